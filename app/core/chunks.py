@@ -1,0 +1,253 @@
+"""Turns what an agent yields into events the order tables know: chunks and strings into START, CONTENT, END.
+
+Rule: after ``Expander`` no ``*_CHUNK`` is left, and no delta is longer than ``MAX_DELTA`` characters, so every text or
+argument event fits a WebSocket frame of AgentCore (32 KB, reference 1.8) on whatever transport it leaves.
+
+Chunks work in lanes, one per ``subagentRunId``. A lane holds at most one open stream; another stream or any explicit
+event of the same owner ends it, and RUN_* and MESSAGES_SNAPSHOT end all. An id-less chunk continues the one stream it
+can mean. A plain string is a chunk of assistant text that needs no id. Source: AG-UI spec 1.1,
+basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client`` 1.0.0.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ag_ui.core import (
+    ActivityDeltaEvent,
+    ActivitySnapshotEvent,
+    BaseEvent,
+    MessagesSnapshotEvent,
+    RawEvent,
+    ReasoningEncryptedValueEvent,
+    ReasoningMessageChunkEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    RunErrorEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    SubagentStartedEvent,
+    TextMessageChunkEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCallArgsEvent,
+    ToolCallChunkEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+)
+
+from app.core.errors import IllegalEvent
+
+MAX_DELTA = 5_000
+"""Characters per delta. One character takes at most 6 bytes of JSON, so 30 KB."""
+
+ChunkEvent = TextMessageChunkEvent | ToolCallChunkEvent | ReasoningMessageChunkEvent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """How one chunk class expands: the field of its id, the opener's other fields, and the three classes."""
+
+    noun: str
+    id_field: str
+    opener_fields: tuple[str, ...]
+    required: tuple[str, ...]
+    start: type[BaseEvent]
+    content: type[BaseEvent]
+    end: type[BaseEvent]
+
+
+TEXT = Chunk(
+    noun="text message",
+    id_field="message_id",
+    opener_fields=("role", "name"),
+    required=(),
+    start=TextMessageStartEvent,
+    content=TextMessageContentEvent,
+    end=TextMessageEndEvent,
+)
+CHUNKS: dict[type[BaseEvent], Chunk] = {
+    TextMessageChunkEvent: TEXT,
+    ToolCallChunkEvent: Chunk(
+        noun="tool call",
+        id_field="tool_call_id",
+        opener_fields=("tool_call_name", "parent_message_id"),
+        required=("tool_call_name",),
+        start=ToolCallStartEvent,
+        content=ToolCallArgsEvent,
+        end=ToolCallEndEvent,
+    ),
+    ReasoningMessageChunkEvent: Chunk(
+        noun="reasoning message",
+        id_field="message_id",
+        opener_fields=(),
+        required=(),
+        start=ReasoningMessageStartEvent,
+        content=ReasoningMessageContentEvent,
+        end=ReasoningMessageEndEvent,
+    ),
+}
+
+CLOSES_ALL = (RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent)
+CLOSES_NONE = (
+    RawEvent,
+    ActivitySnapshotEvent,
+    ActivityDeltaEvent,
+    ReasoningEncryptedValueEvent,
+    SubagentStartedEvent,
+)
+DELTAS = (TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The open stream of a lane."""
+
+    chunk: Chunk
+    key: str
+    owner: str | None
+    fields: dict[str, str | None]
+
+
+class Expander:
+    """Expands the items of one run, in order.
+
+    Args:
+        new_id: makes the message ids of strings.
+    """
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._lanes: dict[str | None, Stream] = {}
+
+    def expand(self, item: object) -> list[BaseEvent]:
+        """The events that ``item`` stands for. Raises ``IllegalEvent`` for what is neither text nor a usable event."""
+        if isinstance(item, str):
+            return self._text(item)
+        if not isinstance(item, BaseEvent):
+            raise IllegalEvent(f"{type(item).__name__} is neither an AG-UI event nor a string")
+        if isinstance(item, ChunkEvent):
+            return self._chunk(item)
+        if not self._lanes:
+            return split(item)
+        return [*self._closed_by(item), *split(item)]
+
+    def flush(self) -> list[BaseEvent]:
+        """Ends every open chunk stream; a chunk has no end of its own."""
+        return [event for owner in list(self._lanes) for event in self._close(owner)]
+
+    # --- lanes ---
+
+    def _closed_by(self, event: BaseEvent) -> list[BaseEvent]:
+        if isinstance(event, CLOSES_ALL):
+            return self.flush()
+        if isinstance(event, CLOSES_NONE):
+            return []
+        return self._close(getattr(event, "subagent_run_id", None))
+
+    def _close(self, owner: str | None) -> list[BaseEvent]:
+        stream = self._lanes.pop(owner, None)
+        if stream is None:
+            return []
+        return [_build(stream.chunk.end, stream, {})]
+
+    def _lane(self, chunk: Chunk, key: str | None, tag: str | None) -> str | None:
+        """Which lane a chunk belongs to."""
+        if key is not None:
+            holder = next((s for s in self._lanes.values() if s.chunk is chunk and s.key == key), None)
+            if holder is None:
+                return tag
+            if tag not in (None, holder.owner):
+                raise IllegalEvent(f"a chunk of {chunk.noun} {key!r} is tagged {tag!r}, its stream {holder.owner!r}")
+            return holder.owner
+        if tag is not None:
+            return tag
+        owners = [owner for owner, stream in self._lanes.items() if stream.chunk is chunk]
+        if None in owners or not owners:
+            return None
+        if len(owners) > 1:
+            raise IllegalEvent(f"a chunk without an id could continue {len(owners)} open {chunk.noun} streams")
+        return owners[0]
+
+    # --- chunks ---
+
+    def _chunk(self, event: ChunkEvent) -> list[BaseEvent]:
+        chunk = next(row for kind, row in CHUNKS.items() if isinstance(event, kind))
+        key: str | None = getattr(event, chunk.id_field)
+        lane = self._lane(chunk, key, event.subagent_run_id)
+        stream = self._lanes.get(lane)
+        opening: list[BaseEvent] = []
+        if stream is not None and stream.chunk is chunk and key in (None, stream.key):
+            _require_agreement(stream, event)
+        else:
+            opening = self._close(lane)
+            stream = self._open(lane, chunk, event)
+            fields = {**stream.fields, "timestamp": event.timestamp, "metadata": event.metadata}
+            opening.append(_build(chunk.start, stream, fields))
+        return self._with_content(opening, stream, event)
+
+    def _open(self, lane: str | None, chunk: Chunk, event: ChunkEvent) -> Stream:
+        for name in (chunk.id_field, *chunk.required):
+            if getattr(event, name) is None:
+                raise IllegalEvent(f"the first {type(event).__name__} of a stream has no {name}")
+        fields: dict[str, str | None] = {name: getattr(event, name) for name in chunk.opener_fields}
+        if "role" in fields:
+            fields["role"] = fields["role"] or "assistant"
+        stream = Stream(chunk, getattr(event, chunk.id_field), event.subagent_run_id, fields)
+        self._lanes[lane] = stream
+        return stream
+
+    def _with_content(self, opening: list[BaseEvent], stream: Stream, event: ChunkEvent) -> list[BaseEvent]:
+        """Adds the content event, if the chunk carries anything the opener does not."""
+        extra = event.model_extra or {}
+        has_aside = event.metadata is not None or bool(extra)
+        if event.delta is None and event.raw_event is None and (opening or not has_aside):
+            return opening
+        fields = {
+            **extra,
+            "delta": event.delta or "",
+            "timestamp": event.timestamp,
+            "metadata": event.metadata,
+            "raw_event": event.raw_event,
+        }
+        return [*opening, *split(_build(stream.chunk.content, stream, fields))]
+
+    # --- strings ---
+
+    def _text(self, text: str) -> list[BaseEvent]:
+        if not text:
+            return []
+        stream = self._lanes.get(None)
+        opening: list[BaseEvent] = []
+        if stream is None or stream.chunk is not TEXT or stream.fields["role"] != "assistant":
+            opening = self._close(None)
+            stream = Stream(TEXT, self._new_id(), None, {"role": "assistant", "name": None})
+            self._lanes[None] = stream
+            opening.append(_build(TEXT.start, stream, stream.fields))
+        return [*opening, *split(TextMessageContentEvent(message_id=stream.key, delta=text))]
+
+
+def _require_agreement(stream: Stream, event: ChunkEvent) -> None:
+    for name, established in stream.fields.items():
+        if getattr(event, name) not in (None, established):
+            raise IllegalEvent(f"a chunk of {stream.chunk.noun} {stream.key!r} changes its {name}")
+
+
+def _build(kind: type[BaseEvent], stream: Stream, fields: Mapping[str, object]) -> BaseEvent:
+    return kind.model_validate({**fields, stream.chunk.id_field: stream.key, "subagent_run_id": stream.owner})
+
+
+def split(event: BaseEvent) -> list[BaseEvent]:
+    """``event``, or the same delta as several events where it is longer than ``MAX_DELTA``.
+
+    Only the first piece keeps ``rawEvent`` and ``metadata``: they describe the whole.
+    """
+    if not isinstance(event, DELTAS) or len(event.delta) <= MAX_DELTA:
+        return [event]
+    first, *rest = (event.delta[at : at + MAX_DELTA] for at in range(0, len(event.delta), MAX_DELTA))
+    bare = {"raw_event": None, "metadata": None}
+    return [
+        event.model_copy(update={"delta": first}),
+        *(event.model_copy(update={"delta": piece, **bare}) for piece in rest),
+    ]

@@ -1,0 +1,81 @@
+"""Every way a request or a run can fail: one closed ``Code`` and one table.
+
+Rule: an error reaches a client only as an ``AppError``. Its message is written for people and never holds
+exception text, paths or secrets; the log has those. A new transport adds a column to the table, never a second table.
+
+Source of the codes: AgentCore's AG-UI contract (UNAUTHORIZED to RATE_LIMIT_EXCEEDED, AGENT_ERROR) and design 4.5.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """What went wrong, as clients see it in ``RUN_ERROR.code``."""
+
+    UNAUTHORIZED = "UNAUTHORIZED"
+    ACCESS_DENIED = "ACCESS_DENIED"
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
+    RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
+    THREAD_BUSY = "THREAD_BUSY"
+    RUN_NOT_FOUND = "RUN_NOT_FOUND"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+    AGENT_ERROR = "AGENT_ERROR"
+    RUN_TIMEOUT = "RUN_TIMEOUT"
+    RUN_LIMIT_EXCEEDED = "RUN_LIMIT_EXCEEDED"
+    MODEL_ERROR = "MODEL_ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one code looks on each transport.
+
+    ``http`` is the status before a stream has begun (200 for what can only happen inside one), ``ws_close`` the close
+    code where the error ends a connection, and ``retryable`` whether the same request may succeed later, unchanged.
+    """
+
+    http: int
+    ws_close: int
+    retryable: bool
+
+
+TABLE: dict[Code, Row] = {
+    Code.UNAUTHORIZED: Row(401, 1008, retryable=False),
+    Code.ACCESS_DENIED: Row(403, 1008, retryable=False),
+    Code.VALIDATION_ERROR: Row(400, 1007, retryable=False),
+    Code.PAYLOAD_TOO_LARGE: Row(413, 1009, retryable=False),
+    Code.RATE_LIMIT_EXCEEDED: Row(429, 1013, retryable=True),
+    Code.THREAD_BUSY: Row(409, 1013, retryable=True),
+    Code.RUN_NOT_FOUND: Row(404, 1008, retryable=False),
+    Code.SHUTTING_DOWN: Row(503, 1012, retryable=True),
+    Code.INTERNAL_ERROR: Row(500, 1011, retryable=True),
+    Code.AGENT_ERROR: Row(200, 1011, retryable=False),
+    Code.RUN_TIMEOUT: Row(200, 1011, retryable=True),
+    Code.RUN_LIMIT_EXCEEDED: Row(200, 1011, retryable=False),
+    Code.MODEL_ERROR: Row(200, 1011, retryable=True),
+}
+
+
+class AppError(Exception):
+    """A failure that a client may see.
+
+    Args:
+        code: the row of ``TABLE`` it belongs to.
+        message: one sentence for a person; safe to show to anybody.
+    """
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    @property
+    def row(self) -> Row:
+        """The error's columns: HTTP status, WebSocket close code, whether a retry can help."""
+        return TABLE[self.code]
+
+
+class IllegalEvent(Exception):
+    """An agent yielded something AG-UI forbids at this point. The text is for the log, not for clients."""

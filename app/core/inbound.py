@@ -1,0 +1,204 @@
+"""Bytes to a ``RunAgentInput`` or a command, or a validation error that names the field.
+
+Rule: malformed input is refused before a run exists, in one sentence that names the field. Unknown fields are kept, absent optional fields get the value that absence means in AG-UI 1.0, and a body whose meaning
+is ambiguous (duplicate keys, NaN, invalid Unicode) is refused. Sources: AG-UI spec 1.1, basic/run-input and
+basic/versioning; design 4.3 for commands.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, NoReturn
+
+from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from app.core.errors import AppError, Code
+
+MAX_ID = 512
+"""Characters of a threadId or runId."""
+
+SHOWN_ERRORS = 5
+"""Field errors that one message lists."""
+
+
+class _Command(BaseModel):
+    """The fields that address a run. ``runId`` absent means the thread's active run."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    thread_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
+    run_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
+
+
+class Cancel(_Command):
+    """End a run as cancelled."""
+
+    type: Literal["cancel"] = "cancel"
+
+
+class Attach(_Command):
+    """Replay a run's events after ``after`` and follow it."""
+
+    type: Literal["attach"] = "attach"
+    after: Annotated[int, Field(ge=0)] = 0
+
+
+class Capabilities(_Command):
+    """Ask what this server can do."""
+
+    type: Literal["capabilities"] = "capabilities"
+
+
+class Ping(_Command):
+    """Ask for a sign of life."""
+
+    type: Literal["ping"] = "ping"
+
+
+Command = Cancel | Attach | Capabilities | Ping
+_COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
+COMMANDS = ("cancel", "attach", "capabilities", "ping")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """A command, with the ids its answer shall carry where it came inside a ``RunAgentInput``, or a frame's ``id``."""
+
+    command: Command
+    thread_id: str | None = None
+    run_id: str | None = None
+    frame_id: object = None
+
+
+Request = RunAgentInput | CommandRequest
+
+
+def parse(body: bytes) -> Request:
+    """What a client sent.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field where there is one.
+    """
+    document = _document(body)
+    if not isinstance(document, dict):
+        _refuse("The body must be a JSON object: a RunAgentInput or a command.")
+    if "command" in document and "messages" not in document:
+        return _bare_command(document)
+    return _run_input(document)
+
+
+def _document(body: bytes) -> object:
+    if not body.strip():
+        _refuse("The body is empty; a RunAgentInput is expected.")
+    try:
+        document: object = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_constant)
+    except UnicodeDecodeError:
+        _refuse("The body is not valid UTF-8.")
+    except RecursionError:
+        _refuse("The body is nested too deeply.")
+    except ValueError as error:
+        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        _refuse(f"The body is not valid JSON{where}.")
+    if b"\\ud" in body or b"\\uD" in body:
+        _check_surrogates(document)
+    return document
+
+
+def _check_surrogates(document: object) -> None:
+    """Half of a surrogate pair cannot be sent on: no UTF-8 holds it."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        _refuse("The body holds half of a surrogate pair.")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        _refuse("A JSON object in the body has the same key twice.")
+    return fields
+
+
+def _constant(name: str) -> NoReturn:
+    _refuse(f"{name} is not a JSON number.")
+
+
+def _run_input(document: dict[str, object]) -> Request:
+    if document.get("forwardedProps") is None:
+        document["forwardedProps"] = {}
+    for name, absent in (("tools", list), ("context", list), ("state", dict)):
+        if document.get(name) is None:
+            document[name] = absent()
+    try:
+        run_input = RunAgentInput.model_validate(document)
+    except ValidationError as error:
+        raise _field_errors(error, document, "") from None
+    for name, value in (("threadId", run_input.thread_id), ("runId", run_input.run_id)):
+        if not 0 < len(value) <= MAX_ID:
+            _refuse(f"{name}: must have 1 to {MAX_ID} characters.")
+    _check_version(run_input.protocol_version)
+    command = _embedded_command(run_input.forwarded_props)
+    if command is None:
+        return run_input
+    if command.thread_id is None:
+        command = command.model_copy(update={"thread_id": run_input.thread_id})
+    return CommandRequest(command, run_input.thread_id, run_input.run_id)
+
+
+def _embedded_command(forwarded: object) -> Command | None:
+    """``forwardedProps.command`` where it is one of ours; frameworks use that name for their own commands too."""
+    command = forwarded.get("command") if isinstance(forwarded, Mapping) else None
+    if not isinstance(command, dict) or command.get("type") not in COMMANDS:
+        return None
+    return _command(command, "forwardedProps.command")
+
+
+def _bare_command(document: dict[str, object]) -> CommandRequest:
+    command = _command(document["command"], "command")
+    thread_id = document.get("threadId")
+    if command.thread_id is None and isinstance(thread_id, str):
+        command = command.model_copy(update={"thread_id": thread_id})
+    return CommandRequest(command, command.thread_id, None, document.get("id"))
+
+
+def _command(document: object, path: str) -> Command:
+    try:
+        return _COMMAND.validate_python(document)
+    except ValidationError as error:
+        raise _field_errors(error, document, path) from None
+
+
+def _check_version(version: str | None) -> None:
+    """Newer minors are served; another major is another protocol."""
+    major = (version or PROTOCOL_VERSION).split(".")[0]
+    if major.isdigit() and major != PROTOCOL_VERSION.split(".")[0]:
+        _refuse(f"protocolVersion: this server speaks {PROTOCOL_VERSION}.")
+
+
+def _field_errors(error: ValidationError, document: object, prefix: str) -> AppError:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = [f"{_path(row['loc'], document, prefix)}: {row['msg']}" for row in found[:SHOWN_ERRORS]]
+    if len(found) > SHOWN_ERRORS:
+        lines.append(f"and {len(found) - SHOWN_ERRORS} more")
+    return AppError(Code.VALIDATION_ERROR, "; ".join(lines))
+
+
+def _path(loc: tuple[int | str, ...], document: object, prefix: str) -> str:
+    """The field as the client spelled it: pydantic's location without the union members it went through."""
+    parts = [prefix] if prefix else []
+    node = document
+    for depth, part in enumerate(loc, start=1):
+        if isinstance(node, dict) and part in node:
+            node = node[part]
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        elif depth < len(loc):
+            continue
+        parts.append(str(part))
+    return ".".join(parts) or "body"
+
+
+def _refuse(message: str) -> NoReturn:
+    raise AppError(Code.VALIDATION_ERROR, message)

@@ -1,0 +1,244 @@
+"""Holds one run to the order of AG-UI: the walker over the tables of ``order``.
+
+Rule: ``feed`` takes one event (chunks already expanded, see ``chunks``) and raises ``IllegalEvent`` exactly where the
+official client's verifier rejects the stream; a test walks both at random and compares. ``closers`` says what is still
+owed before the run may end. Nothing here knows where an event came from or goes to.
+
+Owner: the ``subagentRunId`` of an entity's opener, or None for the parent agent. It is remembered for the whole run, per
+kind of id. A later event on the entity may leave the tag out but may not contradict it. A MESSAGES_SNAPSHOT states the
+owners anew; the messages echoed in RUN_STARTED.input only fill gaps.
+"""
+
+from collections.abc import Callable, Hashable
+
+from ag_ui.core import (
+    ActivityDeltaEvent,
+    ActivityMessage,
+    ActivitySnapshotEvent,
+    AssistantMessage,
+    BaseEvent,
+    Message,
+    MessagesSnapshotEvent,
+    ReasoningEncryptedValueEvent,
+    ReasoningEndEvent,
+    ReasoningMessage,
+    ReasoningMessageEndEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    StepFinishedEvent,
+    SubagentErrorEvent,
+    SubagentFinishedEvent,
+    SubagentStartedEvent,
+    TextMessageEndEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+
+from app.core.errors import IllegalEvent
+from app.core.order import (
+    ENTITIES,
+    EVENTS,
+    MARKS,
+    REASONING_MESSAGE,
+    REASONING_SPAN,
+    RUN,
+    TEXT,
+    TOOL_CALL,
+    Entity,
+    Ids,
+    Mark,
+    Phase,
+    State,
+)
+
+Open = tuple[Entity, Hashable]
+"""One open entity: its kind and its key."""
+
+
+class RunSequence:
+    """One run's place in the tables. Feed it every event of the run, in order."""
+
+    def __init__(self) -> None:
+        self.state = State.BEFORE
+        self._reset()
+
+    def _reset(self) -> None:
+        self._open: dict[Open, None] = {}
+        self._owners: dict[Ids, dict[str, str | None]] = {ids: {} for ids in Ids}
+        self._subagents: set[str] = set()
+
+    def feed(self, event: BaseEvent) -> None:
+        """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
+        kind = official_class(event)
+        mark = MARKS.get(kind, Mark.OTHER)
+        state = RUN[self.state].get(mark)
+        if state is None:
+            raise IllegalEvent(f"{kind.__name__} may not come in a run that is {self.state}")
+        if event.model_extra and event.model_extra.get("subagentRunId", "") is None:
+            raise IllegalEvent(f"{kind.__name__} carries subagentRunId: null")  # V5
+        if mark is Mark.OTHER:
+            self._feed_inner(kind, event)
+        else:
+            self._feed_boundary(event)
+            self.state = state
+
+    def _feed_inner(self, kind: type[BaseEvent], event: BaseEvent) -> None:
+        row = ENTITIES.get(kind)
+        if row is None:
+            self._note(event)
+            return
+        entity, phase = row
+        item = (entity, entity.key(event))
+        if phase is Phase.OPEN:
+            self._begin(item, event)
+            return
+        self._require(item, event)
+        if phase is Phase.CLOSE:
+            del self._open[item]
+
+    def _feed_boundary(self, event: BaseEvent) -> None:
+        if isinstance(event, RunFinishedEvent) and self._open:
+            raise IllegalEvent(f"RUN_FINISHED while open: {', '.join(map(describe, self._open))}")  # V29
+        if isinstance(event, RunStartedEvent):
+            self._reset()
+            if event.input is not None:
+                self._seed(event.input.messages, restate=False)
+
+    # --- what is open ---
+
+    def is_open(self, entity: Entity) -> bool:
+        """Whether anything of this kind is open."""
+        return any(kind is entity for kind, _ in self._open)
+
+    def closers(self, failure: str | None = None) -> list[BaseEvent]:
+        """The events that close what is open, last opened first. Feed them all before the terminal event.
+
+        ``failure`` is the message for subagents that were cut off; without it they count as finished.
+        """
+        return [self._closer(entity, key, failure) for entity, key in reversed(self._open)]
+
+    def _closer(self, entity: Entity, key: Hashable, failure: str | None) -> BaseEvent:
+        if isinstance(key, tuple):
+            name, owner = key
+            return StepFinishedEvent(step_name=name, subagent_run_id=owner)
+        name = str(key)
+        if entity.ids is not None:
+            return CLOSERS[entity](name, self._owners[entity.ids].get(name))
+        if failure is None:
+            return SubagentFinishedEvent(subagent_run_id=name)
+        return SubagentErrorEvent(subagent_run_id=name, message=failure)
+
+    # --- an entity begins, goes on ---
+
+    def _begin(self, item: Open, event: BaseEvent) -> None:
+        if item in self._open:
+            raise IllegalEvent(f"{describe(item)} is already open")
+        entity, key = item
+        if isinstance(event, SubagentStartedEvent):
+            self._announce(event)
+        elif isinstance(event, ToolCallStartEvent):
+            self._inherit(event)
+        elif entity.ids is not None:
+            tag = tag_of(event)
+            self._agree(entity.ids, str(key), tag)
+            self._owners[entity.ids].setdefault(str(key), tag)
+        self._open[item] = None
+
+    def _require(self, item: Open, event: BaseEvent) -> None:
+        if item not in self._open:
+            raise IllegalEvent(f"{describe(item)} is not open")
+        entity, key = item
+        if entity.ids is not None:
+            self._agree(entity.ids, str(key), tag_of(event))
+
+    # --- owners ---
+
+    def _agree(self, ids: Ids, key: str, tag: str | None) -> None:
+        if tag is None:
+            return
+        owners = self._owners[ids]
+        if owners.get(key, tag) != tag:
+            raise IllegalEvent(f"subagentRunId {tag!r} contradicts {owners[key]!r}, the owner of {key!r}")  # V22
+
+    def _inherit(self, event: ToolCallStartEvent) -> None:
+        """A tool call belongs to the message that carries it, else to its own tag (V14, V15)."""
+        tag, key, parent = event.subagent_run_id, event.tool_call_id, event.parent_message_id
+        messages, calls = self._owners[Ids.MESSAGE], self._owners[Ids.TOOL_CALL]
+        self._agree(Ids.TOOL_CALL, key, tag)
+        if parent is not None and parent in messages:
+            owner = messages[parent]
+            if tag not in (None, owner):
+                raise IllegalEvent(f"tool call {key!r} is tagged {tag!r}, its message belongs to {owner!r}")
+            if tag is None and calls.get(key, owner) != owner:
+                raise IllegalEvent(f"tool call {key!r} belongs to {calls[key]!r}, its message to {owner!r}")
+            tag = owner
+        calls.setdefault(key, tag)
+
+    def _announce(self, event: SubagentStartedEvent) -> None:
+        if event.subagent_run_id in self._subagents:
+            raise IllegalEvent(f"subagent {event.subagent_run_id!r} has already finished in this run")  # V26
+        parent = event.parent_subagent_run_id
+        if parent is not None and parent not in self._subagents:
+            raise IllegalEvent(f"parent subagent {parent!r} was not started in this run")  # V27
+        self._subagents.add(event.subagent_run_id)
+
+    def _seed(self, messages: list[Message], *, restate: bool) -> None:
+        for message in messages:
+            self._record(SEEDS.get(type(message), Ids.MESSAGE), message.id, message.subagent_run_id, restate=restate)
+            for call in (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ():
+                self._record(Ids.TOOL_CALL, call.id, message.subagent_run_id, restate=restate)
+
+    def _record(self, ids: Ids, key: str, owner: str | None, *, restate: bool) -> None:
+        if restate or key not in self._owners[ids]:
+            self._owners[ids][key] = owner
+
+    # --- events that open nothing but state or check an owner ---
+
+    def _note(self, event: BaseEvent) -> None:
+        match event:
+            case MessagesSnapshotEvent():
+                self._seed(event.messages, restate=True)
+            case ToolCallResultEvent():
+                self._record(Ids.MESSAGE, event.message_id, event.subagent_run_id, restate=True)
+            case ActivitySnapshotEvent():
+                self._record(Ids.ACTIVITY, event.message_id, event.subagent_run_id, restate=event.replace is not False)
+            case ActivityDeltaEvent():
+                self._agree(Ids.ACTIVITY, event.message_id, event.subagent_run_id)
+            case ReasoningEncryptedValueEvent():
+                self._agree(self._encrypted(event), event.entity_id, event.subagent_run_id)
+
+    def _encrypted(self, event: ReasoningEncryptedValueEvent) -> Ids:
+        if event.subtype == "tool-call":
+            return Ids.TOOL_CALL
+        return Ids.MESSAGE if event.entity_id in self._owners[Ids.MESSAGE] else Ids.REASONING
+
+
+SEEDS: dict[type, Ids] = {ReasoningMessage: Ids.REASONING, ActivityMessage: Ids.ACTIVITY}
+
+CLOSERS: dict[Entity, Callable[[str, str | None], BaseEvent]] = {
+    TEXT: lambda key, owner: TextMessageEndEvent(message_id=key, subagent_run_id=owner),
+    TOOL_CALL: lambda key, owner: ToolCallEndEvent(tool_call_id=key, subagent_run_id=owner),
+    REASONING_SPAN: lambda key, owner: ReasoningEndEvent(message_id=key, subagent_run_id=owner),
+    REASONING_MESSAGE: lambda key, owner: ReasoningMessageEndEvent(message_id=key, subagent_run_id=owner),
+}
+
+
+def official_class(event: BaseEvent) -> type[BaseEvent]:
+    """The ``ag_ui.core`` class of an event or of the subclass it is. Raises ``IllegalEvent`` for anything else."""
+    for kind in type(event).__mro__:
+        if kind in EVENTS:
+            return kind
+    raise IllegalEvent(f"{type(event).__name__} is not an AG-UI event")
+
+
+def tag_of(event: BaseEvent) -> str | None:
+    """The event's ``subagentRunId``; None for the parent agent."""
+    tag: str | None = getattr(event, "subagent_run_id", None)
+    return tag
+
+
+def describe(item: Open) -> str:
+    """An open entity for a log line, such as ``text message 'm1'``."""
+    entity, key = item
+    return f"{entity.noun} {key!r}"
