@@ -1,0 +1,159 @@
+"""Who runs and who waits: the open runs of each thread, the ended ones that can still be read, and the tasks of both.
+
+Rule: at most one run of a thread is active; the others wait in line. Every task is owned here and awaited in ``drain``.
+What is kept is bounded (``Limits``); only what has ended and has no reader is forgotten.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Iterator
+
+from app.core.errors import AppError, Code
+from app.engine.health import Health
+from app.engine.policy import Limits
+from app.engine.run import Run
+from app.ports import Agent
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, str, str]
+"""Owner, thread, run."""
+
+UNWIND_SECONDS = 1.0
+"""How long ``drain`` waits for agents that were cut off. What is still blocked then is left to the process's end."""
+
+
+class Lifecycle:
+    """The runs of one process.
+
+    Args:
+        agent: what every run iterates.
+        run_timeout: seconds a run may take once it is active.
+    """
+
+    def __init__(self, agent: Agent, limits: Limits, health: Health, *, run_timeout: float) -> None:
+        self._agent = agent
+        self._limits = limits
+        self._health = health
+        self._run_timeout = run_timeout
+        self._threads: dict[tuple[str, str], deque[Run]] = {}
+        self._runs: dict[Key, Run] = {}
+        self._kept: OrderedDict[Key, Run] = OrderedDict()
+        self._forgotten: OrderedDict[Key, None] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- looking ---
+
+    def get(self, key: Key) -> Run | None:
+        """The run with this key, open or kept."""
+        return self._runs.get(key)
+
+    def is_forgotten(self, key: Key) -> bool:
+        """Whether this run has ended and its events are gone."""
+        return key in self._forgotten
+
+    def line(self, owner: str, thread_id: str) -> tuple[Run, ...]:
+        """The thread's open runs: the active one first, then those that wait."""
+        return tuple(self._threads.get((owner, thread_id), ()))
+
+    def runs(self, owner: str) -> Iterator[Run]:
+        """The owner's runs, newest first."""
+        return (run for key, run in reversed(self._runs.items()) if key[0] == owner)
+
+    # --- a run's way through ---
+
+    def add(self, run: Run) -> None:
+        """Put a run into its thread's line; it starts when it is first.
+
+        Raises:
+            AppError: THREAD_BUSY when the line is full, RATE_LIMIT_EXCEEDED when the process is.
+        """
+        owner, thread_id, _ = run.key
+        line = self._threads.get((owner, thread_id), deque())
+        if len(line) > self._limits.queued_runs:
+            raise AppError(Code.THREAD_BUSY, "Too many runs are waiting on this thread.")
+        if len(self._runs) - len(self._kept) >= self._limits.open_runs:
+            raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
+        self._threads[owner, thread_id] = line
+        self._runs[run.key] = run
+        line.append(run)
+        if line[0] is run:
+            self._start(run)
+        self._report()
+
+    def ended(self, run: Run) -> None:
+        """A run is over for its readers: free the thread, start the next in line, keep the log for a while."""
+        owner, thread_id, _ = run.key
+        line = self._threads[owner, thread_id]
+        was_active = line[0] is run
+        line.remove(run)
+        if not line:
+            del self._threads[owner, thread_id]
+        elif was_active:
+            self._start(line[0])
+        self._kept[run.key] = run
+        self.trim()
+        self._report()
+
+    def _start(self, run: Run) -> None:
+        self._own(run.start(self._agent, self._run_timeout))
+
+    def trim(self) -> None:
+        """Forget the oldest ended runs that nobody reads, until the limits hold."""
+        size = sum(run.log.bytes for run in self._kept.values())
+        for key, run in list(self._kept.items()):
+            if len(self._kept) <= self._limits.kept_runs and size <= self._limits.kept_bytes:
+                return
+            if run.readers:
+                continue
+            del self._kept[key], self._runs[key]
+            size -= run.log.bytes
+            self._forgotten[key] = None
+            if len(self._forgotten) > self._limits.remembered_ids:
+                self._forgotten.popitem(last=False)
+
+    # --- tasks ---
+
+    def background(self, work: Awaitable[object]) -> None:
+        """Own work that outlives its run; the process stays busy until it is done."""
+
+        async def wait() -> None:
+            await work
+
+        self._own(asyncio.create_task(wait(), name="background work"))
+
+    def _own(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("background work failed", exc_info=error)
+        self._report()
+
+    def _report(self) -> None:
+        self._health.update(busy=bool(self._threads or self._tasks))
+
+    async def drain(self, grace: float) -> None:
+        """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
+        for line in list(self._threads.values()):
+            for waiting in list(line)[1:]:
+                waiting.fail(shutting_down())
+        await self._settle(grace)
+        for line in list(self._threads.values()):
+            for run in list(line):
+                run.fail(shutting_down())
+        for task in self._tasks:
+            task.cancel()
+        await self._settle(UNWIND_SECONDS)
+
+    async def _settle(self, seconds: float) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+
+
+def shutting_down() -> AppError:
+    """What runs and requests get once a drain has begun."""
+    return AppError(Code.SHUTTING_DOWN, "The server is shutting down.")

@@ -1,0 +1,76 @@
+"""A run's events in order: appended by one writer, read by any number of readers, replay first and then live.
+
+Rule: the log is the only thing between a run and its readers. A reader is a position in it, so a slow reader costs
+nothing and holds up nobody, and one that comes late or again sees the same bytes.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from ag_ui.core import BaseEvent, EventType
+
+from app.core.wire import Envelope, encode
+
+BATCH_BYTES = 256_000
+"""Bytes a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
+
+
+class RunLog:
+    """The log of one run.
+
+    Args:
+        run_id: goes into every envelope.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.ended = False
+        self.bytes = 0
+        self._envelopes: list[Envelope] = []
+        self._news = asyncio.Event()
+
+    def __len__(self) -> int:
+        """How many events there are; the last one's ``seq``."""
+        return len(self._envelopes)
+
+    def append(self, event_type: EventType, data: bytes) -> None:
+        """Number an encoded event and publish it."""
+        self._envelopes.append(Envelope(self.run_id, len(self._envelopes) + 1, event_type, data))
+        self.bytes += len(data)
+        self._wake()
+
+    def end(self) -> None:
+        """Nothing more will come; readers stop after the last event."""
+        self.ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news.clear()
+
+    async def read(self, after: int = 0) -> AsyncIterator[list[Envelope]]:
+        """Batches of what comes after ``seq`` ``after``, each holding all that is ready up to ``BATCH_BYTES``.
+
+        Ends when the run has ended and all was handed over.
+        """
+        while True:
+            batch = self._batch(after)
+            if batch:
+                after += len(batch)
+                yield batch
+            elif self.ended:
+                return
+            else:
+                await self._news.wait()
+
+    def _batch(self, after: int) -> list[Envelope]:
+        size, end = 0, after
+        while end < len(self._envelopes) and size < BATCH_BYTES:
+            size += len(self._envelopes[end].data)
+            end += 1
+        return self._envelopes[after:end]
+
+
+def encoded(event: BaseEvent) -> tuple[EventType, bytes]:
+    """What ``append`` takes. Raises ``IllegalEvent``, so call it before anything depends on the event."""
+    return event.type, encode(event)

@@ -1,0 +1,49 @@
+"""The choices an operator makes about runs, as frozen data. Settings parse to these; the engine knows no settings."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class OnBusy(StrEnum):
+    """What a second run on a busy thread gets."""
+
+    REJECT = "reject"
+    ENQUEUE = "enqueue"
+    INTERRUPT = "interrupt"
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisconnect:
+    """What happens once a run's last reader is gone: cancel after ``grace`` seconds (0 at once), or never (None)."""
+
+    grace: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one process holds at most. Each limit bites with a clear error, or forgets only what has ended.
+
+    Attributes:
+        run_bytes: encoded events of one run; more ends it with RUN_LIMIT_EXCEEDED.
+        open_runs: runs that are not over; more are refused with RATE_LIMIT_EXCEEDED.
+        queued_runs: runs waiting on one thread; more are refused with THREAD_BUSY.
+        kept_runs, kept_bytes: ended runs that can still be read; the oldest are forgotten first.
+        remembered_ids: forgotten runs whose ids are still known, so that a late retry does not run again.
+    """
+
+    run_bytes: int = 64_000_000
+    open_runs: int = 2_000
+    queued_runs: int = 16
+    kept_runs: int = 1_000
+    kept_bytes: int = 256_000_000
+    remembered_ids: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All of them. ``run_timeout`` is in seconds."""
+
+    on_busy: OnBusy = OnBusy.REJECT
+    on_disconnect: OnDisconnect = field(default_factory=lambda: OnDisconnect(30.0))
+    run_timeout: float = 3300.0
+    limits: Limits = field(default_factory=Limits)

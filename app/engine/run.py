@@ -1,0 +1,294 @@
+"""One run, top to bottom: RUN_STARTED, the agent's events through the one funnel, what is owed, one terminal event.
+
+Rule: whatever the agent does, readers see a legal run. ``emit`` is the only way into the log: expand, encode, check,
+append. Ending is synchronous: whoever ends a run (the agent, a cancel, the timeout, a drain) writes the closers and the
+terminal event at once, and only then the agent is unwound. So nothing can come after the end, and no agent can hold the
+end up. Sources: design 5, promise 1; AG-UI spec 1.1, events/lifecycle.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from enum import StrEnum
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    BaseEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+    RunStartedEvent,
+    TokenUsage,
+    aggregate_token_usage,
+)
+
+from app.core import order
+from app.core.chunks import Expander
+from app.core.duties import Duties
+from app.core.errors import AppError, Code, IllegalEvent
+from app.core.sequence import RunSequence
+from app.engine.log import RunLog, encoded
+from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
+
+BURST = 16
+"""Events an agent may yield before other runs and /ping get their turn."""
+
+logger = logging.getLogger(__name__)
+
+
+class Status(StrEnum):
+    """Where a run is in its life."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    CANCELLED = "cancelled"
+    ERROR = "error"
+
+
+class Run:
+    """One ``RunAgentInput`` being answered.
+
+    Args:
+        run_input: what is asked.
+        ctx: what the agent is given.
+        max_bytes: encoded events the log may hold before the run is ended.
+        on_end: called once, synchronously, when the run is over for its readers.
+    """
+
+    def __init__(
+        self,
+        run_input: RunAgentInput,
+        ctx: RunContext,
+        clock: Clock,
+        *,
+        max_bytes: int,
+        on_end: Callable[["Run"], None],
+    ) -> None:
+        self.ctx = ctx
+        self.log = RunLog(run_input.run_id)
+        self.status = Status.QUEUED
+        self.started_at = clock.time()
+        self.ended_at: float | None = None
+        self.readers = 0
+        self.grace: Timer | None = None
+        self._input: RunAgentInput | None = run_input
+        self._parent_run_id = run_input.parent_run_id
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._on_end = on_end
+        self._expander = Expander(ctx.new_id)
+        self._sequence = RunSequence()
+        self._duties = Duties(run_input.messages)
+        self._task: asyncio.Task[None] | None = None
+        self._announced = False
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Owner, thread and run: what makes a run the same run."""
+        return (self.ctx.caller.owner, self.ctx.thread_id, self.ctx.run_id)
+
+    def start(self, agent: Agent, timeout: float) -> asyncio.Task[None]:
+        """Begin. The caller owns the task and awaits it."""
+        self._task = asyncio.create_task(self._main(agent, timeout), name=f"run {self.ctx.run_id}")
+        return self._task
+
+    async def _main(self, agent: Agent, timeout: float) -> None:
+        LOG_FIELDS.set(log_fields(self.ctx))
+        self._announce()
+        timer = self._clock.call_later(timeout, self._time_out)
+        try:
+            if self._input is not None:
+                await self._drive(agent, self._input)
+        except asyncio.CancelledError:
+            if not self.log.ended:
+                self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
+            raise
+        finally:
+            timer.cancel()
+
+    async def _drive(self, agent: Agent, run_input: RunAgentInput) -> None:
+        """Iterate the agent; every failure of its own becomes the run's."""
+        task = asyncio.current_task()
+        try:
+            stream = agent.run(run_input, self.ctx)
+            try:
+                await self._iterate(stream)
+            finally:
+                await close(stream)
+            self.finish()
+        except asyncio.CancelledError:
+            if task is not None and task.cancelling():
+                raise
+            self._blame("the agent raised CancelledError")
+        except AppError as error:
+            logger.warning("the run failed: %s", error.code, exc_info=True)
+            self.fail(error)
+        except IllegalEvent as error:
+            self._blame(f"the agent broke the protocol: {error}")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - SystemExit in an agent must not stop the server
+            self._blame(f"the agent raised {type(error).__name__}")
+
+    async def _iterate(self, stream: AsyncIterator[Item]) -> None:
+        count = 0
+        async for item in stream:
+            if self.log.ended:
+                logger.warning("the agent went on after the end of its run; the rest is dropped")
+                return
+            self.emit(item)
+            count += 1
+            if count % BURST == 0:
+                await asyncio.sleep(0)
+
+    # --- the funnel ---
+
+    def emit(self, item: Item) -> None:
+        """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
+        for event in self._expander.expand(item):
+            match event:
+                case RunStartedEvent():
+                    self._absorb_start()
+                case RunFinishedEvent():
+                    self.finish(event)
+                case RunErrorEvent():
+                    self._end(event, Status.ERROR, failure=event.message)
+                case _:
+                    self._write(event)
+                    if self.log.bytes > self._max_bytes:
+                        raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
+
+    def _write(self, event: BaseEvent) -> None:
+        event_type, data = encoded(event)
+        self._duties.feed(event)
+        self._sequence.feed(event)
+        self.log.append(event_type, data)
+
+    def _announce(self) -> None:
+        self.status = Status.RUNNING
+        self._write(
+            RunStartedEvent(
+                thread_id=self.ctx.thread_id,
+                run_id=self.ctx.run_id,
+                parent_run_id=self._parent_run_id,
+                protocol_version=PROTOCOL_VERSION,
+                timestamp=self._now_ms(),
+            )
+        )
+
+    def _absorb_start(self) -> None:
+        """RUN_STARTED is sent before the agent runs; an agent that opens with its own says the same again."""
+        if self._announced or len(self.log) > 1:
+            raise IllegalEvent("RUN_STARTED inside an active run")
+        self._announced = True
+
+    # --- ends ---
+
+    def finish(self, event: RunFinishedEvent | None = None) -> None:
+        """End with RUN_FINISHED, the agent's or a plain success. Harmless once the run has ended.
+
+        Raises:
+            IllegalEvent: a call is still open on success. Closing it would tell a client to run it with arguments that
+                may be cut off.
+        """
+        if self.log.ended:
+            return
+        for owed in self._expander.flush():
+            self._write(owed)
+        event = event or RunFinishedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id)
+        outcome = event.outcome
+        status = Status.FINISHED
+        if isinstance(outcome, RunFinishedInterruptOutcome):
+            status = Status.INTERRUPTED
+        elif isinstance(outcome, RunFinishedCancelledOutcome):
+            status = Status.CANCELLED
+        elif self._sequence.is_open(order.TOOL_CALL):
+            raise IllegalEvent("the run finished with a tool call open")
+        else:
+            outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=self._duties.pending() or None)
+        ids = {"thread_id": self.ctx.thread_id, "run_id": self.ctx.run_id}
+        self._end(event.model_copy(update={**ids, "outcome": outcome}), status)
+
+    def cancel(self) -> None:
+        """End as cancelled, now. Harmless once the run has ended."""
+        if self.log.ended:
+            return
+        if self.status is Status.QUEUED:
+            self._announce()
+        outcome = RunFinishedCancelledOutcome()
+        event = RunFinishedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id, outcome=outcome)
+        self._end(event, Status.CANCELLED, failure="The run was cancelled.")
+        self._unwind()
+
+    def fail(self, error: AppError) -> None:
+        """End with RUN_ERROR, now. Harmless once the run has ended."""
+        if self.log.ended:
+            return
+        if self.status is Status.QUEUED:
+            self._announce()
+        self._end(refusal(error, self.ctx.caller.request_id), Status.ERROR, failure=error.message)
+        self._unwind()
+
+    def _time_out(self) -> None:
+        self.fail(AppError(Code.RUN_TIMEOUT, "The run took longer than this server allows."))
+
+    def _blame(self, cause: str) -> None:
+        logger.error("%s", cause, exc_info=True)
+        self.fail(AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause."))
+
+    def _end(self, event: RunFinishedEvent | RunErrorEvent, status: Status, failure: str | None = None) -> None:
+        """Write what is owed and the terminal event. The only place where a run ends."""
+        usage = [*(event.usage or ()), *self.ctx.usage]
+        update = {"usage": summed(usage), "timestamp": event.timestamp or self._now_ms()}
+        event = event.model_copy(update=update)
+        encoded(event)
+        for owed in (*self._expander.flush(), *self._sequence.closers(failure)):
+            self._write(owed)
+        self._write(event)
+        self._input = None
+        self.status = status
+        self.ended_at = self._clock.time()
+        self.log.end()
+        self._on_end(self)
+
+    def _unwind(self) -> None:
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    def _now_ms(self) -> int:
+        return int(self._clock.time() * 1000)
+
+
+def refusal(error: AppError, request_id: str) -> RunErrorEvent:
+    """The RUN_ERROR that tells a client of ``error``, with the request id under which the log has the cause."""
+    metadata = {"requestId": request_id, "retryable": error.row.retryable}
+    return RunErrorEvent(code=error.code, message=error.message, metadata=metadata)
+
+
+def summed(usage: list[TokenUsage]) -> list[TokenUsage] | None:
+    """One entry per provider and model, as AG-UI counts; None where nothing is known or it makes no sense."""
+    try:
+        return aggregate_token_usage(usage) or None
+    except (AttributeError, TypeError, ValueError):
+        logger.warning("the run's usage cannot be added up and is left out", exc_info=True)
+        return None
+
+
+def log_fields(ctx: RunContext) -> dict[str, str]:
+    """The ids that log lines of a run carry."""
+    fields = {"requestId": ctx.caller.request_id, "threadId": ctx.thread_id, "runId": ctx.run_id}
+    if ctx.caller.session_id:
+        fields["sessionId"] = ctx.caller.session_id
+    return fields
+
+
+async def close(stream: AsyncIterator[Item]) -> None:
+    """Let an abandoned agent clean up."""
+    aclose = getattr(stream, "aclose", None)
+    if aclose is not None:
+        await aclose()

@@ -1,0 +1,198 @@
+"""The one door into the engine: start a run, read a run, command, list, drain. Every transport enters here.
+
+Rule: callers see their own runs only, and a retry of the same thread and run ids joins that run instead of running it
+again (design 5, promises 4 and 5).
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from ag_ui.core import AgentCapabilities, RunAgentInput
+
+from app.core.errors import AppError, Code
+from app.core.wire import Envelope
+from app.engine.health import Health
+from app.engine.lifecycle import Lifecycle, shutting_down
+from app.engine.policy import OnBusy, Policy
+from app.engine.run import Run
+from app.ports import Agent, Caller, Clock, RunContext, Tool
+
+
+class Reader:
+    """One watcher of a run, from its creation until ``close``. The last to leave may end the run (``OnDisconnect``)."""
+
+    def __init__(self, run: Run, after: int, on_close: Callable[[Run], None]) -> None:
+        if after > len(run.log):
+            raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")
+        self.run = run
+        self._after = after
+        self._on_close: Callable[[Run], None] | None = on_close
+        run.readers += 1
+        if run.grace is not None:
+            run.grace.cancel()
+            run.grace = None
+
+    def __aiter__(self) -> AsyncIterator[list[Envelope]]:
+        return self.run.log.read(self._after)
+
+    def close(self) -> None:
+        """Stop watching. Harmless when called again."""
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            self.run.readers -= 1
+            on_close(self.run)
+
+
+class Service:
+    """The engine of one process.
+
+    Args:
+        agent: answers every run.
+        tools: the server's tools by name, for the agent's use.
+        capabilities: what this server can do.
+        new_id: makes ids; called when one is needed, never before.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        policy: Policy,
+        clock: Clock,
+        *,
+        tools: Mapping[str, Tool],
+        capabilities: AgentCapabilities,
+        new_id: Callable[[], str],
+    ) -> None:
+        self.capabilities = capabilities
+        self.health = Health(clock)
+        self.new_id = new_id
+        self._policy = policy
+        self._clock = clock
+        self._tools = tools
+        self._lifecycle = Lifecycle(agent, policy.limits, self.health, run_timeout=policy.run_timeout)
+        self._draining = False
+
+    # --- runs ---
+
+    def start(self, run_input: RunAgentInput, caller: Caller) -> Reader:
+        """Start a run, or join it where these ids are known already, and read it from its first event.
+
+        Raises:
+            AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry that comes after the
+                run's events were forgotten; VALIDATION_ERROR for an unknown ``forwardedProps.onBusy``.
+        """
+        key = (caller.owner, run_input.thread_id, run_input.run_id)
+        known = self._lifecycle.get(key)
+        if known is not None:
+            return self._read(known, 0)
+        if self._lifecycle.is_forgotten(key):
+            raise AppError(Code.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
+        if self._draining:
+            raise shutting_down()
+        self._make_room(run_input, caller)
+        run = self._new_run(run_input, caller)
+        self._lifecycle.add(run)
+        return self._read(run, 0)
+
+    def _make_room(self, run_input: RunAgentInput, caller: Caller) -> None:
+        """What is to happen to the runs that stand before this one on its thread."""
+        on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        for run in reversed(self._lifecycle.line(caller.owner, run_input.thread_id)):
+            if on_busy is OnBusy.INTERRUPT or run.grace is not None:
+                run.cancel()
+        if on_busy is OnBusy.REJECT and self._lifecycle.line(caller.owner, run_input.thread_id):
+            raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
+
+    def _new_run(self, run_input: RunAgentInput, caller: Caller) -> Run:
+        ctx = RunContext(
+            thread_id=run_input.thread_id,
+            run_id=run_input.run_id,
+            caller=caller,
+            tools=self._tools,
+            new_id=self.new_id,
+            logger=logging.getLogger("agent"),
+            background=self._lifecycle.background,
+            is_cancelled=lambda: run.log.ended,
+        )
+        max_bytes = self._policy.limits.run_bytes
+        run = Run(run_input, ctx, self._clock, max_bytes=max_bytes, on_end=self._lifecycle.ended)
+        return run
+
+    def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
+        """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND, VALIDATION_ERROR for a cursor ahead of it."""
+        return self._read(self.find(caller, thread_id, run_id), after)
+
+    def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> dict[str, object]:
+        """End a run as cancelled, and say how the run stands. Raises ``AppError`` RUN_NOT_FOUND."""
+        run = self.find(caller, thread_id, run_id)
+        run.cancel()
+        return summary(run)
+
+    def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run:
+        """The caller's run by id, or the active, else the latest run of a thread. Raises ``AppError`` RUN_NOT_FOUND."""
+        if run_id is None and thread_id is not None:
+            for run in self._lifecycle.line(caller.owner, thread_id):
+                return run
+        for run in self._lifecycle.runs(caller.owner):
+            _, its_thread, its_id = run.key
+            if thread_id in (None, its_thread) and (run_id == its_id if run_id is not None else thread_id is not None):
+                return run
+        raise AppError(Code.RUN_NOT_FOUND, "There is no such run, or it is no longer kept.")
+
+    def list(self, caller: Caller) -> list[dict[str, object]]:
+        """The caller's live and recent runs, newest first."""
+        return [summary(run) for run in self._lifecycle.runs(caller.owner)]
+
+    # --- readers ---
+
+    def _read(self, run: Run, after: int) -> Reader:
+        return Reader(run, after, self._left)
+
+    def _left(self, run: Run) -> None:
+        """A reader is gone."""
+        if run.readers:
+            return
+        if run.log.ended:
+            self._lifecycle.trim()
+            return
+        grace = self._policy.on_disconnect.grace
+        if grace == 0:
+            run.cancel()
+        elif grace is not None:
+            run.grace = self._clock.call_later(grace, run.cancel)
+
+    # --- the process ---
+
+    def ready(self) -> None:
+        """Initialisation is done: ``/ping`` may say so."""
+        self.health.start()
+
+    async def drain(self, grace: float) -> None:
+        """Refuse new runs and end the open ones within ``grace`` seconds and a moment."""
+        self._draining = True
+        await self._lifecycle.drain(grace)
+
+
+def busy_choice(forwarded: object, default: OnBusy) -> OnBusy:
+    """``forwardedProps.onBusy`` where it is given. Raises ``AppError`` VALIDATION_ERROR."""
+    choice = forwarded.get("onBusy") if isinstance(forwarded, Mapping) else None
+    if choice is None:
+        return default
+    if choice not in tuple(OnBusy):
+        raise AppError(Code.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
+    return OnBusy(choice)
+
+
+def summary(run: Run) -> dict[str, object]:
+    """A run as the API shows it: camelCase; times in Unix seconds."""
+    facts: dict[str, object] = {
+        "runId": run.ctx.run_id,
+        "threadId": run.ctx.thread_id,
+        "status": run.status,
+        "startedAt": run.started_at,
+        "events": len(run.log),
+        "readers": run.readers,
+    }
+    if run.ended_at is not None:
+        facts["endedAt"] = run.ended_at
+    return facts
