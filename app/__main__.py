@@ -1,0 +1,88 @@
+"""The command line: ``python -m app serve``.
+
+Rule: SIGTERM drains first. Open runs get a terminal event while their connections still stand, and only then the server
+closes them.
+"""
+
+import argparse
+import logging
+import socket
+import sys
+
+import uvicorn
+from sse_starlette.sse import AppStatus
+
+from app import logs
+from app.agents.callables import AgentLoadError
+from app.engine.service import Service
+from app.main import DRAIN_SECONDS, create_app
+from app.settings import Settings, SettingsError, load_settings
+
+FLUSH_SECONDS = 1
+"""How long closing connections may take once every run has ended."""
+
+EXAMPLE = (
+    """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""
+    """"messages":[{{"id":"m1","role":"user","content":"what time is it"}}]}}'"""
+)
+
+logger = logging.getLogger("app")
+
+
+class Server(uvicorn.Server):
+    """uvicorn, draining the engine before it closes connections."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say how to talk to us."""
+        await super().startup(sockets)
+        if self.started:
+            port = self.servers[0].sockets[0].getsockname()[1]
+            logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the runs, then the connections."""
+        logger.info("shutting down")
+        await self._service.drain(DRAIN_SECONDS)
+        await super().shutdown(sockets)
+
+
+def serve(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; the exit status."""
+    logs.configure(settings.log_format)
+    AppStatus.enable_automatic_graceful_drain = False  # it would cut streams before their terminal event
+    app = create_app(settings)
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="websockets-sansio",
+        ws_max_size=2 * settings.max_body_bytes,
+        timeout_graceful_shutdown=FLUSH_SECONDS,
+    )
+    server = Server(config, app.state.service)
+    server.run()
+    return 0 if server.started else 1
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m app", description="An AG-UI server for any Python agent.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("serve", help="serve on AGUI_HOST:AGUI_PORT; all settings are AGUI_* variables")
+    parser.parse_args(arguments)
+    try:
+        return serve(load_settings())
+    except (SettingsError, AgentLoadError) as error:
+        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line an operator needs
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

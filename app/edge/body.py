@@ -1,0 +1,53 @@
+"""Request bodies: read whole, within a size and a time, and parsed off the event loop when they are large."""
+
+import asyncio
+
+import anyio.to_thread
+from starlette.requests import ClientDisconnect, Request
+
+from app.core.errors import AppError, Code
+from app.core.inbound import Request as Asked
+from app.core.inbound import parse
+
+READ_SECONDS = 60.0
+"""A client that has not sent its body by then gets a refusal."""
+
+DISCARDED_BYTES = 100_000_000
+"""How much of a body that is too large is still read, so that the client gets to see the refusal."""
+
+LARGE_BYTES = 100_000
+"""Bodies above this are parsed in a thread: a megabyte takes tens of milliseconds."""
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The body.
+
+    Raises:
+        AppError: PAYLOAD_TOO_LARGE; VALIDATION_ERROR when it does not arrive.
+    """
+    size, chunks = 0, []
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size <= max_bytes:
+                    chunks.append(chunk)
+                elif size > DISCARDED_BYTES:
+                    break
+    except (TimeoutError, ClientDisconnect):
+        raise AppError(Code.VALIDATION_ERROR, "The body did not arrive in full.") from None
+    check_size(size, max_bytes)
+    return b"".join(chunks)
+
+
+def check_size(size: int, max_bytes: int) -> None:
+    """Raises ``AppError`` PAYLOAD_TOO_LARGE."""
+    if size > max_bytes:
+        raise AppError(Code.PAYLOAD_TOO_LARGE, f"The body has more than {max_bytes} bytes.")
+
+
+async def understand(body: bytes) -> Asked:
+    """What the body asks for. Raises ``AppError`` VALIDATION_ERROR."""
+    if len(body) <= LARGE_BYTES:
+        return parse(body)
+    return await anyio.to_thread.run_sync(parse, body)

@@ -1,0 +1,136 @@
+"""Who is at the door: the request id, the caller behind the headers, and web pages that have no business here.
+
+Rule: every request and socket passes here first. A browser's ``Origin`` must be this server's own host or one the
+operator named, because a web page must not drive an agent on someone's laptop. Identity comes from headers, never from
+a body. Sources: reference 1.2 (headers behind AgentCore) and 1.8 (bearer token in ``Sec-WebSocket-Protocol``).
+"""
+
+import base64
+import binascii
+import re
+import uuid
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.core.errors import AppError, Code
+from app.edge.refusal import refuse, refuse_socket
+from app.ports import LOG_FIELDS, Caller
+
+SESSION_HEADER = "x-amzn-bedrock-agentcore-runtime-session-id"
+QUERY_HEADERS = "x-amzn-bedrock-agentcore-runtime-"
+REQUEST_ID_HEADERS = ("x-amzn-bedrock-agentcore-runtime-request-id", "x-amzn-requestid", "x-request-id")
+BEARER_PROTOCOL = "base64UrlBearerAuthorization"
+MAX_SESSION_ID = 256
+PLAIN_ID = re.compile(r"[A-Za-z0-9_.:=@/+-]{1,128}")
+
+NOT_FORWARDED = re.compile(
+    r"accept|accept-.*|connection|content-.*|cookie|host|keep-alive|origin|proxy-.*|referer|sec-.*|te|trailer"
+    r"|transfer-encoding|upgrade|user-agent|x-forwarded-.*|forwarded"
+)
+"""Headers an agent never sees: the transport's own and cookies, as in AgentCore's restricted table."""
+
+DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+
+class Gate:
+    """ASGI middleware in front of every route.
+
+    Args:
+        origins: web origins that may call, besides the server's own host.
+        by_session: whether the session header says who owns threads and runs; otherwise everybody owns all.
+    """
+
+    def __init__(self, app: ASGIApp, *, origins: Collection[str], by_session: bool) -> None:
+        self._app = app
+        self._origins = frozenset(origins)
+        self._by_session = by_session
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the connection in, with its caller in ``request.state``, or refuse it."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        connection = HTTPConnection(scope)
+        caller = self._caller(connection)
+        connection.state.caller = caller
+        LOG_FIELDS.set({"requestId": caller.request_id})
+        try:
+            self._check_origin(connection)
+            check_session(caller)
+        except AppError as error:
+            if scope["type"] == "websocket":
+                await refuse_socket(error, send)
+            else:
+                await refuse(error, caller.request_id)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _caller(self, connection: HTTPConnection) -> Caller:
+        headers = forwarded(connection)
+        session_id = headers.get(SESSION_HEADER)
+        given = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
+        return Caller(
+            owner=f"session:{session_id}" if self._by_session and session_id else "everybody",
+            request_id=given if PLAIN_ID.fullmatch(given) else str(uuid.uuid4()),
+            session_id=session_id,
+            headers=headers,
+        )
+
+    def _check_origin(self, connection: HTTPConnection) -> None:
+        origin = connection.headers.get("origin")
+        if origin is None or origin in self._origins:
+            return
+        if not same_host(origin, connection.headers.get("host", "")):
+            raise AppError(Code.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
+
+
+def check_session(caller: Caller) -> None:
+    """Raises ``AppError`` VALIDATION_ERROR for a session id that is longer than AgentCore makes them."""
+    if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
+        raise AppError(Code.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")
+
+
+def caller_of(connection: HTTPConnection) -> Caller:
+    """The caller that the gate found."""
+    caller: Caller = connection.state.caller
+    return caller
+
+
+def same_host(origin: str, host: str) -> bool:
+    """Whether a web page's origin is the host it calls, default ports left out or not."""
+    try:
+        page = urlsplit(origin)
+        port = page.port or DEFAULT_PORTS.get(page.scheme)
+        called = urlsplit(f"//{host}")
+        called_port = called.port or DEFAULT_PORTS.get(page.scheme)
+    except ValueError:
+        return False
+    return page.hostname is not None and (page.hostname, port) == (called.hostname, called_port)
+
+
+def forwarded(connection: HTTPConnection) -> Mapping[str, str]:
+    """The headers an agent may see, lower-cased. A socket's may also come as its query or its subprotocol."""
+    headers = {name: value for name, value in connection.headers.items() if not NOT_FORWARDED.fullmatch(name)}
+    if connection.scope["type"] == "websocket":
+        for name, value in connection.query_params.items():
+            if name.lower().startswith(QUERY_HEADERS):
+                headers.setdefault(name.lower(), value)
+        token = protocol_token(connection)
+        if token is not None:
+            headers.setdefault("authorization", f"Bearer {token}")
+    return headers
+
+
+def protocol_token(connection: HTTPConnection) -> str | None:
+    """The bearer token that a browser puts into ``Sec-WebSocket-Protocol``; it can set no other header."""
+    for offered in connection.scope.get("subprotocols", ()):
+        name, _, encoded = offered.partition(".")
+        if name == BEARER_PROTOCOL and encoded:
+            try:
+                return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                return None
+    return None

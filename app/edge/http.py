@@ -1,0 +1,38 @@
+"""The plain HTTP routes: health, capabilities and the caller's runs (design 4.2)."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from app.edge.gate import caller_of
+from app.engine.service import Service, summary
+
+NOT_READY = 503
+
+
+def routes(service: Service) -> APIRouter:
+    """The routes that answer at once."""
+    router = APIRouter()
+
+    @router.get("/ping")
+    async def ping() -> Response:
+        return JSONResponse(service.health.report(), 200 if service.health.ready else NOT_READY)
+
+    @router.get("/capabilities")
+    async def capabilities() -> Response:
+        return Response(service.capabilities.model_dump_json(by_alias=True), media_type="application/json")
+
+    @router.get("/runs")
+    async def runs(request: Request) -> Response:
+        return JSONResponse({"runs": service.list(caller_of(request))})
+
+    @router.get("/runs/{run_id}")
+    async def run(request: Request, run_id: str) -> Response:
+        found = service.find(caller_of(request), request.query_params.get("threadId"), run_id)
+        return JSONResponse(summary(found))
+
+    @router.post("/runs/{run_id}/cancel")
+    async def cancel(request: Request, run_id: str) -> Response:
+        return JSONResponse(service.cancel(caller_of(request), request.query_params.get("threadId"), run_id))
+
+    return router

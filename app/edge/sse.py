@@ -1,0 +1,106 @@
+"""Runs over HTTP: ``POST /invocations`` and ``GET /runs/{runId}/events`` as Server-Sent Events.
+
+Rule: one event per frame, LF framing, ``id:`` is the event's ``seq``; a comment breaks long silence. What is ready goes
+out in one write. Source: AG-UI spec 1.1, basic/transports/http-sse; reference 7, R17.
+"""
+
+from collections.abc import AsyncIterator
+
+from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunAgentInput, RunFinishedEvent, RunStartedEvent
+from fastapi import APIRouter
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.core import wire
+from app.core.errors import AppError
+from app.core.inbound import Attach, CommandRequest
+from app.edge.body import read_body, understand
+from app.edge.commands import answer
+from app.edge.gate import caller_of
+from app.edge.refusal import refuse
+from app.engine.service import Reader, Service
+from app.ports import Caller
+
+HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+
+
+class RunStream(EventSourceResponse):
+    """A run's events from a reader's position on. The reader is closed however the response ends."""
+
+    def __init__(self, reader: Reader, request_id: str, keepalive: float) -> None:
+        self._reader = reader
+        super().__init__(
+            frames(reader),
+            headers={**HEADERS, "X-Request-Id": request_id},
+            sep="\n",
+            ping=keepalive,
+            ping_message_factory=lambda: ServerSentEvent(comment="keep-alive", sep="\n"),
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the run ends or the client leaves."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._reader.close()
+
+
+async def frames(reader: Reader) -> AsyncIterator[bytes]:
+    """One write after another."""
+    async for batch in reader:
+        yield wire.sse(batch)
+
+
+def routes(service: Service, *, max_body: int, keepalive: float, refused_status: int | None) -> APIRouter:
+    """The routes that stream.
+
+    Args:
+        max_body: bytes of a request body.
+        keepalive: seconds of silence before a comment.
+        refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
+            4xx or 5xx, so behind it only a 200 can say what was wrong.
+    """
+    router = APIRouter()
+
+    async def invoke(request: Request, caller: Caller) -> Response:
+        asked = await understand(await read_body(request, max_body))
+        if isinstance(asked, RunAgentInput):
+            return RunStream(service.start(asked, caller), caller.request_id, keepalive)
+        if isinstance(asked.command, Attach):
+            reader = service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
+            return RunStream(reader, caller.request_id, keepalive)
+        return command_run(service, asked, caller)
+
+    @router.post("/invocations")
+    async def invocations(request: Request) -> Response:
+        caller = caller_of(request)
+        try:
+            return await invoke(request, caller)
+        except AppError as error:
+            return refuse(error, caller.request_id, status=refused_status)
+
+    @router.get("/runs/{run_id}/events")
+    async def events(request: Request, run_id: str) -> Response:
+        caller = caller_of(request)
+        after = wire.cursor(request.query_params.get("after") or request.headers.get("last-event-id"))
+        reader = service.attach(caller, request.query_params.get("threadId"), run_id, after)
+        return RunStream(reader, caller.request_id, keepalive)
+
+    return router
+
+
+def command_run(service: Service, asked: CommandRequest, caller: Caller) -> Response:
+    """The answer to a command as a small legal run, so that the official client can ask."""
+    result = answer(service, asked.command, caller)
+    thread_id = asked.thread_id or service.new_id()
+    run_id = asked.run_id or service.new_id()
+    events = (
+        RunStartedEvent(thread_id=thread_id, run_id=run_id, protocol_version=PROTOCOL_VERSION),
+        CustomEvent(name="command.result", value={"command": asked.command.type, **result}),
+        RunFinishedEvent(thread_id=thread_id, run_id=run_id),
+    )
+    envelopes = [wire.Envelope(run_id, seq, event.type, wire.encode(event)) for seq, event in enumerate(events, 1)]
+    headers = {**HEADERS, "X-Request-Id": caller.request_id}
+    return Response(wire.sse(envelopes), headers=headers, media_type="text/event-stream")

@@ -1,0 +1,158 @@
+"""Runs over a WebSocket: any number of runs and commands per connection, one run streaming at a time (design 4.4).
+
+Rule: a text frame in is a run input or a command; a text frame out is one bare AG-UI event, or a control frame, told
+apart by ``control`` instead of ``type``. A bad frame is answered and harms nothing else. Within AgentCore's limits: no
+frame above 32 KB that can be smaller, at most 250 frames a second (reference 1.8).
+"""
+
+import asyncio
+import json
+from collections import deque
+
+from ag_ui.core import RunAgentInput
+from fastapi import APIRouter
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from app.core import wire
+from app.core.errors import AppError, Code
+from app.core.inbound import Attach, CommandRequest, Ping
+from app.edge.body import check_size, understand
+from app.edge.commands import answer
+from app.edge.gate import BEARER_PROTOCOL, caller_of
+from app.edge.pace import Pace
+from app.engine.policy import OnBusy
+from app.engine.service import Reader, Service, busy_choice
+from app.ports import Caller
+
+MAX_WAITING = 16
+"""Runs that may wait for their turn on one connection."""
+
+
+def routes(service: Service, *, max_body: int, on_busy: OnBusy) -> APIRouter:
+    """The socket route. ``max_body`` bounds a frame in; ``on_busy`` is for a run that arrives while one streams."""
+    router = APIRouter()
+
+    @router.websocket("/ws")
+    async def socket(websocket: WebSocket) -> None:
+        offered = websocket.scope.get("subprotocols", ())
+        await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
+        await Connection(websocket, service, max_body=max_body, on_busy=on_busy).serve()
+
+    return router
+
+
+class Connection:
+    """One accepted socket: a task that reads frames, and a task that streams runs in the order they were asked for."""
+
+    def __init__(self, websocket: WebSocket, service: Service, *, max_body: int, on_busy: OnBusy) -> None:
+        self._websocket = websocket
+        self._service = service
+        self._caller: Caller = caller_of(websocket)
+        self._max_body = max_body
+        self._on_busy = on_busy
+        self._with_seq = websocket.query_params.get("cursor") == "1"
+        self._readers: deque[Reader] = deque()
+        self._asked = asyncio.Event()
+        self._pace = Pace(asyncio.get_running_loop().time)
+
+    async def serve(self) -> None:
+        """Until the client leaves. Runs that are still open then follow ``AGUI_ON_DISCONNECT``."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                streaming = tasks.create_task(self._stream())
+                await self._listen()
+                streaming.cancel()
+        except* WebSocketDisconnect:
+            pass
+        finally:
+            for reader in self._readers:
+                reader.close()
+
+    # --- out ---
+
+    async def _stream(self) -> None:
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            while self._readers:
+                await self._send_run(self._readers[0])
+                self._readers.popleft().close()
+
+    async def _send_run(self, reader: Reader) -> None:
+        async for batch in reader:
+            for frame in wire.frames(batch, with_seq=self._with_seq):
+                await self._pace.wait()
+                await self._websocket.send_text(frame)
+
+    async def _control(self, kind: str, **fields: object) -> None:
+        known = {name: value for name, value in fields.items() if value is not None}
+        await self._pace.wait()
+        await self._websocket.send_text(json.dumps({"control": kind, **known}, ensure_ascii=False))
+
+    # --- in ---
+
+    async def _listen(self) -> None:
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            await self._hear(message.get("text"))
+
+    async def _hear(self, text: str | None) -> None:
+        try:
+            if text is None:
+                raise AppError(Code.VALIDATION_ERROR, "Frames must be text.")
+            body = text.encode()
+            check_size(len(body), self._max_body)
+            asked = await understand(body)
+        except AppError as error:
+            await self._refuse(error)
+            return
+        if isinstance(asked, RunAgentInput):
+            await self._run(asked)
+        else:
+            await self._command(asked)
+
+    async def _run(self, run_input: RunAgentInput) -> None:
+        try:
+            self._make_room(run_input)
+            self._queue(self._service.start(run_input, self._caller))
+        except AppError as error:
+            await self._refuse(error, threadId=run_input.thread_id, runId=run_input.run_id)
+
+    def _make_room(self, run_input: RunAgentInput) -> None:
+        """A run that arrives during a run follows ``AGUI_ON_BUSY``, whatever its thread: runs do not interleave."""
+        open_readers = [reader for reader in self._readers if not reader.run.log.ended]
+        if not open_readers or any(reader.run.log.run_id == run_input.run_id for reader in open_readers):
+            return
+        on_busy = busy_choice(run_input.forwarded_props, self._on_busy)
+        if on_busy is OnBusy.REJECT:
+            raise AppError(Code.THREAD_BUSY, "Another run is streaming on this connection.")
+        if on_busy is OnBusy.INTERRUPT:
+            for reader in reversed(open_readers):
+                reader.run.cancel()
+
+    def _queue(self, reader: Reader) -> None:
+        if any(waiting.run is reader.run for waiting in self._readers) or len(self._readers) > MAX_WAITING:
+            reader.close()
+            raise AppError(Code.THREAD_BUSY, "This run is streaming already, or too many wait on this connection.")
+        self._readers.append(reader)
+        self._asked.set()
+
+    async def _command(self, asked: CommandRequest) -> None:
+        command = asked.command
+        if isinstance(command, Ping):
+            await self._control("pong", id=asked.frame_id)
+            return
+        try:
+            result = answer(self._service, command, self._caller)
+            if isinstance(command, Attach):
+                self._queue(self._service.attach(self._caller, command.thread_id, command.run_id, command.after))
+        except AppError as error:
+            await self._refuse(error, id=asked.frame_id)
+        else:
+            await self._control("result", id=asked.frame_id, command=command.type, **result)
+
+    async def _refuse(self, error: AppError, **about: object) -> None:
+        facts = {"code": error.code, "message": error.message, "retryable": error.row.retryable}
+        await self._control("error", **about, **facts, requestId=self._caller.request_id)

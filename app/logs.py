@@ -1,0 +1,49 @@
+"""Log lines: readable ones for a terminal, or one JSON object per line for CloudWatch.
+
+Rule: every line carries the ids of the request or run it belongs to (``LOG_FIELDS``); no line holds a header or token.
+"""
+
+import json
+import logging
+from datetime import UTC, datetime
+
+from app.ports import LOG_FIELDS
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line, with the field names AgentCore's own SDK uses."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record and the ids of its context."""
+        fields: dict[str, object] = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **LOG_FIELDS.get(),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            fields["errorType"] = record.exc_info[0].__name__
+            fields["stackTrace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False, default=str)
+
+
+class ConsoleFormatter(logging.Formatter):
+    """``12:00:00 INFO engine.run: message [runId=…]``."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
+        """The line without a traceback, and the ids of its context."""
+        ids = " ".join(f"{name}={value}" for name, value in LOG_FIELDS.get().items())
+        line = super().formatMessage(record)
+        return f"{line} [{ids}]" if ids else line
+
+
+def configure(log_format: str) -> None:
+    """Send all log lines to standard error as ``console`` or ``json``. Pings and requests are not logged."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if log_format == "json" else ConsoleFormatter())
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)

@@ -1,0 +1,142 @@
+"""The composition root: settings in, application out. The only module that knows every name.
+
+Rule: building the application does no I/O, makes no id and reads no clock; that begins with the application's lifespan
+(AgentCore restores snapshots of started processes, reference 1.6).
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from ag_ui.core import (
+    AgentCapabilities,
+    ExecutionCapabilities,
+    IdentityCapabilities,
+    TransportCapabilities,
+)
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from app import __version__
+from app.agents.assistant import Assistant
+from app.agents.callables import capabilities_of
+from app.agents.loader import load_agent
+from app.core.errors import AppError
+from app.core.inbound import COMMANDS
+from app.edge import http, sse, ws
+from app.edge.gate import Gate
+from app.edge.refusal import on_app_error, on_error
+from app.engine.policy import OnBusy, OnDisconnect, Policy
+from app.engine.service import Service
+from app.models.offline import OfflineModel
+from app.ports import Agent, Model, Timer
+from app.settings import Scope, Settings, SettingsError
+from app.tools.builtin import builtin_tools
+
+DRAIN_SECONDS = 2.0
+"""How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
+
+REFUSED_IN_STREAM = 200
+
+
+class SystemClock:
+    """The real time and the running loop's timers."""
+
+    def time(self) -> float:
+        """Seconds since the Unix epoch."""
+        return time.time()
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """A timer of the running event loop."""
+        return asyncio.get_running_loop().call_later(delay, callback)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application for these settings; ``app.state.service`` is its engine.
+
+    Raises:
+        SettingsError: a model that this version does not have.
+        AgentLoadError: ``settings.agent`` names no agent.
+    """
+    service = build_service(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.ready()
+        yield
+        await service.drain(0)
+
+    app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = service
+    app.include_router(http.routes(service))
+    app.include_router(
+        sse.routes(
+            service,
+            max_body=settings.max_body_bytes,
+            keepalive=settings.keepalive,
+            refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
+        )
+    )
+    app.include_router(
+        ws.routes(service, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
+    )
+    app.add_exception_handler(AppError, on_app_error)
+    app.add_exception_handler(Exception, on_error)
+    app.add_middleware(Gate, origins=settings.cors_origins, by_session=settings.scope is Scope.SESSION)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-Id"],
+        )
+    return app
+
+
+def build_service(settings: Settings) -> Service:
+    """The engine with its agent, wired."""
+    tools = builtin_tools()
+    agent = build_agent(settings)
+    return Service(
+        agent,
+        Policy(
+            on_busy=OnBusy(settings.on_busy),
+            on_disconnect=OnDisconnect(settings.disconnect_grace),
+            run_timeout=settings.run_timeout,
+        ),
+        SystemClock(),
+        tools={tool.spec.name: tool for tool in tools},
+        capabilities=build_capabilities(agent, settings),
+        new_id=lambda: str(uuid.uuid4()),
+    )
+
+
+def build_agent(settings: Settings) -> Agent:
+    """The assistant, or the user's own agent."""
+    if settings.agent != "assistant":
+        return load_agent(settings.agent)
+    return Assistant(build_model(settings.model), builtin_tools(), settings.system_prompt, settings.max_steps)
+
+
+def build_model(name: str) -> Model:
+    """The model that ``AGUI_MODEL`` names."""
+    if name != "offline":
+        raise SettingsError(f"AGUI_MODEL={name!r}: this version has the model 'offline'.")
+    return OfflineModel()
+
+
+def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
+    """What is really configured: the agent's own word, the transports, the limits."""
+    own = capabilities_of(agent) or AgentCapabilities()
+    execution = own.execution or ExecutionCapabilities()
+    return own.model_copy(
+        update={
+            "identity": own.identity or IdentityCapabilities(name="agui-container", version=__version__),
+            "transport": TransportCapabilities(streaming=True, websocket=True, http_binary=False),
+            "execution": execution.model_copy(update={"max_execution_time": int(settings.run_timeout * 1000)}),
+            "custom": {**(own.custom or {}), "commands": list(COMMANDS), "maxBodyBytes": settings.max_body_bytes},
+        }
+    )

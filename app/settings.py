@@ -1,0 +1,80 @@
+"""Every setting, read once from ``AGUI_*`` environment variables into one frozen object.
+
+Rule: nothing else reads the environment, and a bad or unknown variable stops the start with one clear line: a typo in
+a policy must not fall back to a default in silence.
+"""
+
+import os
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PREFIX = "AGUI_"
+
+
+class SettingsError(Exception):
+    """The environment holds a value that cannot be used. The message is the one line to show."""
+
+
+class Scope(StrEnum):
+    """Who owns threads and runs where no token says so."""
+
+    SESSION = "session"
+    NONE = "none"
+
+
+class Settings(BaseSettings):
+    """The settings of design 4.1 that this version has. Times are in seconds, sizes in bytes."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", case_sensitive=False)
+
+    host: str = "0.0.0.0"  # noqa: S104 - AgentCore's contract
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    agent: str = "assistant"
+    model: str = "offline"
+    system_prompt: str = "You are a helpful assistant. Answer briefly, and use the tools you are given."
+    max_steps: Annotated[int, Field(ge=1)] = 16
+    on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
+    on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
+    scope: Scope = Scope.SESSION
+    error_status: Literal["http", "stream"] = "http"
+    run_timeout: Annotated[float, Field(gt=0)] = 3300.0
+    keepalive: Annotated[float, Field(gt=0)] = 15.0
+    max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    log_format: Literal["console", "json"] = "console"
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """A comma-separated list."""
+        if isinstance(value, str):
+            return tuple(origin.strip().rstrip("/") for origin in value.split(",") if origin.strip())
+        return value
+
+    @property
+    def disconnect_grace(self) -> float | None:
+        """Seconds until an unread run is cancelled: 0 at once, None never."""
+        if self.on_disconnect == "continue":
+            return None
+        return float(self.on_disconnect.partition(":")[2] or 0)
+
+
+def load_settings() -> Settings:
+    """The settings in the environment.
+
+    Raises:
+        SettingsError: naming the variable.
+    """
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    for variable in sorted(os.environ):
+        if variable.upper().startswith(PREFIX) and variable.upper() not in known:
+            raise SettingsError(f"{variable} is not a setting of this version; known are {', '.join(sorted(known))}.")
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        name = f"{PREFIX}{str(first['loc'][0]).upper()}"
+        raise SettingsError(f"{name}={first['input']!r}: {first['msg']}.") from None
