@@ -1,0 +1,124 @@
+"""A user's generator function or object as an agent: what is accepted, and how it is called.
+
+Rule: whether ``ctx`` is passed, and whether a thread is needed, is decided once, when the agent is loaded; a run only
+calls. Every ``run`` made here gives an asynchronous generator, so it can always be closed.
+"""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ag_ui.core import AgentCapabilities, RunAgentInput
+
+from app.agents.closing import closing
+from app.agents.threads import ThreadAgent
+from app.ports import Agent, Item, RunContext
+
+T = TypeVar("T")
+
+ACCEPTED = (
+    "Accepted are an async or plain generator function of (input) or (input, ctx), "
+    "and an object with a method run(input) or run(input, ctx)."
+)
+
+
+class AgentLoadError(ValueError):
+    """There is no agent where one was named. The text is for the operator, at the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorAgent:
+    """An async generator function or method: handed through, so an item costs nothing extra."""
+
+    source: object
+    start: Callable[[RunAgentInput, RunContext], AsyncGenerator[Item, None]]
+
+    def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
+        """The user's own generator."""
+        return self.start(input, ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAgent:
+    """A method that returns an async iterator, or a coroutine that does."""
+
+    source: object
+    start: Callable[[RunAgentInput, RunContext], object]
+
+    async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
+        """Open the stream, hand it through, and close it."""
+        stream = self.start(input, ctx)
+        if inspect.isawaitable(stream):
+            stream = await stream
+        if not isinstance(stream, AsyncIterable):
+            raise TypeError(f"run() gave a {type(stream).__name__}, not an async iterator of events")
+        async with closing(aiter(stream)) as items:
+            async for item in items:
+                yield item
+
+
+def adapt(source: object, name: str) -> Agent:
+    """Make an agent of what a user wrote. ``name`` is what messages call it.
+
+    Raises:
+        AgentLoadError: if it is none of the accepted forms.
+    """
+    if inspect.isclass(source):
+        raise AgentLoadError(f"{name} is a class: name an instance of it. {ACCEPTED}")
+    run: object = getattr(source, "run", None)
+    if callable(run):
+        return _adapted(source, run, f"{name}.run") or StreamAgent(source, _with_arguments(run, f"{name}.run"))
+    adapted = _adapted(source, source, name) if callable(source) else None
+    if adapted is None:
+        raise AgentLoadError(f"{name} is {_kind(source)}. {ACCEPTED}")
+    return adapted
+
+
+def capabilities_of(agent: Agent) -> AgentCapabilities | None:
+    """What the agent, or the object it was made of, says that it can do; None if it does not say."""
+    for candidate in (agent, getattr(agent, "source", None)):
+        describe: object = getattr(candidate, "capabilities", None)
+        if callable(describe) and not inspect.iscoroutinefunction(describe):
+            described: object = describe()
+            if isinstance(described, AgentCapabilities):
+                return described
+    return None
+
+
+def _adapted(source: object, function: Callable[..., object], name: str) -> Agent | None:
+    if inspect.isasyncgenfunction(function):
+        return GeneratorAgent(source, _with_arguments(function, name))
+    if inspect.isgeneratorfunction(function):
+        return ThreadAgent(source, _with_arguments(function, name))
+    return None
+
+
+def _with_arguments(function: Callable[..., T], name: str) -> Callable[[RunAgentInput, RunContext], T]:
+    """The function as one of (input, ctx). ``ctx`` is passed by name, or as the second argument that must be given."""
+    signature = inspect.signature(function)
+    names = list(signature.parameters)
+    ctx = signature.parameters.get("ctx") if names[:1] != ["ctx"] else None
+    if ctx is not None and ctx.kind is not ctx.POSITIONAL_ONLY and _takes(signature, 1, "ctx"):
+        return lambda request, ctx: function(request, ctx=ctx)
+    if ctx is None and _takes(signature, 1):
+        return lambda request, _: function(request)
+    if _takes(signature, 2):
+        return function
+    raise AgentLoadError(f"{name} takes {signature}, which is neither (input) nor (input, ctx). {ACCEPTED}")
+
+
+def _takes(signature: inspect.Signature, positional: int, *keywords: str) -> bool:
+    try:
+        signature.bind(*range(positional), **dict.fromkeys(keywords))
+    except TypeError:
+        return False
+    return True
+
+
+def _kind(source: object) -> str:
+    if inspect.iscoroutinefunction(source):
+        return "a coroutine function (async def without a yield)"
+    if inspect.isroutine(source):
+        return "a function without a yield"
+    return f"an object of type {type(source).__name__} without a method run"

@@ -1,0 +1,147 @@
+"""One model call as the client sees it: deltas in, AG-UI events out, and the message they add up to.
+
+Rule: reasoning is closed before text opens and text before a call opens; whatever is open is closed by ``close``. No
+await and no I/O: the assistant feeds it. ``feed`` is on the path of every token, so it stays lean.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ag_ui.core import (
+    AssistantMessage,
+    BaseEvent,
+    FunctionCall,
+    ReasoningEndEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCall,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+)
+
+from app.core.errors import AppError, Code
+from app.ports import Delta, ReasoningDelta, RunContext, TextDelta, ToolCallDelta
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A finished tool call; ``arguments`` is the model's text, JSON or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class _Growing:
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+
+class _Open(Enum):
+    NOTHING = 0
+    REASONING = 1
+    TEXT = 2
+
+
+Events = Sequence[BaseEvent]
+
+
+class Turn:
+    """Collects one model call. Text and calls share one assistant message; each stretch of reasoning is its own."""
+
+    def __init__(self, ctx: RunContext) -> None:
+        self.message_id = ctx.new_id()
+        self._ctx = ctx
+        self._open = _Open.NOTHING
+        self._reasoning_id = ""
+        self._texts: list[str] = []
+        self._calls: dict[int, _Growing] = {}
+
+    def feed(self, delta: Delta) -> Events:
+        """The events of one delta."""
+        if isinstance(delta, TextDelta):
+            return self._text(delta.text)
+        if isinstance(delta, ReasoningDelta):
+            return self._reasoning(delta.text)
+        if isinstance(delta, ToolCallDelta):
+            return self._call(delta)
+        self._ctx.usage.append(delta.usage)
+        return ()
+
+    def close(self) -> Events:
+        """End what is open: the model has said everything."""
+        return *self._closed(), *(ToolCallEndEvent(tool_call_id=call.id) for call in self._calls.values())
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """The calls in the order in which the model began them."""
+        return [Call(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
+
+    @property
+    def message(self) -> AssistantMessage:
+        """What the next model call is told that this one said."""
+        calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in self.calls]
+        return AssistantMessage(id=self.message_id, content="".join(self._texts) or None, tool_calls=calls or None)
+
+    def _text(self, text: str) -> Events:
+        if not text:
+            return ()
+        self._texts.append(text)
+        content = TextMessageContentEvent(message_id=self.message_id, delta=text)
+        if self._open is _Open.TEXT:
+            return (content,)
+        closed = self._closed()
+        self._open = _Open.TEXT
+        # After an interruption the same id opens again: the client appends to the message.
+        return *closed, TextMessageStartEvent(message_id=self.message_id, role="assistant"), content
+
+    def _reasoning(self, text: str) -> Events:
+        if not text:
+            return ()
+        if self._open is _Open.REASONING:
+            return (ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text),)
+        closed = self._closed()
+        self._open = _Open.REASONING
+        self._reasoning_id = self._ctx.new_id()
+        return (
+            *closed,
+            ReasoningStartEvent(message_id=self._reasoning_id),
+            ReasoningMessageStartEvent(message_id=self._reasoning_id, role="reasoning"),
+            ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text),
+        )
+
+    def _call(self, delta: ToolCallDelta) -> Events:
+        call = self._calls.get(delta.index)
+        opened = () if call else self._closed()
+        if call is None:
+            if delta.name is None:
+                raise AppError(Code.MODEL_ERROR, "The model sent a tool call without a name.")
+            call = self._calls[delta.index] = _Growing(self._ctx.new_id(), delta.name)
+            start = ToolCallStartEvent(
+                tool_call_id=call.id, tool_call_name=call.name, parent_message_id=self.message_id
+            )
+            opened = (*opened, start)
+        if not delta.arguments:
+            return opened
+        call.arguments.append(delta.arguments)
+        return *opened, ToolCallArgsEvent(tool_call_id=call.id, delta=delta.arguments)
+
+    def _closed(self) -> Events:
+        was, self._open = self._open, _Open.NOTHING
+        if was is _Open.TEXT:
+            return (TextMessageEndEvent(message_id=self.message_id),)
+        if was is _Open.REASONING:
+            return (
+                ReasoningMessageEndEvent(message_id=self._reasoning_id),
+                ReasoningEndEvent(message_id=self._reasoning_id),
+            )
+        return ()

@@ -1,0 +1,65 @@
+"""Stand-ins for what an assistant is given: a model that follows a script, and tools made of functions."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ag_ui.core import Tool as ToolSpec
+
+from app.ports import Delta, Prompt, RunContext, ToolCallDelta
+
+
+@dataclass
+class ScriptedModel:
+    """Gives one list of deltas per call, raises what is an exception, and keeps the prompts it was given."""
+
+    turns: Sequence[Sequence[Delta | Exception]]
+    prompts: list[Prompt] = field(default_factory=list)
+    closed: int = 0
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
+        turn = self.turns[len(self.prompts)]
+        self.prompts.append(prompt)
+        try:
+            for delta in turn:
+                if isinstance(delta, Exception):
+                    raise delta
+                yield delta
+        finally:
+            self.closed += 1
+
+
+@dataclass
+class ScriptedTool:
+    """Answers with ``function`` and keeps the arguments it was given."""
+
+    name: str
+    function: Callable[[Mapping[str, object]], Awaitable[str]]
+    called: list[Mapping[str, object]] = field(default_factory=list)
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(name=self.name, description=f"The server's {self.name}.", parameters={"type": "object"})
+
+    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> str:
+        self.called.append(arguments)
+        return await self.function(arguments)
+
+
+def answering(name: str, answer: str = "done") -> ScriptedTool:
+    async def function(_: Mapping[str, object]) -> str:
+        return answer
+
+    return ScriptedTool(name, function)
+
+
+def failing(name: str, error: BaseException) -> ScriptedTool:
+    async def function(_: Mapping[str, object]) -> str:
+        raise error
+
+    return ScriptedTool(name, function)
+
+
+def asks(*calls: str | tuple[str, str]) -> list[ToolCallDelta]:
+    """The deltas of parallel calls: names, or names with arguments."""
+    pairs = [call if isinstance(call, tuple) else (call, "{}") for call in calls]
+    return [ToolCallDelta(index, arguments, name) for index, (name, arguments) in enumerate(pairs)]

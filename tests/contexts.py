@@ -1,0 +1,69 @@
+"""What an agent is given, made by hand: counted ids, one anonymous caller, nothing in the background."""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
+from typing import TypeVar
+
+from ag_ui.core import BaseEvent, Context, Message, RunAgentInput, UserMessage
+from ag_ui.core import Tool as ToolSpec
+
+from app.ports import Caller, Item, RunContext
+
+E = TypeVar("E", bound=BaseEvent)
+
+
+def run_context(is_cancelled: Callable[[], bool] = lambda: False) -> RunContext:
+    """Make a context whose ids are id-1, id-2 and so on."""
+    numbers = count(1)
+    return RunContext(
+        thread_id="thread",
+        run_id="run",
+        caller=Caller(owner="anonymous", request_id="request"),
+        tools={},
+        new_id=lambda: f"id-{next(numbers)}",
+        logger=logging.getLogger("tests.agent"),
+        background=_refuse,
+        is_cancelled=is_cancelled,
+    )
+
+
+def run_input(
+    *said: str | Message, tools: Sequence[ToolSpec] | None = None, context: Sequence[Context] | None = None
+) -> RunAgentInput:
+    """A run input with these messages; a string is one of the user's."""
+    messages = [
+        UserMessage(id=f"message-{number}", content=message) if isinstance(message, str) else message
+        for number, message in enumerate(said, 1)
+    ]
+    return RunAgentInput(
+        thread_id="thread",
+        run_id="run",
+        messages=messages,
+        tools=None if tools is None else list(tools),
+        context=None if context is None else list(context),
+    )
+
+
+def client_tool(name: str) -> ToolSpec:
+    """A tool that a client offers."""
+    return ToolSpec(name=name, description=f"The client's {name}.", parameters={"type": "object"})
+
+
+async def collected(items: AsyncIterator[Item]) -> list[Item]:
+    """Everything a run yields."""
+    return [item async for item in items]
+
+
+def types(items: Sequence[Item]) -> list[str]:
+    """The event types, for assertions about order."""
+    return [item.type.value for item in items if isinstance(item, BaseEvent)]
+
+
+def of_type(items: Sequence[Item], event: type[E]) -> list[E]:
+    """The events of one class."""
+    return [item for item in items if isinstance(item, event)]
+
+
+def _refuse(work: object) -> None:
+    raise NotImplementedError

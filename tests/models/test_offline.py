@@ -1,0 +1,285 @@
+"""The offline model does what design 4.7 says, the same way every time."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import pytest
+from ag_ui.core import (
+    AssistantMessage,
+    DataSource,
+    FunctionCall,
+    ImagePart,
+    Message,
+    TextPart,
+    TokenUsage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from ag_ui.core import Tool as ToolSpec
+
+from app.core.errors import AppError, Code
+from app.models.offline import OfflineModel
+from app.models.script import HELP, MAX_DELTAS, MAX_SECONDS, Call, Repeat, Wait, plan
+from app.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from tests.contexts import run_input
+
+BUILTIN = ("calculate", "current_time")
+
+
+def spec(name: str) -> ToolSpec:
+    return ToolSpec(name=name, description=name)
+
+
+async def deltas(*said: str | Message, tools: Sequence[str] = BUILTIN, system: str = "") -> list[Delta]:
+    prompt = Prompt(system, run_input(*said).messages, [spec(name) for name in tools])
+    return [delta async for delta in OfflineModel().stream(prompt)]
+
+
+def text(pieces: Sequence[Delta]) -> str:
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
+
+
+def reasoning(pieces: Sequence[Delta]) -> str:
+    return "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
+
+
+def calls(pieces: Sequence[Delta]) -> list[tuple[str, str]]:
+    """Put the calls together again: name and arguments in the order of their indexes."""
+    grown: dict[int, tuple[str, str]] = {}
+    for piece in pieces:
+        if isinstance(piece, ToolCallDelta):
+            name, arguments = grown.get(piece.index, (piece.name or "", ""))
+            grown[piece.index] = (name, arguments + piece.arguments)
+    return [grown[index] for index in sorted(grown)]
+
+
+def usage(pieces: Sequence[Delta]) -> TokenUsage:
+    last = pieces[-1]
+    assert isinstance(last, UsageDelta)
+    return last.usage
+
+
+def called(*names: str) -> AssistantMessage:
+    made = [ToolCall(id=f"call-{name}", function=FunctionCall(name=name, arguments="{}")) for name in names]
+    return AssistantMessage(id="assistant", tool_calls=made)
+
+
+def result(name: str, content: str, error: str | None = None) -> ToolMessage:
+    return ToolMessage(id=f"result-{name}", tool_call_id=f"call-{name}", content=content, error=error)
+
+
+# --- stream, think, wait, fail --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", ["stream 3", "  STREAM \t 3\n", "Stream\n3"])
+async def test_stream_n_gives_n_text_deltas(said: str) -> None:
+    assert (await deltas(said))[:-1] == [TextDelta("hello world, ")] * 3
+
+
+@pytest.mark.parametrize("digits", ["1000001", "9" * 10_000])
+def test_stream_n_has_a_cap(digits: str) -> None:
+    assert plan(run_input(f"stream {digits}").messages, ()) == (Repeat("hello world, ", MAX_DELTAS),)
+
+
+async def test_stream_0_streams_nothing() -> None:
+    assert text(await deltas("stream 0")) == ""
+
+
+async def test_think_reasons_in_pieces_and_then_answers() -> None:
+    pieces = await deltas("Think about rain.")
+    kinds = [type(piece) for piece in pieces]
+    assert kinds == sorted(kinds, key=[ReasoningDelta, TextDelta, UsageDelta].index)
+    assert kinds.count(ReasoningDelta) > 1
+    assert reasoning(pieces) == "I am asked to think about rain. I will keep it short."
+    assert text(pieces) == "I have thought about rain."
+
+
+async def test_think_needs_no_topic() -> None:
+    assert text(await deltas("think …")) == "I have thought about it."
+
+
+async def test_wait_is_silent_between_two_deltas() -> None:
+    assert (await deltas("wait 0"))[:-1] == [TextDelta("Waiting 0 s. "), TextDelta("Done.")]
+
+
+async def test_wait_sleeps_that_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await deltas("WAIT 2.5 s")
+    assert slept == [2.5]
+
+
+def test_wait_has_a_cap() -> None:
+    assert plan(run_input("wait 99999").messages, ())[1] == Wait(MAX_SECONDS)
+
+
+async def test_fail_raises_after_the_first_delta() -> None:
+    pieces: list[Delta] = []
+    stream = OfflineModel().stream(Prompt("", run_input("Fail!").messages))
+    pieces.append(await anext(stream))
+    with pytest.raises(AppError, match=r"^The model failed\.$") as caught:
+        pieces.append(await anext(stream))
+    assert caught.value.code is Code.MODEL_ERROR
+    assert [type(piece) for piece in pieces] == [TextDelta]
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
+
+
+async def test_call_passes_the_json_in_fragments() -> None:
+    pieces = await deltas('CALL add {"a": 1, "b": 2}')
+    fragments = [piece for piece in pieces if isinstance(piece, ToolCallDelta)]
+    assert len(fragments) >= 2
+    assert [fragment.name for fragment in fragments] == ["add", None]
+    assert calls(pieces) == [("add", '{"a": 1, "b": 2}')]
+
+
+async def test_call_without_json_passes_an_empty_object() -> None:
+    assert calls(await deltas("call ping")) == [("ping", "{}")]
+
+
+async def test_call_passes_on_what_is_not_json() -> None:
+    assert calls(await deltas("call add {oops")) == [("add", "{oops")]
+
+
+async def test_several_call_lines_are_parallel_calls() -> None:
+    said = 'call add {"a": 1}\n\n  Call ping\ncall add {"a": 2}'
+    assert calls(await deltas(said)) == [("add", '{"a": 1}'), ("ping", "{}"), ("add", '{"a": 2}')]
+
+
+async def test_json_may_run_over_several_lines() -> None:
+    ((name, arguments),) = calls(await deltas('call add {\n  "a": 1,\n  "b": 2\n}'))
+    assert (name, json.loads(arguments)) == ("add", {"a": 1, "b": 2})
+
+
+async def test_call_names_its_tool_on_the_same_line() -> None:
+    assert text(await deltas("call\nadd")) == HELP
+    assert calls(await deltas("call a\ncall\nb")) == [("a", "call\nb")]
+
+
+async def test_a_tool_that_nobody_offers_is_called_all_the_same() -> None:
+    assert calls(await deltas("call nothing", tools=())) == [("nothing", "{}")]
+
+
+@pytest.mark.parametrize(
+    ("said", "call"),
+    [
+        ("what time is it", ("current_time", "{}")),
+        ("What  time is it?", ("current_time", "{}")),
+        ("what time is it in Europe/Berlin?", ("current_time", '{"timezone": "Europe/Berlin"}')),
+        ("calculate 2*(3+4)", ("calculate", '{"expression": "2*(3+4)"}')),
+        ("Calculate 6 * 7 = ?", ("calculate", '{"expression": "6 * 7"}')),
+    ],
+)
+async def test_questions_call_the_builtin_tools(said: str, call: tuple[str, str]) -> None:
+    assert calls(await deltas(said)) == [call]
+
+
+@pytest.mark.parametrize(("said", "name"), [("what time is it", "current_time"), ("calculate 1", "calculate")])
+async def test_questions_say_when_the_builtin_tool_is_missing(said: str, name: str) -> None:
+    pieces = await deltas(said, tools=())
+    assert text(pieces) == f"The tool {name} is not available here."
+    assert calls(pieces) == []
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_result_is_said_in_a_sentence() -> None:
+    said = await deltas("calculate 2*(3+4)", called("calculate"), result("calculate", "14"))
+    assert text(said) == "The result of calculate is 14."
+
+
+async def test_all_trailing_results_are_said_and_errors_as_errors() -> None:
+    said = await deltas(
+        "call a\ncall b\ncall c\ncall d",
+        called("a", "b", "c", "d"),
+        result("a", "1"),
+        result("b", "Error: division by zero."),
+        result("c", "", error="denied"),
+        result("d", ""),
+    )
+    expected = (
+        "The result of a is 1, and b failed: division by zero, and c failed: denied, and the result of d is empty."
+    )
+    assert text(said) == expected
+
+
+async def test_a_result_of_an_unknown_call_is_said_too() -> None:
+    assert text(await deltas("call a", result("a", "1"))) == "The result of the tool is 1."
+
+
+async def test_results_before_the_last_user_message_are_not_said_again() -> None:
+    assert text(await deltas("call a", called("a"), result("a", "1"), "stream 1")) == "hello world, "
+
+
+# --- anything else --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", ["hello", "", "stream", "stream x", "streaming 3", "failure", "thinking", "calculate"])
+async def test_anything_else_is_answered_with_what_can_be_tried(said: str) -> None:
+    pieces = await deltas(said)
+    assert text(pieces) == HELP
+    assert len(pieces) > 2
+
+
+async def test_a_conversation_without_a_user_is_answered_too() -> None:
+    assert text(await deltas(AssistantMessage(id="a", content="Hi"))) == HELP
+
+
+def test_everything_that_can_be_tried_does_something() -> None:
+    for example in (part.split("”")[0] for part in HELP.split("“")[1:]):
+        assert plan(run_input(example).messages, BUILTIN) != plan(run_input("hello").messages, BUILTIN)
+
+
+async def test_the_text_of_content_parts_is_read() -> None:
+    picture = ImagePart(source=DataSource(value="AAAA", mime_type="image/png"))
+    parts = [TextPart(text="call a"), picture, TextPart(text="call b")]
+    assert calls(await deltas(UserMessage(id="user", content=parts))) == [("a", "{}"), ("b", "{}")]
+
+
+async def test_the_same_prompt_gives_the_same_deltas() -> None:
+    assert await deltas("think about rain") == await deltas("think about rain")
+
+
+@pytest.mark.parametrize("start", ["", "call", "calculate", "stream", "wait", "what time is it in", "think"])
+@pytest.mark.parametrize("filler", [" ", "\n", "9", "?", "call "])
+@pytest.mark.timeout(10)
+def test_no_message_takes_long_to_read(start: str, filler: str) -> None:
+    # 200 kB: linear patterns need milliseconds, a quadratic one would need minutes.
+    assert plan(run_input(f"{start}x{filler * 200_000}x").messages, BUILTIN)
+    assert plan(run_input(f"{start} {filler * 200_000}\x00").messages, BUILTIN)
+
+
+# --- usage ----------------------------------------------------------------------------------------------------------
+
+
+async def test_usage_counts_words_and_comes_last() -> None:
+    assert usage(await deltas("stream 10", system="Be brief.")) == TokenUsage(
+        provider="offline", model="offline", input_tokens=4, output_tokens=20, total_tokens=24
+    )
+
+
+async def test_usage_names_reasoning_only_when_there_was_some() -> None:
+    thought = usage(await deltas("think"))
+    assert thought.reasoning_tokens == 12
+    assert thought.output_tokens == 12 + 5
+    assert usage(await deltas("hello")).reasoning_tokens is None
+
+
+async def test_usage_counts_calls_and_results() -> None:
+    history = ("call a", called("a"), result("a", "one two"))
+    counted = usage(await deltas(*history))
+    assert counted.input_tokens == 2 + 2 + 2
+    assert counted.output_tokens == 7  # The result of a is one two.
+    assert usage(await deltas("call a")).output_tokens == 2
+
+
+def test_a_plan_is_plain_data() -> None:
+    assert plan(run_input('call add {"a": 1}').messages, ()) == (Call("add", '{"a": 1}'),)

@@ -1,0 +1,145 @@
+"""Arithmetic gives the right numbers, and nothing but arithmetic gives any."""
+
+import contextlib
+
+import pytest
+
+from app.ports import ToolError
+from app.tools.arithmetic import MAX_BITS, MAX_LENGTH, evaluate
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("2*(3+4)", 14),
+        (" 1 + 2 ", 3),
+        ("7 - 10", -3),
+        ("7 / 2", 3.5),
+        ("7 // 2", 3),
+        ("-7 % 4", 1),
+        ("2 ** 10", 1024),
+        ("2 ** -1", 0.5),
+        ("2 ** 0.5 * 2 ** 0.5", 2.0000000000000004),
+        ("--+3", 3),
+        ("1.5e3", 1500.0),
+        ("0.1 + 0.2", 0.30000000000000004),
+        ("2 ** 4095", 2**4095),
+        ("1 ** 999999999999", 1),
+        ("(-1) ** 999999999999", -1),
+        ("0 ** 999999999999", 0),
+        ("abs(-3)", 3),
+        ("round(2.6)", 3),
+        ("sqrt(16)", 4.0),
+        ("min(3, 1, 2) + max(1, 2)", 3),
+        ("round(2 * pi)", 6),
+        ("round(e)", 3),
+    ],
+)
+def test_it_computes(expression: str, value: float) -> None:
+    assert evaluate(expression) == value
+
+
+@pytest.mark.parametrize("expression", ["1 / 0", "1 // 0", "1 % 0", "0 ** -1", "1.0 / (2 - 2)"])
+def test_division_by_zero_is_said(expression: str) -> None:
+    with pytest.raises(ToolError, match=r"^Division by zero\.$"):
+        evaluate(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "9 ** 9 ** 9",
+        "10 ** 2000",
+        "2 ** 4096",
+        "(2 ** 4000) * (2 ** 4000)",
+        "2 ** 4000 ** 100",
+        "10.0 ** 400",
+        "1e308 * 10",
+        "1e999",
+        "1e308 * 10 - 1e308 * 10",
+        "(2 ** 4000) / 3",
+        "(2 ** 4000) ** -1",
+        "sqrt(2 ** 4000)",
+    ],
+)
+@pytest.mark.timeout(10)
+def test_what_is_too_large_is_refused_before_it_costs_anything(expression: str) -> None:
+    with pytest.raises(ToolError, match=r"^The numbers are too large\.$"):
+        evaluate(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "__import__('os')",
+        "'a' * 10",
+        "True + 1",
+        "1j",
+        "x",
+        "1 < 2",
+        "1 << 2",
+        "~1",
+        "not 1",
+        "1 if 1 else 2",
+        "[1, 2]",
+        "(1).real",
+        "min(*[1, 2])",
+        "round(5, ndigits=-9)",
+        "pow(2, 3)",
+        "(lambda: 1)()",
+        "f'{1}'",
+        "None",
+        "...",
+    ],
+)
+def test_what_is_not_arithmetic_is_refused(expression: str) -> None:
+    with pytest.raises(ToolError, match=r"^This is not arithmetic: .+ abs, round, sqrt, min, max, pi, e\.$"):
+        evaluate(expression)
+
+
+@pytest.mark.parametrize("expression", ["", "1 +", "2 2", "1; 2", "x = 1", "1\x00", "(" * 400 + ")" * 400, "import os"])
+def test_what_is_no_expression_is_refused(expression: str) -> None:
+    with pytest.raises(ToolError):
+        evaluate(expression)
+
+
+@pytest.mark.parametrize(
+    "expression", ["-" * 499 + "1", "(" * 249 + "1" + ")" * 249, "1" + "+1" * 249, "2" + "**1" * 166]
+)
+def test_deep_nesting_is_computed_or_refused(expression: str) -> None:
+    with contextlib.suppress(ToolError):
+        assert evaluate(expression) in (1, -1, 2, 250)
+
+
+def test_nesting_that_exhausts_the_stack_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: object, **__: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("app.tools.arithmetic.ast.parse", exhausted)
+    with pytest.raises(ToolError, match="nested too deeply"):
+        evaluate("1")
+
+
+def test_long_text_is_refused() -> None:
+    with pytest.raises(ToolError, match="too long"):
+        evaluate("1" * (MAX_LENGTH + 1))
+
+
+@pytest.mark.parametrize(
+    ("expression", "sentence"),
+    [
+        ("(-8) ** 0.5", "The result is not a real number."),
+        ("sqrt(-1)", "sqrt is not defined for this number."),
+        ("sqrt()", "sqrt takes 1 argument(s)."),
+        ("round(5, -9)", "round takes 1 argument(s)."),
+        ("min(1)", "min takes 2 or more argument(s)."),
+    ],
+)
+def test_functions_say_what_they_take(expression: str, sentence: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        evaluate(expression)
+    assert str(caught.value) == sentence
+
+
+def test_the_largest_result_can_be_written() -> None:
+    assert len(str(evaluate(f"2 ** {MAX_BITS - 1}"))) == 1233
