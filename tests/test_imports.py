@@ -1,0 +1,67 @@
+"""The shape of the code: import contracts (in ``pyproject.toml``), sizes, and habits that a linter does not know."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "app").rglob("*.py"))
+MAX_FILE = 300
+MAX_FUNCTION = 50
+MAY_LOAD_BY_NAME = "app/agents/loader.py"
+"""The one place that imports what a setting names; such an import escapes the contracts."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
+
+
+def functions(tree: ast.Module) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def length(function: Function) -> int:
+    """Count its lines, without the docstring."""
+    assert function.end_lineno
+    whole = function.end_lineno - function.lineno + 1
+    first = function.body[0]
+    return whole - (len(ast.unparse(first).splitlines()) if ast.get_docstring(function) else 0)
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+
+
+def test_imports_point_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(no_cache=True, no_logo=True) == 0
+
+
+@each_file
+def test_a_file_can_be_read_in_one_sitting(file: Path) -> None:
+    assert len(file.read_text().splitlines()) <= MAX_FILE
+
+
+@each_file
+def test_a_function_fits_on_a_screen(file: Path) -> None:
+    sizes = {function.name: length(function) for function in functions(ast.parse(file.read_text()))}
+    assert {name: size for name, size in sizes.items() if size > MAX_FUNCTION} == {}
+
+
+@each_file
+def test_a_module_opens_with_its_purpose(file: Path) -> None:
+    assert ast.get_docstring(ast.parse(file.read_text()))
+
+
+@each_file
+def test_imports_are_absolute_and_by_name(file: Path) -> None:
+    names = set(imported(ast.parse(file.read_text())))
+    assert not {name for name in names if name.startswith(".")}
+    if file.relative_to(ROOT).as_posix() != MAY_LOAD_BY_NAME:
+        assert not {name for name in names if name.split(".")[0] == "importlib"}
