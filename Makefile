@@ -88,7 +88,7 @@ js: ## Install the official AG-UI client for the tests
 		test "$(CI)" != true; \
 	fi
 
-$(JS)/node_modules/.done: $(JS)/package.json
+$(JS)/node_modules/.done: $(JS)/package.json $(JS)/package-lock.json
 	@echo "Installing the official AG-UI client into $(JS)/node_modules"
-	@cd $(JS) && npm install --no-audit --no-fund --no-package-lock --loglevel=error
+	@cd $(JS) && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@

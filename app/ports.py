@@ -95,7 +95,7 @@ class Agent(Protocol):
     Raising ends the run with RUN_ERROR: an ``AppError`` shows its message, anything else a general one.
     """
 
-    def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:  # noqa: A002 - the protocol's word
+    def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         """Yield the run's events in order."""
 
 

@@ -65,13 +65,13 @@ def adapt(source: object, name: str) -> Agent:
         AgentLoadError: if it is none of the accepted forms.
     """
     if inspect.isclass(source):
-        raise AgentLoadError(f"{name} is a class: name an instance of it. {ACCEPTED}")
+        raise AgentLoadError(f"'{name}' is a class: name an instance of it. {ACCEPTED}")
     run: object = getattr(source, "run", None)
     if callable(run):
         return _adapted(source, run, f"{name}.run") or StreamAgent(source, _with_arguments(run, f"{name}.run"))
     adapted = _adapted(source, source, name) if callable(source) else None
     if adapted is None:
-        raise AgentLoadError(f"{name} is {_kind(source)}. {ACCEPTED}")
+        raise AgentLoadError(f"'{name}' is {_kind(source)}. {ACCEPTED}")
     return adapted
 
 
@@ -105,7 +105,8 @@ def _with_arguments(function: Callable[..., T], name: str) -> Callable[[RunAgent
         return lambda request, _: function(request)
     if _takes(signature, 2):
         return function
-    raise AgentLoadError(f"{name} takes {signature}, which is neither (input) nor (input, ctx). {ACCEPTED}")
+    taken = ", ".join(names)
+    raise AgentLoadError(f"'{name}' takes ({taken}), which is neither (input) nor (input, ctx). {ACCEPTED}")
 
 
 def _takes(signature: inspect.Signature, positional: int, *keywords: str) -> bool:

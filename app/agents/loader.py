@@ -24,7 +24,7 @@ def load_agent(reference: str) -> Agent:
         source: object = reduce(getattr, path.split("."), module)
     except AttributeError as error:
         raise AgentLoadError(f"The module '{module_name}' has no '{path}'.") from error
-    return adapt(source, f"'{module_name}:{path}'")
+    return adapt(source, f"{module_name}:{path}")
 
 
 def _module(name: str) -> object:

@@ -1,8 +1,9 @@
 """Bytes to a ``RunAgentInput`` or a command, or a validation error that names the field.
 
-Rule: malformed input is refused before a run exists, in one sentence that names the field. Unknown fields are kept, absent optional fields get the value that absence means in AG-UI 1.0, and a body whose meaning
-is ambiguous (duplicate keys, NaN, invalid Unicode) is refused. Sources: AG-UI spec 1.1, basic/run-input and
-basic/versioning; design 4.3 for commands.
+Rule: malformed input is refused before a run exists, in one sentence that names the field. Unknown fields are kept,
+absent optional fields get the value that absence means in AG-UI 1.0, and a body whose meaning is ambiguous (duplicate
+keys, NaN, invalid Unicode) is refused. Sources: AG-UI spec 1.1, basic/run-input and basic/versioning; design 4.3 for
+commands.
 """
 
 import json
@@ -84,8 +85,11 @@ def parse(body: bytes) -> Request:
     document = _document(body)
     if not isinstance(document, dict):
         _refuse("The body must be a JSON object: a RunAgentInput or a command.")
-    if "command" in document and "messages" not in document:
-        return _bare_command(document)
+    if "messages" not in document:
+        if document.get("type") == "ping":
+            return CommandRequest(Ping(), frame_id=document.get("id"))
+        if "command" in document:
+            return _bare_command(document)
     return _run_input(document)
 
 
@@ -190,14 +194,19 @@ def _path(loc: tuple[int | str, ...], document: object, prefix: str) -> str:
     parts = [prefix] if prefix else []
     node = document
     for depth, part in enumerate(loc, start=1):
-        if isinstance(node, dict) and part in node:
-            node = node[part]
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
-            node = node[part]
-        elif depth < len(loc):
-            continue
-        parts.append(str(part))
+        found, node = _step(node, part)
+        if found or depth == len(loc):
+            parts.append(str(part))
     return ".".join(parts) or "body"
+
+
+def _step(node: object, part: int | str) -> tuple[bool, object]:
+    """One step down the document, or none where ``part`` is not in it."""
+    if isinstance(node, dict) and part in node:
+        return True, node[part]
+    if isinstance(node, list) and isinstance(part, int) and part < len(node):
+        return True, node[part]
+    return False, node
 
 
 def _refuse(message: str) -> NoReturn:

@@ -6,8 +6,8 @@
              and owner; subagents by their ``subagentRunId``.
 ``EVENTS``   all classes that may be in a stream once chunks are expanded: the vocabulary.
 
-Source: AG-UI spec 1.1, events/lifecycle, basic/patterns/streaming and events/subagents. Rule numbers V1 to V29 count the
-checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md lists them.
+Source: AG-UI spec 1.1, events/lifecycle, basic/patterns/streaming and events/subagents. Rule numbers V1 to V29 count
+the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md lists them.
 """
 
 from collections.abc import Callable, Hashable

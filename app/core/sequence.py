@@ -4,9 +4,9 @@ Rule: ``feed`` takes one event (chunks already expanded, see ``chunks``) and rai
 official client's verifier rejects the stream; a test walks both at random and compares. ``closers`` says what is still
 owed before the run may end. Nothing here knows where an event came from or goes to.
 
-Owner: the ``subagentRunId`` of an entity's opener, or None for the parent agent. It is remembered for the whole run, per
-kind of id. A later event on the entity may leave the tag out but may not contradict it. A MESSAGES_SNAPSHOT states the
-owners anew; the messages echoed in RUN_STARTED.input only fill gaps.
+Owner: the ``subagentRunId`` of an entity's opener, or None for the parent agent. It is remembered for the whole run,
+per kind of id. A later event on the entity may leave the tag out but may not contradict it. A MESSAGES_SNAPSHOT states
+the owners anew; the messages echoed in RUN_STARTED.input only fill gaps.
 """
 
 from collections.abc import Callable, Hashable

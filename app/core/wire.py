@@ -19,6 +19,8 @@ from app.core.errors import AppError, Code, IllegalEvent
 MAX_EVENT_BYTES = 8_000_000
 """Bytes of one encoded event. The official client gives up on a frame above 10 MB."""
 
+MAX_CURSOR_DIGITS = 15
+
 MERGED_BYTES = 30_000
 """Merged deltas stay under AgentCore's 32 KB with room for the cursor."""
 
@@ -29,7 +31,7 @@ DELTA_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """An accepted event. ``seq`` counts from 1 within the run; ``data`` is the event as UTF-8 JSON without line breaks."""
+    """An accepted event. ``seq`` counts from 1 within the run; ``data`` is its UTF-8 JSON, without line breaks."""
 
     run_id: str
     seq: int
@@ -70,7 +72,7 @@ def cursor(text: str | None) -> int:
     """
     if not text:
         return 0
-    if not text.isascii() or not text.isdigit() or len(text) > 15:
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_CURSOR_DIGITS:
         raise AppError(Code.VALIDATION_ERROR, "after: expected the number of the last event that was received.")
     return int(text)
 

@@ -4,11 +4,13 @@ Rule: one event per frame, LF framing, ``id:`` is the event's ``seq``; a comment
 out in one write. Source: AG-UI spec 1.1, basic/transports/http-sse; reference 7, R17.
 """
 
+import logging
 from collections.abc import AsyncIterator
 
 from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunAgentInput, RunFinishedEvent, RunStartedEvent
 from fastapi import APIRouter
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette.sse import SendTimeoutError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -23,7 +25,14 @@ from app.edge.refusal import refuse
 from app.engine.service import Reader, Service
 from app.ports import Caller
 
+SEND_SECONDS = 60.0
+"""A reader that takes nothing for so long is let go, because what it has not read yet is kept for it. It may come back
+and read on."""
+
 HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+
+
+logger = logging.getLogger(__name__)
 
 
 class RunStream(EventSourceResponse):
@@ -37,12 +46,15 @@ class RunStream(EventSourceResponse):
             sep="\n",
             ping=keepalive,
             ping_message_factory=lambda: ServerSentEvent(comment="keep-alive", sep="\n"),
+            send_timeout=SEND_SECONDS,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the run ends or the client leaves."""
         try:
             await super().__call__(scope, receive, send)
+        except SendTimeoutError:
+            logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
         finally:
             self._reader.close()
 
@@ -57,6 +69,7 @@ def routes(service: Service, *, max_body: int, keepalive: float, refused_status:
     """The routes that stream.
 
     Args:
+        service: the engine's door.
         max_body: bytes of a request body.
         keepalive: seconds of silence before a comment.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any

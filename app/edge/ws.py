@@ -16,6 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from app.core import wire
 from app.core.errors import AppError, Code
 from app.core.inbound import Attach, CommandRequest, Ping
+from app.core.inbound import Request as Asked
 from app.edge.body import check_size, understand
 from app.edge.commands import answer
 from app.edge.gate import BEARER_PROTOCOL, caller_of
@@ -100,11 +101,7 @@ class Connection:
 
     async def _hear(self, text: str | None) -> None:
         try:
-            if text is None:
-                raise AppError(Code.VALIDATION_ERROR, "Frames must be text.")
-            body = text.encode()
-            check_size(len(body), self._max_body)
-            asked = await understand(body)
+            asked = await self._understood(text)
         except AppError as error:
             await self._refuse(error)
             return
@@ -112,6 +109,13 @@ class Connection:
             await self._run(asked)
         else:
             await self._command(asked)
+
+    async def _understood(self, text: str | None) -> Asked:
+        if text is None:
+            raise AppError(Code.VALIDATION_ERROR, "Frames must be text.")
+        body = text.encode()
+        check_size(len(body), self._max_body)
+        return await understand(body)
 
     async def _run(self, run_input: RunAgentInput) -> None:
         try:

@@ -12,16 +12,13 @@ class Health:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._changed_at: int | None = None
+        self.ready = False
         self._busy = False
-
-    @property
-    def ready(self) -> bool:
-        """Whether initialisation is done."""
-        return self._changed_at is not None
+        self._changed_at = 0
 
     def start(self) -> None:
         """Initialisation is done."""
+        self.ready = True
         self._changed_at = int(self._clock.time())
 
     def update(self, *, busy: bool) -> None:
@@ -32,4 +29,4 @@ class Health:
 
     def report(self) -> dict[str, str | int]:
         """The body of ``/ping`` in AgentCore's spelling. ``time_of_last_update`` is in Unix seconds."""
-        return {"status": "HealthyBusy" if self._busy else "Healthy", "time_of_last_update": self._changed_at or 0}
+        return {"status": "HealthyBusy" if self._busy else "Healthy", "time_of_last_update": self._changed_at}

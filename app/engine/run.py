@@ -92,15 +92,15 @@ class Run:
         """Owner, thread and run: what makes a run the same run."""
         return (self.ctx.caller.owner, self.ctx.thread_id, self.ctx.run_id)
 
-    def start(self, agent: Agent, timeout: float) -> asyncio.Task[None]:
-        """Begin. The caller owns the task and awaits it."""
-        self._task = asyncio.create_task(self._main(agent, timeout), name=f"run {self.ctx.run_id}")
+    def start(self, agent: Agent, seconds: float) -> asyncio.Task[None]:
+        """Begin, for at most ``seconds``. The caller owns the task and awaits it."""
+        self._task = asyncio.create_task(self._main(agent, seconds), name=f"run {self.ctx.run_id}")
         return self._task
 
-    async def _main(self, agent: Agent, timeout: float) -> None:
+    async def _main(self, agent: Agent, seconds: float) -> None:
         LOG_FIELDS.set(log_fields(self.ctx))
         self._announce()
-        timer = self._clock.call_later(timeout, self._time_out)
+        timer = self._clock.call_later(seconds, self._time_out)
         try:
             if self._input is not None:
                 await self._drive(agent, self._input)
@@ -161,7 +161,9 @@ class Run:
                 case _:
                     self._write(event)
                     if self.log.bytes > self._max_bytes:
-                        raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
+                        raise AppError(
+                            Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events."
+                        )
 
     def _write(self, event: BaseEvent) -> None:
         event_type, data = encoded(event)
@@ -238,7 +240,7 @@ class Run:
         self.fail(AppError(Code.RUN_TIMEOUT, "The run took longer than this server allows."))
 
     def _blame(self, cause: str) -> None:
-        logger.error("%s", cause, exc_info=True)
+        logger.error("%s", cause, exc_info=True)  # noqa: LOG014 - called while the exception is handled
         self.fail(AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause."))
 
     def _end(self, event: RunFinishedEvent | RunErrorEvent, status: Status, failure: str | None = None) -> None:

@@ -53,7 +53,7 @@ class Service:
         new_id: makes ids; called when one is needed, never before.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
         self,
         agent: Agent,
         policy: Policy,
@@ -119,7 +119,7 @@ class Service:
         return run
 
     def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
-        """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND, VALIDATION_ERROR for a cursor ahead of it."""
+        """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""
         return self._read(self.find(caller, thread_id, run_id), after)
 
     def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> dict[str, object]:

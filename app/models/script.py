@@ -119,7 +119,7 @@ def _said(name: str, result: ToolMessage) -> str:
     content = text_of(result.content).strip()
     error = result.error or (content if content.startswith("Error:") else "")
     if error:
-        return f"{name} failed: {error.removeprefix('Error:').strip().rstrip('.')}"
+        return f"the call of {name} failed: {error.removeprefix('Error:').strip().rstrip('.')}"
     return f"the result of {name} is {content.rstrip('.') or 'empty'}"
 
 
