@@ -6,8 +6,10 @@ closes them.
 
 import argparse
 import logging
+import signal
 import socket
 import sys
+from types import FrameType
 
 import uvicorn
 from sse_starlette.sse import AppStatus
@@ -42,6 +44,11 @@ class Server(uvicorn.Server):
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
             logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
+
+    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
+        """Stop, and not die of the same signal afterwards, as uvicorn would: a drained stop is a success."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the runs, then the connections."""

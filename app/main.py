@@ -53,14 +53,14 @@ class SystemClock:
         return asyncio.get_running_loop().call_later(delay, callback)
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The application for these settings; ``app.state.service`` is its engine.
+def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
+    """The application for these settings; ``app.state.service`` is its engine, made here unless it is given.
 
     Raises:
         SettingsError: a model that this version does not have.
         AgentLoadError: ``settings.agent`` names no agent.
     """
-    service = build_service(settings)
+    service = service or build_service(settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

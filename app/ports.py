@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 from ag_ui.core import BaseEvent, Message, RunAgentInput, TokenUsage
@@ -53,7 +54,7 @@ class Clock(Protocol):
         """Run ``callback`` on the event loop after ``delay`` seconds."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """What an agent may touch while it answers one run; nothing of the transport or the store.
 
@@ -126,6 +127,16 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class EncryptedDelta:
+    """The opaque artefact of a stretch of reasoning (a signature, redacted content), to be given back unchanged.
+
+    It ends the stretch that is open; where none is, it is a stretch of its own without text.
+    """
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallDelta:
     """A piece of a tool call. ``index`` tells parallel calls apart; the first piece of each carries ``name``."""
 
@@ -141,7 +152,23 @@ class UsageDelta:
     usage: TokenUsage
 
 
-Delta = TextDelta | ReasoningDelta | ToolCallDelta | UsageDelta
+class StopReason(StrEnum):
+    """Why a model stopped, where that is no failure."""
+
+    END = "end"
+    TOOLS = "tools"
+    LENGTH = "length"
+    FILTERED = "filtered"
+
+
+@dataclass(frozen=True, slots=True)
+class StopDelta:
+    """The model has said everything; comes at most once, before or after ``UsageDelta``."""
+
+    reason: StopReason
+
+
+Delta = TextDelta | ReasoningDelta | EncryptedDelta | ToolCallDelta | UsageDelta | StopDelta
 
 
 class Model(Protocol):

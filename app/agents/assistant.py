@@ -66,7 +66,7 @@ class Assistant:
                 yield shown(result)
             if len(own) < len(turn.calls) or not own:
                 return
-            messages = [*messages, turn.message, *results]
+            messages = [*messages, *turn.messages, *results]
         raise AppError(
             Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {self.max_steps} model calls without finishing."
         )

@@ -12,7 +12,10 @@ from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
     FunctionCall,
+    Message,
+    ReasoningEncryptedValueEvent,
     ReasoningEndEvent,
+    ReasoningMessage,
     ReasoningMessageContentEvent,
     ReasoningMessageEndEvent,
     ReasoningMessageStartEvent,
@@ -27,7 +30,7 @@ from ag_ui.core import (
 )
 
 from app.core.errors import AppError, Code
-from app.ports import Delta, ReasoningDelta, RunContext, TextDelta, ToolCallDelta
+from app.ports import Delta, EncryptedDelta, ReasoningDelta, RunContext, TextDelta, ToolCallDelta, UsageDelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,13 @@ class _Growing:
     id: str
     name: str
     arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Thought:
+    id: str
+    texts: list[str] = field(default_factory=list)
+    encrypted_value: str | None = None
 
 
 class _Open(Enum):
@@ -63,6 +73,7 @@ class Turn:
         self._ctx = ctx
         self._open = _Open.NOTHING
         self._reasoning_id = ""
+        self._thoughts: list[_Thought] = []
         self._texts: list[str] = []
         self._calls: dict[int, _Growing] = {}
 
@@ -74,7 +85,10 @@ class Turn:
             return self._reasoning(delta.text)
         if isinstance(delta, ToolCallDelta):
             return self._call(delta)
-        self._ctx.usage.append(delta.usage)
+        if isinstance(delta, EncryptedDelta):
+            return self._encrypted(delta.value)
+        if isinstance(delta, UsageDelta):
+            self._ctx.usage.append(delta.usage)
         return ()
 
     def close(self) -> Events:
@@ -87,10 +101,15 @@ class Turn:
         return [Call(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
 
     @property
-    def message(self) -> AssistantMessage:
-        """What the next model call is told that this one said."""
+    def messages(self) -> Sequence[Message]:
+        """What the next model call is told that this one thought and said."""
         calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in self.calls]
-        return AssistantMessage(id=self.message_id, content="".join(self._texts) or None, tool_calls=calls or None)
+        text = "".join(self._texts) or None
+        thoughts = (
+            ReasoningMessage(id=t.id, content="".join(t.texts), encrypted_value=t.encrypted_value)
+            for t in self._thoughts
+        )
+        return *thoughts, AssistantMessage(id=self.message_id, content=text, tool_calls=calls or None)
 
     def _text(self, text: str) -> Events:
         if not text:
@@ -107,17 +126,28 @@ class Turn:
     def _reasoning(self, text: str) -> Events:
         if not text:
             return ()
-        if self._open is _Open.REASONING:
-            return (ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text),)
+        opened = () if self._open is _Open.REASONING else self._reason()
+        self._thoughts[-1].texts.append(text)
+        return *opened, ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text)
+
+    def _reason(self) -> Events:
+        """Open a stretch of reasoning."""
         closed = self._closed()
         self._open = _Open.REASONING
         self._reasoning_id = self._ctx.new_id()
+        self._thoughts.append(_Thought(self._reasoning_id))
         return (
             *closed,
             ReasoningStartEvent(message_id=self._reasoning_id),
             ReasoningMessageStartEvent(message_id=self._reasoning_id, role="reasoning"),
-            ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text),
         )
+
+    def _encrypted(self, value: str) -> Events:
+        """The artefact names the reasoning message it belongs to, and ends it."""
+        opened = () if self._open is _Open.REASONING else self._reason()
+        self._thoughts[-1].encrypted_value = value
+        seal = ReasoningEncryptedValueEvent(subtype="message", entity_id=self._reasoning_id, encrypted_value=value)
+        return *opened, seal, *self._closed()
 
     def _call(self, delta: ToolCallDelta) -> Events:
         call = self._calls.get(delta.index)

@@ -26,6 +26,13 @@ class Code(StrEnum):
     RUN_TIMEOUT = "RUN_TIMEOUT"
     RUN_LIMIT_EXCEEDED = "RUN_LIMIT_EXCEEDED"
     MODEL_ERROR = "MODEL_ERROR"
+    MODEL_ACCESS_DENIED = "MODEL_ACCESS_DENIED"
+    MODEL_NOT_FOUND = "MODEL_NOT_FOUND"
+    MODEL_REJECTED = "MODEL_REJECTED"
+    MODEL_THROTTLED = "MODEL_THROTTLED"
+    MODEL_TIMEOUT = "MODEL_TIMEOUT"
+    MODEL_UNAVAILABLE = "MODEL_UNAVAILABLE"
+    MODEL_CONTEXT_EXCEEDED = "MODEL_CONTEXT_EXCEEDED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,13 @@ TABLE: dict[Code, Row] = {
     Code.RUN_TIMEOUT: Row(200, 1011, retryable=True),
     Code.RUN_LIMIT_EXCEEDED: Row(200, 1011, retryable=False),
     Code.MODEL_ERROR: Row(200, 1011, retryable=True),
+    Code.MODEL_ACCESS_DENIED: Row(200, 1011, retryable=False),
+    Code.MODEL_NOT_FOUND: Row(200, 1011, retryable=False),
+    Code.MODEL_REJECTED: Row(200, 1011, retryable=False),
+    Code.MODEL_THROTTLED: Row(200, 1011, retryable=True),
+    Code.MODEL_TIMEOUT: Row(200, 1011, retryable=True),
+    Code.MODEL_UNAVAILABLE: Row(200, 1011, retryable=True),
+    Code.MODEL_CONTEXT_EXCEEDED: Row(200, 1011, retryable=False),
 }
 
 

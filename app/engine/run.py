@@ -249,7 +249,7 @@ class Run:
         update = {"usage": summed(usage), "timestamp": event.timestamp or self._now_ms()}
         event = event.model_copy(update=update)
         encoded(event)
-        for owed in (*self._expander.flush(), *self._sequence.closers(failure)):
+        for owed in self._sequence.closers(failure):  # open chunk streams are among them
             self._write(owed)
         self._write(event)
         self._input = None

@@ -31,17 +31,7 @@ _alive = threading.BoundedSemaphore(ALIVE)
 async def in_thread(function: Callable[[], T]) -> T:
     """Call ``function`` in a thread of its own, with the caller's context variables."""
     async with _limiter():
-        if not _alive.acquire(blocking=False):
-            raise ToolError("The server has too many tool calls that do not end. Try again later.")
-        try:
-            return await _start(function)
-        except _NotStarted as error:
-            _alive.release()
-            raise ToolError("The server cannot start another tool call. Try again later.") from error
-
-
-class _NotStarted(Exception):
-    """The operating system gave no thread."""
+        return await _start(function, _alive)
 
 
 def _limiter() -> CapacityLimiter:
@@ -54,7 +44,9 @@ def _limiter() -> CapacityLimiter:
         return limiter
 
 
-def _start(function: Callable[[], T]) -> asyncio.Future[T]:
+def _start(function: Callable[[], T], alive: threading.BoundedSemaphore) -> asyncio.Future[T]:
+    if not alive.acquire(blocking=False):
+        raise ToolError("The server has too many tool calls that do not end. Try again later.")
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = copy_context()
@@ -67,12 +59,13 @@ def _start(function: Callable[[], T]) -> asyncio.Future[T]:
         else:
             _report(loop, _set_result, future, result)
         finally:
-            _alive.release()
+            alive.release()
 
     try:
         threading.Thread(target=work, name="tool", daemon=True).start()
     except RuntimeError as error:
-        raise _NotStarted from error
+        alive.release()
+        raise ToolError("The server cannot start another tool call. Try again later.") from error
     return future
 
 

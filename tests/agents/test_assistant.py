@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 from ag_ui.core import (
@@ -24,7 +24,7 @@ from ag_ui.core import (
 from app.agents.assistant import MAX_STEPS, Assistant
 from app.core.errors import AppError, Code
 from app.models.offline import OfflineModel
-from app.ports import Delta, Item, Prompt, RunContext, TextDelta, ToolError, UsageDelta
+from app.ports import Delta, Item, Prompt, TextDelta, ToolError, UsageDelta
 from app.tools.builtin import builtin_tools
 from tests.agents.doubles import ScriptedModel, ScriptedTool, answering, asks, failing
 from tests.contexts import client_tool, collected, of_type, run_context, run_input, types
@@ -37,7 +37,7 @@ async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) 
     return await collected(assistant.run(request, run_context()))
 
 
-async def results(*turns: list[Delta | Exception], tools: tuple[ScriptedTool, ...] = ()) -> list[object]:
+async def results(*turns: Sequence[Delta | Exception], tools: tuple[ScriptedTool, ...] = ()) -> list[object]:
     """The contents of all TOOL_CALL_RESULTs of a run."""
     yielded = await items(Assistant(ScriptedModel(turns), tools))
     return [event.content for event in of_type(yielded, ToolCallResultEvent)]
@@ -339,7 +339,7 @@ async def test_it_works_without_account_and_network() -> None:
     assert await said("calculate 2*(3+4)") == "The result of calculate is 14."
     assert await said("what time is it") == "The result of current_time is 1970-01-01T00:00:00+00:00."
     both = 'call calculate {"expression": "1/0"}\ncall calculate {"expression": "6*7"}'
-    assert await said(both) == "Calculate failed: Division by zero, and the result of calculate is 42."
+    assert await said(both) == "The call of calculate failed: Division by zero, and the result of calculate is 42."
 
 
 async def test_thinking_is_shown_before_the_answer() -> None:

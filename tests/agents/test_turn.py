@@ -94,7 +94,7 @@ def test_text_after_an_interruption_goes_on_in_the_same_message() -> None:
         "TEXT_MESSAGE_END id-1",
         "TOOL_CALL_END id-3",
     ]
-    assert turn.message.content == "acd"
+    assert turn.messages[-1].content == "acd"
 
 
 def test_two_stretches_of_reasoning_have_two_ids() -> None:
@@ -129,12 +129,12 @@ def test_a_call_that_begins_without_a_name_is_the_models_fault() -> None:
 def test_the_message_says_what_the_model_said() -> None:
     turn, _ = fed(TextDelta("So: "), ToolCallDelta(0, "{}", "add"))
     call = ToolCall(id="id-2", function=FunctionCall(name="add", arguments="{}"))
-    assert turn.message == AssistantMessage(id="id-1", content="So: ", tool_calls=[call])
+    assert turn.messages[-1] == AssistantMessage(id="id-1", content="So: ", tool_calls=[call])
 
 
 def test_what_was_not_said_is_absent_from_the_message() -> None:
     turn, _ = fed()
-    assert turn.message.model_dump(by_alias=True) == {"id": "id-1", "role": "assistant"}
+    assert turn.messages[-1].model_dump(by_alias=True) == {"id": "id-1", "role": "assistant"}
 
 
 def test_usage_is_kept_for_the_end_of_the_run() -> None:

@@ -206,7 +206,8 @@ async def test_all_trailing_results_are_said_and_errors_as_errors() -> None:
         result("d", ""),
     )
     expected = (
-        "The result of a is 1, and b failed: division by zero, and c failed: denied, and the result of d is empty."
+        "The result of a is 1, and the call of b failed: division by zero, "
+        "and the call of c failed: denied, and the result of d is empty."
     )
     assert text(said) == expected
 

@@ -1,0 +1,87 @@
+"""``module:attribute`` finds an agent, or says in one sentence why not."""
+
+from pathlib import Path
+
+import pytest
+
+from app.agents.callables import AgentLoadError
+from app.agents.loader import load_agent
+from tests.contexts import collected, run_context, run_input
+
+MODULE = """
+class Box:
+    async def agent(self, input):
+        yield "from the box"
+
+async def agent(input):
+    yield "hello"
+
+class Agent:
+    pass
+
+box = Box()
+"""
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "loaded_agent": MODULE,
+        "loaded_broken": "1 / 0",
+        "loaded_missing": "import loaded_nowhere",
+        "loaded_syntax": "def",
+    }
+    for name, source in files.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("loaded_agent:agent", "hello"),
+        (" loaded_agent:agent\n", "hello"),
+        ("loaded_agent:box.agent", "from the box"),
+    ],
+)
+async def test_an_agent_is_found(reference: str, said: str) -> None:
+    assert await collected(load_agent(reference).run(run_input("go"), run_context())) == [said]
+
+
+@pytest.mark.parametrize(
+    ("reference", "sentence"),
+    [
+        ("agent", "'agent' is not of the form module:attribute, for example my_agent:agent."),
+        (":agent", "':agent' is not of the form module:attribute, for example my_agent:agent."),
+        ("agent:", "'agent:' is not of the form module:attribute, for example my_agent:agent."),
+        ("loaded_nowhere:agent", "There is no module 'loaded_nowhere' (wanted for 'loaded_nowhere')."),
+        ("loaded_nowhere.deep:agent", "There is no module 'loaded_nowhere' (wanted for 'loaded_nowhere.deep')."),
+        ("loaded_agent:other", "The module 'loaded_agent' has no 'other'."),
+        ("loaded_agent:box.other", "The module 'loaded_agent' has no 'box.other'."),
+        ("loaded_broken:agent", "The module 'loaded_broken' cannot be imported: ZeroDivisionError: division by zero"),
+        (
+            "loaded_missing:agent",
+            "The module 'loaded_missing' cannot be imported: ModuleNotFoundError: No module named 'loaded_nowhere'",
+        ),
+    ],
+)
+def test_what_cannot_be_loaded_is_said_in_a_sentence(reference: str, sentence: str) -> None:
+    with pytest.raises(AgentLoadError) as caught:
+        load_agent(reference)
+    assert str(caught.value) == sentence
+
+
+def test_a_syntax_error_names_module_and_line() -> None:
+    with pytest.raises(AgentLoadError, match=r"'loaded_syntax' cannot be imported: SyntaxError: .+line 1"):
+        load_agent("loaded_syntax:agent")
+
+
+def test_what_was_found_but_is_no_agent_is_named() -> None:
+    with pytest.raises(AgentLoadError, match=r"^'loaded_agent:Agent' is a class: name an instance of it\."):
+        load_agent("loaded_agent:Agent")
+
+
+@pytest.mark.parametrize("reference", ["..x:agent", "loaded agent:x", "loaded_agent:", "\x00:agent"])
+def test_no_reference_raises_anything_else(reference: str) -> None:
+    with pytest.raises(AgentLoadError):
+        load_agent(reference)
