@@ -17,17 +17,18 @@ from ag_ui.core import (
     TransportCapabilities,
 )
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
-from app.agents.assistant import Assistant
+from app.agents.assistant import SYSTEM_PROMPT, Assistant
 from app.agents.callables import capabilities_of
 from app.agents.loader import load_agent
 from app.core.errors import AppError
 from app.core.inbound import COMMANDS
 from app.edge import http, sse, ws
 from app.edge.gate import Gate
-from app.edge.refusal import on_app_error, on_error
+from app.edge.refusal import on_app_error, on_error, on_http_error
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
 from app.models.offline import OfflineModel
@@ -68,23 +69,24 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         yield
         await service.drain(0)
 
-    app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, openapi_url=None)
     app.state.service = service
     app.include_router(http.routes(service))
     app.include_router(
-        sse.routes(
-            service,
-            max_body=settings.max_body_bytes,
-            keepalive=settings.keepalive,
-            refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
-        )
+        sse.routes(service, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
     )
     app.include_router(
         ws.routes(service, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
     )
     app.add_exception_handler(AppError, on_app_error)
+    app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)
-    app.add_middleware(Gate, origins=settings.cors_origins, by_session=settings.scope is Scope.SESSION)
+    app.add_middleware(
+        Gate,
+        origins=settings.cors_origins,
+        by_session=settings.scope is Scope.SESSION,
+        refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
+    )
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -118,7 +120,9 @@ def build_agent(settings: Settings) -> Agent:
     """The assistant, or the user's own agent."""
     if settings.agent != "assistant":
         return load_agent(settings.agent)
-    return Assistant(build_model(settings.model), builtin_tools(), settings.system_prompt, settings.max_steps)
+    return Assistant(
+        build_model(settings.model), builtin_tools(), settings.system_prompt or SYSTEM_PROMPT, settings.max_steps
+    )
 
 
 def build_model(name: str) -> Model:

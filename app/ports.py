@@ -191,3 +191,24 @@ class Tool(Protocol):
 
 class ToolError(Exception):
     """A tool could not do what was asked. The message goes to the model and the client."""
+
+
+class Permission(StrEnum):
+    """What a policy says of a tool."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A permission and why. ``category`` groups tools for people, such as ``physical``."""
+
+    permission: Permission
+    reason: str | None = None
+    category: str | None = None
+
+
+Policy = Callable[[str], Ruling]
+"""The ruling on a tool, by its name."""

@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     agent: str = "assistant"
     model: str = "offline"
-    system_prompt: str = "You are a helpful assistant. Answer briefly, and use the tools you are given."
+    system_prompt: str = ""
     max_steps: Annotated[int, Field(ge=1)] = 16
     on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
     on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"

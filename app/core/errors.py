@@ -9,6 +9,8 @@ Source of the codes: AgentCore's AG-UI contract (UNAUTHORIZED to RATE_LIMIT_EXCE
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ag_ui.core import RunErrorEvent
+
 
 class Code(StrEnum):
     """What went wrong, as clients see it in ``RUN_ERROR.code``."""
@@ -89,6 +91,12 @@ class AppError(Exception):
     def row(self) -> Row:
         """The error's columns: HTTP status, WebSocket close code, whether a retry can help."""
         return TABLE[self.code]
+
+
+def run_error(error: AppError, request_id: str) -> RunErrorEvent:
+    """The RUN_ERROR that tells a client of ``error``, with the request id under which the log has the cause."""
+    metadata = {"requestId": request_id, "retryable": error.row.retryable}
+    return RunErrorEvent(code=error.code, message=error.message, metadata=metadata)
 
 
 class IllegalEvent(Exception):

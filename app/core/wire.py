@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ag_ui.core import BaseEvent, EventType
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, ValidationError
 
 from app.core.errors import AppError, Code, IllegalEvent
 
@@ -45,12 +45,17 @@ def encode(event: BaseEvent) -> bytes:
     Raises:
         IllegalEvent: a field holds what its type does not allow or what JSON cannot carry, or the event is too large.
     """
+    kind = type(event)
     try:
-        data = type(event).__pydantic_serializer__.to_json(event, by_alias=True, warnings="error")
+        data = kind.__pydantic_serializer__.to_json(event, by_alias=True, warnings="error")
     except PydanticSerializationError as error:
-        raise IllegalEvent(f"{type(event).__name__} cannot be encoded: {error}") from error
+        raise IllegalEvent(f"{kind.__name__} cannot be encoded: {error}") from error
     if len(data) > MAX_EVENT_BYTES:
-        raise IllegalEvent(f"{type(event).__name__} has {len(data)} bytes, more than {MAX_EVENT_BYTES}")
+        raise IllegalEvent(f"{kind.__name__} has {len(data)} bytes, more than {MAX_EVENT_BYTES}")
+    try:
+        kind.__pydantic_validator__.validate_json(data)  # fields may be set, or left out, behind pydantic's back
+    except ValidationError as error:
+        raise IllegalEvent(f"{kind.__name__} would not be understood: {error}") from error
     return data
 
 

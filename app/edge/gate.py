@@ -19,6 +19,7 @@ from app.core.errors import AppError, Code
 from app.edge.refusal import refuse, refuse_socket
 from app.ports import LOG_FIELDS, Caller
 
+INVOCATIONS = "/invocations"
 SESSION_HEADER = "x-amzn-bedrock-agentcore-runtime-session-id"
 QUERY_HEADERS = "x-amzn-bedrock-agentcore-runtime-"
 REQUEST_ID_HEADERS = ("x-amzn-bedrock-agentcore-runtime-request-id", "x-amzn-requestid", "x-request-id")
@@ -41,12 +42,15 @@ class Gate:
     Args:
         origins: web origins that may call, besides the server's own host.
         by_session: whether the session header says who owns threads and runs; otherwise everybody owns all.
+        refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
+            4xx or 5xx, so behind it only a 200 can say what was wrong.
     """
 
-    def __init__(self, app: ASGIApp, *, origins: Collection[str], by_session: bool) -> None:
+    def __init__(self, app: ASGIApp, *, origins: Collection[str], by_session: bool, refused_status: int | None) -> None:
         self._app = app
         self._origins = frozenset(origins)
         self._by_session = by_session
+        self._refused_status = refused_status
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the connection in, with its caller in ``request.state``, or refuse it."""
@@ -56,6 +60,7 @@ class Gate:
         connection = HTTPConnection(scope)
         caller = self._caller(connection)
         connection.state.caller = caller
+        connection.state.refused_status = self._refused_status if scope["path"] == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._check_origin(connection)
@@ -64,7 +69,7 @@ class Gate:
             if scope["type"] == "websocket":
                 await refuse_socket(error, send)
             else:
-                await refuse(error, caller.request_id)(scope, receive, send)
+                await refuse(error, connection)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

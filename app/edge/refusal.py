@@ -1,28 +1,31 @@
 """How a refused request looks: an SSE body with one RUN_ERROR, and the status from the error table.
 
 Rule: the body is the same for every code and route, as in AgentCore's contract; what a client is told is what
-``AppError`` says, and the log has the rest under the same request id.
+``AppError`` says, and the log has the rest under the same request id. The gate has put the caller, and the status that
+replaces the table's where AgentCore would hide the body, into the request's state.
 """
 
 import logging
 
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Send
 
-from app.core.errors import AppError, Code
+from app.core.errors import AppError, Code, run_error
 from app.core.wire import encode, sse_refusal
-from app.engine.run import refusal
 
 logger = logging.getLogger(__name__)
 
 
-def refuse(error: AppError, request_id: str, *, status: int | None = None) -> Response:
-    """The response that tells of ``error``; ``status`` replaces the table's."""
+def refuse(error: AppError, request: HTTPConnection, *, status: int | None = None) -> Response:
+    """The response that tells of ``error``; ``status`` is for what HTTP itself has a status for."""
     logger.info("refused: %s %s", error.code, error.message)
-    body = sse_refusal(encode(refusal(error, request_id)))
+    request_id = request.state.caller.request_id
+    body = sse_refusal(encode(run_error(error, request_id)))
     headers = {"Cache-Control": "no-store", "X-Request-Id": request_id}
-    return Response(body, status or error.row.http, headers, media_type="text/event-stream")
+    shown = request.state.refused_status or status or error.row.http
+    return Response(body, shown, headers, media_type="text/event-stream")
 
 
 async def refuse_socket(error: AppError, send: Send) -> None:
@@ -33,13 +36,21 @@ async def refuse_socket(error: AppError, send: Send) -> None:
 
 async def on_app_error(request: Request, error: Exception) -> Response:
     """Exception handler for ``AppError``."""
-    known = error if isinstance(error, AppError) else unexpected()
-    return refuse(known, request.state.caller.request_id)
+    return refuse(error if isinstance(error, AppError) else unexpected(), request)
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Exception handler for what routing refuses: no such route, not this method."""
+    if not isinstance(error, HTTPException):
+        return refuse(unexpected(), request)
+    response = refuse(AppError(Code.VALIDATION_ERROR, f"{error.detail}."), request, status=error.status_code)
+    response.headers.update(error.headers or {})
+    return response
 
 
 async def on_error(request: Request, _error: Exception) -> Response:
     """Exception handler for everything else; the framework logs the traceback."""
-    return refuse(unexpected(), request.state.caller.request_id)
+    return refuse(unexpected(), request)
 
 
 def unexpected() -> AppError:

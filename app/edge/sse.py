@@ -16,12 +16,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.core import wire
-from app.core.errors import AppError
 from app.core.inbound import Attach, CommandRequest
 from app.edge.body import read_body, understand
 from app.edge.commands import answer
-from app.edge.gate import caller_of
-from app.edge.refusal import refuse
+from app.edge.gate import INVOCATIONS, caller_of
 from app.engine.service import Reader, Service
 from app.ports import Caller
 
@@ -65,19 +63,19 @@ async def frames(reader: Reader) -> AsyncIterator[bytes]:
         yield wire.sse(batch)
 
 
-def routes(service: Service, *, max_body: int, keepalive: float, refused_status: int | None) -> APIRouter:
+def routes(service: Service, *, max_body: int, keepalive: float) -> APIRouter:
     """The routes that stream.
 
     Args:
         service: the engine's door.
         max_body: bytes of a request body.
         keepalive: seconds of silence before a comment.
-        refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
-            4xx or 5xx, so behind it only a 200 can say what was wrong.
     """
     router = APIRouter()
 
-    async def invoke(request: Request, caller: Caller) -> Response:
+    @router.post(INVOCATIONS)
+    async def invocations(request: Request) -> Response:
+        caller = caller_of(request)
         asked = await understand(await read_body(request, max_body))
         if isinstance(asked, RunAgentInput):
             return RunStream(service.start(asked, caller), caller.request_id, keepalive)
@@ -85,14 +83,6 @@ def routes(service: Service, *, max_body: int, keepalive: float, refused_status:
             reader = service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
             return RunStream(reader, caller.request_id, keepalive)
         return command_run(service, asked, caller)
-
-    @router.post("/invocations")
-    async def invocations(request: Request) -> Response:
-        caller = caller_of(request)
-        try:
-            return await invoke(request, caller)
-        except AppError as error:
-            return refuse(error, caller.request_id, status=refused_status)
 
     @router.get("/runs/{run_id}/events")
     async def events(request: Request, run_id: str) -> Response:

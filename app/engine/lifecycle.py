@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Iterator
 
 from app.core.errors import AppError, Code
 from app.engine.health import Health
+from app.engine.log import Budget
 from app.engine.policy import Limits
 from app.engine.run import Run
 from app.ports import Agent
@@ -33,6 +34,7 @@ class Lifecycle:
     """
 
     def __init__(self, agent: Agent, limits: Limits, health: Health, *, run_timeout: float) -> None:
+        self.budget = Budget(limits.run_bytes, limits.all_bytes)
         self._agent = agent
         self._limits = limits
         self._health = health
@@ -108,6 +110,7 @@ class Lifecycle:
             if run.readers:
                 continue
             del self._kept[key], self._runs[key]
+            run.log.forget()
             size -= run.log.bytes
             self._forgotten[key] = None
             if len(self._forgotten) > self._limits.remembered_ids:

@@ -9,10 +9,25 @@ from collections.abc import AsyncIterator
 
 from ag_ui.core import BaseEvent, EventType
 
+from app.core.errors import AppError, Code
 from app.core.wire import Envelope, encode
 
 BATCH_BYTES = 256_000
 """Bytes a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
+
+
+class Budget:
+    """Bytes that logs may hold: each one at most, and all of a process together.
+
+    Args:
+        each: encoded events of one run.
+        together: encoded events of all runs, open and kept.
+    """
+
+    def __init__(self, each: int, together: int) -> None:
+        self.each = each
+        self.together = together
+        self.used = 0
 
 
 class RunLog:
@@ -20,10 +35,12 @@ class RunLog:
 
     Args:
         run_id: goes into every envelope.
+        budget: what it takes from.
     """
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, budget: Budget) -> None:
         self.run_id = run_id
+        self._budget = budget
         self.ended = False
         self.bytes = 0
         self._envelopes: list[Envelope] = []
@@ -37,12 +54,24 @@ class RunLog:
         """Number an encoded event and publish it."""
         self._envelopes.append(Envelope(self.run_id, len(self._envelopes) + 1, event_type, data))
         self.bytes += len(data)
+        self._budget.used += len(data)
         self._wake()
 
     def end(self) -> None:
         """Nothing more will come; readers stop after the last event."""
         self.ended = True
         self._wake()
+
+    def forget(self) -> None:
+        """Nobody will read it any more."""
+        self._budget.used -= self.bytes
+
+    def check(self) -> None:
+        """Raises ``AppError`` RUN_LIMIT_EXCEEDED when there is too much. What a run owes may still be appended."""
+        if self.bytes > self._budget.each:
+            raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
+        if self._budget.used > self._budget.together:
+            raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because this server holds too many events.")
 
     def _wake(self) -> None:
         self._news.set()

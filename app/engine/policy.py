@@ -25,6 +25,7 @@ class Limits:
 
     Attributes:
         run_bytes: encoded events of one run; more ends it with RUN_LIMIT_EXCEEDED.
+        all_bytes: encoded events of all runs together, open and kept; above it, runs that go on writing are ended.
         open_runs: runs that are not over; more are refused with RATE_LIMIT_EXCEEDED.
         queued_runs: runs waiting on one thread; more are refused with THREAD_BUSY.
         kept_runs, kept_bytes: ended runs that can still be read; the oldest are forgotten first.
@@ -32,6 +33,7 @@ class Limits:
     """
 
     run_bytes: int = 64_000_000
+    all_bytes: int = 1_000_000_000
     open_runs: int = 2_000
     queued_runs: int = 16
     kept_runs: int = 1_000

@@ -28,7 +28,7 @@ from ag_ui.core import (
 from app.core import order
 from app.core.chunks import Expander
 from app.core.duties import Duties
-from app.core.errors import AppError, Code, IllegalEvent
+from app.core.errors import AppError, Code, IllegalEvent, run_error
 from app.core.sequence import RunSequence
 from app.engine.log import RunLog, encoded
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
@@ -56,7 +56,7 @@ class Run:
     Args:
         run_input: what is asked.
         ctx: what the agent is given.
-        max_bytes: encoded events the log may hold before the run is ended.
+        log: where its events go.
         on_end: called once, synchronously, when the run is over for its readers.
     """
 
@@ -65,12 +65,12 @@ class Run:
         run_input: RunAgentInput,
         ctx: RunContext,
         clock: Clock,
+        log: RunLog,
         *,
-        max_bytes: int,
         on_end: Callable[["Run"], None],
     ) -> None:
         self.ctx = ctx
-        self.log = RunLog(run_input.run_id)
+        self.log = log
         self.status = Status.QUEUED
         self.started_at = clock.time()
         self.ended_at: float | None = None
@@ -79,7 +79,6 @@ class Run:
         self._input: RunAgentInput | None = run_input
         self._parent_run_id = run_input.parent_run_id
         self._clock = clock
-        self._max_bytes = max_bytes
         self._on_end = on_end
         self._expander = Expander(ctx.new_id)
         self._sequence = RunSequence()
@@ -160,10 +159,7 @@ class Run:
                     self._end(event, Status.ERROR, failure=event.message)
                 case _:
                     self._write(event)
-                    if self.log.bytes > self._max_bytes:
-                        raise AppError(
-                            Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events."
-                        )
+                    self.log.check()
 
     def _write(self, event: BaseEvent) -> None:
         event_type, data = encoded(event)
@@ -233,7 +229,7 @@ class Run:
             return
         if self.status is Status.QUEUED:
             self._announce()
-        self._end(refusal(error, self.ctx.caller.request_id), Status.ERROR, failure=error.message)
+        self._end(run_error(error, self.ctx.caller.request_id), Status.ERROR, failure=error.message)
         self._unwind()
 
     def _time_out(self) -> None:
@@ -264,12 +260,6 @@ class Run:
 
     def _now_ms(self) -> int:
         return int(self._clock.time() * 1000)
-
-
-def refusal(error: AppError, request_id: str) -> RunErrorEvent:
-    """The RUN_ERROR that tells a client of ``error``, with the request id under which the log has the cause."""
-    metadata = {"requestId": request_id, "retryable": error.row.retryable}
-    return RunErrorEvent(code=error.code, message=error.message, metadata=metadata)
 
 
 def summed(usage: list[TokenUsage]) -> list[TokenUsage] | None:

@@ -4,6 +4,8 @@ Rule: callers see their own runs only, and a retry of the same thread and run id
 again (design 5, promises 4 and 5).
 """
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 
@@ -13,6 +15,7 @@ from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine.health import Health
 from app.engine.lifecycle import Lifecycle, shutting_down
+from app.engine.log import RunLog
 from app.engine.policy import OnBusy, Policy
 from app.engine.run import Run
 from app.ports import Agent, Caller, Clock, RunContext, Tool
@@ -71,6 +74,8 @@ class Service:
         self._tools = tools
         self._lifecycle = Lifecycle(agent, policy.limits, self.health, run_timeout=policy.run_timeout)
         self._draining = False
+        self._readers = 0
+        self._all_read = asyncio.Event()
 
     # --- runs ---
 
@@ -114,8 +119,8 @@ class Service:
             background=self._lifecycle.background,
             is_cancelled=lambda: run.log.ended,
         )
-        max_bytes = self._policy.limits.run_bytes
-        run = Run(run_input, ctx, self._clock, max_bytes=max_bytes, on_end=self._lifecycle.ended)
+        log = RunLog(run_input.run_id, self._lifecycle.budget)
+        run = Run(run_input, ctx, self._clock, log, on_end=self._lifecycle.ended)
         return run
 
     def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
@@ -146,10 +151,16 @@ class Service:
     # --- readers ---
 
     def _read(self, run: Run, after: int) -> Reader:
-        return Reader(run, after, self._left)
+        reader = Reader(run, after, self._left)
+        self._readers += 1
+        self._all_read.clear()
+        return reader
 
     def _left(self, run: Run) -> None:
         """A reader is gone."""
+        self._readers -= 1
+        if not self._readers:
+            self._all_read.set()
         if run.readers:
             return
         if run.log.ended:
@@ -171,6 +182,12 @@ class Service:
         """Refuse new runs and end the open ones within ``grace`` seconds and a moment."""
         self._draining = True
         await self._lifecycle.drain(grace)
+
+    async def read_out(self, seconds: float) -> None:
+        """After a drain: let readers that are behind get to the end of their runs, for ``seconds`` at most."""
+        if self._readers:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_read.wait(), seconds)
 
 
 def busy_choice(forwarded: object, default: OnBusy) -> OnBusy:

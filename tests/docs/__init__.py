@@ -1,0 +1,1 @@
+"""The documents say what is there, and their examples run."""
