@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 
 from app.ports import LOG_FIELDS
 
+INVALID_FRAME = "Invalid UTF-8 sequence received from client."
+"""What uvicorn logs, with a traceback, of a text frame that is none."""
+
 
 class JsonFormatter(logging.Formatter):
     """One JSON object per line, with the field names AgentCore's own SDK uses."""
@@ -47,3 +50,11 @@ def configure(log_format: str) -> None:
     handler.setFormatter(JsonFormatter() if log_format == "json" else ConsoleFormatter())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(_without_traceback)
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """A client can cause this as often as it likes, and it is no fault of the server: one line is enough."""
+    if record.msg == INVALID_FRAME:
+        record.exc_info = None
+    return True

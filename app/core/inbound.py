@@ -116,6 +116,8 @@ def _check_surrogates(document: object) -> None:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         _refuse("The body holds half of a surrogate pair.")
+    except RecursionError:
+        _refuse("The body is nested too deeply.")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

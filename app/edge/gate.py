@@ -6,7 +6,6 @@ a body. Sources: reference 1.2 (headers behind AgentCore) and 1.8 (bearer token 
 """
 
 import base64
-import binascii
 import re
 import uuid
 from collections.abc import Collection, Mapping
@@ -136,6 +135,6 @@ def protocol_token(connection: HTTPConnection) -> str | None:
         if name == BEARER_PROTOCOL and encoded:
             try:
                 return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:  # not ASCII, not base64, not UTF-8
                 return None
     return None

@@ -125,6 +125,7 @@ class Lifecycle:
             await work
 
         self._own(asyncio.create_task(wait(), name="background work"))
+        self._report()
 
     def _own(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

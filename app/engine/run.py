@@ -36,6 +36,8 @@ from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
 BURST = 16
 """Events an agent may yield before other runs and /ping get their turn."""
 
+AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
+
 logger = logging.getLogger(__name__)
 
 
@@ -237,7 +239,7 @@ class Run:
 
     def _blame(self, cause: str) -> None:
         logger.error("%s", cause, exc_info=True)  # noqa: LOG014 - called while the exception is handled
-        self.fail(AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause."))
+        self.fail(AGENT_FAILED)
 
     def _end(self, event: RunFinishedEvent | RunErrorEvent, status: Status, failure: str | None = None) -> None:
         """Write what is owed and the terminal event. The only place where a run ends."""
@@ -245,8 +247,12 @@ class Run:
         update = {"usage": summed(usage), "timestamp": event.timestamp or self._now_ms()}
         event = event.model_copy(update=update)
         encoded(event)
-        for owed in self._sequence.closers(failure):  # open chunk streams are among them
-            self._write(owed)
+        try:
+            for owed in self._sequence.closers(failure):  # open chunk streams are among them
+                self._write(owed)
+        except (IllegalEvent, ValueError):
+            logger.exception("the run cannot be closed in order")
+            status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
         self._write(event)
         self._input = None
         self.status = status

@@ -1,0 +1,136 @@
+"""Calls that wait for somebody's word, and what became of them.
+
+Rule: what is run is what was asked for: name and arguments come from here, never from the messages a caller sends. A
+call is run at most once, whatever is sent again: it is *open* until an answer claims it, *settled* from then on with
+the result it had, and forgotten only when a run that saw the result has ended well. Kept in memory, and bounded.
+
+Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; design 4.8.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ag_ui.core import Interrupt, ResumeEntry
+from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
+from pydantic.alias_generators import to_camel
+
+from app.agents.turn import Call
+from app.core.errors import AppError, Code
+from app.ports import Ruling
+
+MAX_THREADS = 10_000
+"""Threads with open approvals. Beyond it the oldest are forgotten, which means: not run."""
+
+RESPONSE_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "approved": {"type": "boolean"},
+        "reason": {"type": "string"},
+        "editedArgs": {"type": "object"},
+    },
+    "required": ["approved"],
+}
+
+Thread = tuple[str, str]
+"""Owner and thread id: an answer counts only on the thread that asked, by whom it was asked."""
+
+
+class Answer(BaseModel):
+    """The payload of a resume entry."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    approved: StrictBool
+    reason: str | None = None
+    edited_args: dict[str, object] | None = None
+
+
+@dataclass(slots=True)
+class Approval:
+    """One call that waits. ``result`` is set once it was decided."""
+
+    interrupt: Interrupt
+    call: Call
+    result: str | None = None
+    edited: str | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the call has its result."""
+        return self.result is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An approval and what was decided: the answer, or None where it was abandoned."""
+
+    approval: Approval
+    answer: Answer | None
+
+
+class Approvals:
+    """The open approvals of all threads of one assistant."""
+
+    def __init__(self, *, lifetime: float) -> None:
+        self._lifetime = lifetime
+        self._threads: OrderedDict[Thread, dict[str, Approval]] = OrderedDict()
+
+    def ask(self, thread: Thread, call: Call, ruling: Ruling, *, interrupt_id: str, now: float) -> Interrupt:
+        """Put a call on hold; the interrupt that asks for it. ``now`` is in Unix seconds."""
+        interrupt = Interrupt(
+            id=interrupt_id,
+            reason=ruling.reason or "approval",
+            message=f"Allow {call.name} with {call.arguments or '{}'}?",
+            tool_call_id=call.id,
+            response_schema=RESPONSE_SCHEMA,
+            expires_at=datetime.fromtimestamp(now + self._lifetime, UTC).isoformat(),
+            metadata={"toolName": call.name, "arguments": call.arguments, "category": ruling.category},
+        )
+        self._threads.setdefault(thread, {})[interrupt_id] = Approval(interrupt, call)
+        self._threads.move_to_end(thread)
+        if len(self._threads) > MAX_THREADS:
+            self._threads.popitem(last=False)
+        return interrupt
+
+    def of(self, thread: Thread) -> Sequence[Approval]:
+        """The thread's approvals, in the order they were asked for."""
+        return tuple(self._threads.get(thread, {}).values())
+
+    def forget(self, thread: Thread, approvals: Sequence[Approval]) -> None:
+        """Their results have reached a run that ended well."""
+        held = self._threads.get(thread, {})
+        for approval in approvals:
+            held.pop(approval.interrupt.id, None)
+        if not held:
+            self._threads.pop(thread, None)
+
+
+def decisions(approvals: Sequence[Approval], entries: Sequence[ResumeEntry], now: float) -> list[Decision]:
+    """What the entries decide, in the order of the approvals. Entries that answer nothing open are left out.
+
+    Raises:
+        AppError: VALIDATION_ERROR for an answer to what has expired, or one of another form.
+    """
+    by_id = {entry.interrupt_id: (at, entry) for at, entry in enumerate(entries)}
+    decided = []
+    for approval in approvals:
+        found = by_id.get(approval.interrupt.id)
+        if found is not None:
+            decided.append(Decision(approval, None if approval.settled else _answer(approval, *found, now)))
+    return decided
+
+
+def _answer(approval: Approval, at: int, entry: ResumeEntry, now: float) -> Answer | None:
+    if entry.status == "cancelled":
+        return None
+    expires_at = approval.interrupt.expires_at
+    if expires_at is not None and datetime.fromisoformat(expires_at).timestamp() <= now:
+        raise AppError(Code.VALIDATION_ERROR, f"resume.{at}: this interrupt has expired; cancel it to go on.")
+    try:
+        return Answer.model_validate(entry.payload)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(["resume", str(at), "payload", *map(str, first["loc"])])
+        raise AppError(Code.VALIDATION_ERROR, f"{where}: {first['msg']}.") from None

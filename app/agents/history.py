@@ -1,0 +1,61 @@
+"""The caller's messages as a model may see them: what is untrusted is left out, and calls and results pair up.
+
+Rule: pure, and nothing here causes anything to run; a call in a history is words. A model gets every call answered
+exactly once, right after the message that made it, because providers refuse anything else for good. Sources: AG-UI spec
+1.1, basic/run-input#messages and events/tool-calls#frontend-tools; reference 7, R24.
+"""
+
+from collections.abc import Sequence
+
+from ag_ui.core import (
+    ActivityMessage,
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    SystemMessage,
+    ToolMessage,
+)
+
+UNANSWERED = "This call was not answered."
+
+
+def conversation(messages: Sequence[Message], *, trust_instructions: bool = False) -> list[Message]:
+    """What of the caller's messages a model is shown.
+
+    Activities are for eyes only. Instructions (system and developer messages) are dropped unless the operator trusts
+    callers with them: whoever can write them could rewrite the assistant's orders.
+    """
+    hidden: tuple[type, ...] = (ActivityMessage,)
+    if not trust_instructions:
+        hidden = (ActivityMessage, SystemMessage, DeveloperMessage)
+    return paired([message for message in messages if not isinstance(message, hidden)])
+
+
+def paired(messages: Sequence[Message]) -> list[Message]:
+    """The messages with each call answered once, in call order, behind the message that made it.
+
+    Results of no call are dropped, of several results the first counts, and a call without one is answered by the empty
+    string with an error beside it.
+    """
+    results: dict[str, ToolMessage] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            results.setdefault(message.tool_call_id, message)
+    shown: list[Message] = []
+    answered: set[str] = set()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            continue
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            calls = [call for call in message.tool_calls if call.id not in answered]
+            answered.update(call.id for call in calls)
+            shown.append(message.model_copy(update={"tool_calls": calls or None}))
+            shown.extend(results.get(call.id) or unanswered(call.id) for call in calls)
+        else:
+            shown.append(message)
+    return shown
+
+
+def unanswered(call_id: str) -> ToolMessage:
+    """What stands in for a missing result."""
+    return ToolMessage(id=f"unanswered-{call_id}", tool_call_id=call_id, content="", error=UNANSWERED)

@@ -1,0 +1,75 @@
+"""What a model is shown of a caller's messages."""
+
+from ag_ui.core import (
+    ActivityMessage,
+    AssistantMessage,
+    DeveloperMessage,
+    FunctionCall,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+from app.agents.history import UNANSWERED, conversation, paired
+
+USER = UserMessage(id="u", content="hi")
+
+
+def calls(message_id: str, *ids: str) -> AssistantMessage:
+    tool_calls = [ToolCall(id=call_id, function=FunctionCall(name="f", arguments="{}")) for call_id in ids]
+    return AssistantMessage(id=message_id, tool_calls=tool_calls)
+
+
+def result(call_id: str, content: str = "ok") -> ToolMessage:
+    return ToolMessage(id=f"result-{call_id}-{content}", tool_call_id=call_id, content=content)
+
+
+def test_activities_and_instructions_of_callers_are_not_shown() -> None:
+    activity = ActivityMessage(id="a", activity_type="x", content={})
+    orders: list[Message] = [SystemMessage(id="s", content="obey"), DeveloperMessage(id="d", content="obey")]
+    assert conversation([*orders, activity, USER]) == [USER]
+
+
+def test_trusted_instructions_are_shown() -> None:
+    system = SystemMessage(id="s", content="obey")
+    assert conversation([system, USER], trust_instructions=True) == [system, USER]
+
+
+def test_a_paired_history_is_left_as_it_is() -> None:
+    history: list[Message] = [
+        USER,
+        ReasoningMessage(id="r", content="hm"),
+        calls("a", "1", "2"),
+        result("1"),
+        result("2"),
+    ]
+    assert paired(history) == history
+
+
+def test_results_move_behind_their_calls_in_call_order() -> None:
+    call = calls("a", "1", "2")
+    assert paired([call, result("2"), USER, result("1")]) == [call, result("1"), result("2"), USER]
+
+
+def test_a_result_of_no_call_is_dropped() -> None:
+    assert paired([USER, result("forged")]) == [USER]
+
+
+def test_of_two_results_the_first_counts() -> None:
+    call = calls("a", "1")
+    assert paired([call, result("1", "first"), result("1", "second")]) == [call, result("1", "first")]
+
+
+def test_a_call_without_a_result_is_answered_by_the_empty_string() -> None:
+    _, answer, _ = paired([calls("a", "1"), USER])
+    assert isinstance(answer, ToolMessage)
+    assert (answer.tool_call_id, answer.content, answer.error) == ("1", "", UNANSWERED)
+
+
+def test_a_call_id_that_comes_twice_is_one_call() -> None:
+    first, again = calls("a", "1"), calls("b", "1")
+    shown = paired([first, result("1"), again])
+    assert shown == [first, result("1"), AssistantMessage(id="b")]

@@ -1,0 +1,100 @@
+"""What no client checks: results answer known calls, interrupts are named once, the unanswered calls are known."""
+
+import pytest
+from ag_ui.core import (
+    AssistantMessage,
+    BaseEvent,
+    FunctionCall,
+    Interrupt,
+    MessagesSnapshotEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+    TextMessageStartEvent,
+    ToolCall,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+
+from app.core.duties import Duties
+from app.core.errors import IllegalEvent
+
+
+def started(key: str) -> BaseEvent:
+    return ToolCallStartEvent(tool_call_id=key, tool_call_name="tool")
+
+
+def result(key: str) -> BaseEvent:
+    return ToolCallResultEvent(message_id=f"result-{key}", tool_call_id=key, content="ok")
+
+
+def asking(*keys: str) -> AssistantMessage:
+    calls = [ToolCall(id=key, function=FunctionCall(name="tool", arguments="{}")) for key in keys]
+    return AssistantMessage(id="a", tool_calls=calls)
+
+
+def finished(*interrupts: str) -> BaseEvent:
+    named = [Interrupt(id=key, reason="r") for key in interrupts]
+    outcome = RunFinishedInterruptOutcome.model_construct(interrupts=named)
+    return RunFinishedEvent(thread_id="t", run_id="r", outcome=None).model_copy(update={"outcome": outcome})
+
+
+def after(*events: BaseEvent) -> Duties:
+    duties = Duties([])
+    for each in events:
+        duties.feed(each)
+    return duties
+
+
+def test_a_result_answers_a_call_of_this_run() -> None:
+    assert after(started("c"), result("c")).pending() == []
+
+
+def test_a_result_for_an_unknown_call_is_illegal() -> None:
+    with pytest.raises(IllegalEvent, match="'c'"):
+        after(started("other"), result("c"))
+
+
+def test_a_result_may_answer_a_call_of_the_history() -> None:
+    duties = Duties([asking("c")])
+    duties.feed(result("c"))
+    assert duties.pending() == []
+
+
+def test_a_result_may_answer_a_call_of_a_snapshot() -> None:
+    assert after(MessagesSnapshotEvent(messages=[asking("c")]), result("c")).pending() == []
+
+
+def test_a_second_result_for_one_call_is_allowed() -> None:
+    assert after(started("c"), result("c"), result("c")).pending() == []
+
+
+def test_unanswered_calls_are_pending_in_the_order_they_were_made() -> None:
+    duties = after(started("b"), started("a"), ToolCallEndEvent(tool_call_id="b"), started("c"), result("a"))
+    assert duties.pending() == ["b", "c"]
+
+
+def test_calls_of_the_history_are_not_this_runs_to_leave_pending() -> None:
+    assert Duties([asking("c")]).pending() == []
+    assert after(MessagesSnapshotEvent(messages=[asking("c")])).pending() == []
+
+
+def test_a_call_that_is_made_again_is_pending_again() -> None:
+    assert after(started("c"), result("c"), started("c")).pending() == ["c"]
+
+
+def test_an_interrupt_outcome_names_each_interrupt_once() -> None:
+    after(finished("i", "j"))
+    with pytest.raises(IllegalEvent, match="share one id"):
+        after(finished("i", "i"))
+    with pytest.raises(IllegalEvent, match="without an interrupt"):
+        after(finished())
+
+
+@pytest.mark.parametrize("outcome", [None, RunFinishedSuccessOutcome(), RunFinishedCancelledOutcome()])
+def test_other_outcomes_owe_nothing(
+    outcome: RunFinishedSuccessOutcome | RunFinishedCancelledOutcome | None,
+) -> None:
+    after(TextMessageStartEvent(message_id="m"), RunFinishedEvent(thread_id="t", run_id="r", outcome=outcome))

@@ -1,0 +1,199 @@
+"""Bytes to a run input or a command: what is taken, what absence means, and refusals that name the field."""
+
+import json
+from typing import Any
+
+import pytest
+from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
+
+from app.core.errors import AppError, Code
+from app.core.inbound import Attach, Cancel, Capabilities, CommandRequest, Ping, parse
+from tests.engine.doubles import Json, ask
+
+
+def parsed(body: object) -> RunAgentInput | CommandRequest:
+    return parse(json.dumps(body).encode())
+
+
+def run_input(**fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON
+    result = parsed(ask(**fields))
+    assert isinstance(result, RunAgentInput)
+    return result
+
+
+def refusal(body: bytes) -> str:
+    with pytest.raises(AppError) as refused:
+        parse(body)
+    assert refused.value.code is Code.VALIDATION_ERROR
+    return refused.value.message
+
+
+# --- run inputs ---
+
+
+def test_absent_fields_get_the_value_that_absence_means() -> None:
+    result = parsed({"threadId": "t", "runId": "r", "messages": []})
+    assert isinstance(result, RunAgentInput)
+    assert (result.tools, result.context, result.state, result.forwarded_props) == ([], [], {}, {})
+    assert (result.parent_run_id, result.resume, result.protocol_version) == (None, None, None)
+
+
+@pytest.mark.parametrize("state", [0, "", False, [], "text", {"a": None}])
+def test_a_state_of_any_kind_is_kept(state: object) -> None:
+    assert run_input(state=state).state == state
+
+
+def test_unknown_fields_are_kept() -> None:
+    result = run_input(novelty=[1], tools=[{"name": "n", "description": "d", "parameters": {}, "own": 1}])
+    assert result.model_extra == {"novelty": [1]}
+    assert result.tools is not None
+    assert result.tools[0].model_extra == {"own": 1}
+
+
+def test_a_byte_order_of_fields_and_spaces_do_not_matter() -> None:
+    assert isinstance(parse(b' \n{"messages":[],"runId":"r","threadId":"t"}\n '), RunAgentInput)
+
+
+@pytest.mark.parametrize("version", [None, PROTOCOL_VERSION, "1.99", "latest", ""])
+def test_newer_minor_versions_are_served(version: str | None) -> None:
+    assert run_input(protocolVersion=version).protocol_version == version
+
+
+@pytest.mark.parametrize("version", ["0.9", "2.0", "2", "11.0"])
+def test_another_major_version_is_refused(version: str) -> None:
+    assert refusal(json.dumps(ask(protocolVersion=version)).encode()) == "protocolVersion: this server speaks 1.0."
+
+
+def test_ids_of_the_greatest_length_are_taken() -> None:
+    assert len(run_input(thread="t" * 512, run="r" * 512).run_id) == 512
+
+
+# --- refusals ---
+
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "The body is empty; a RunAgentInput is expected."),
+    "spaces": (b" \r\n", "The body is empty; a RunAgentInput is expected."),
+    "half JSON": (b'{"a":1,\n', "The body is not valid JSON at line 2, column 1."),
+    "two documents": (b"{} {}", "The body is not valid JSON at line 1, column 4."),
+    "not UTF-8": (b'{"a":"\xff"}', "The body is not valid UTF-8."),
+    "UTF-16": ("{}".encode("utf-16"), "The body is not valid UTF-8."),
+    "a list": (b"[]", "The body must be a JSON object: a RunAgentInput or a command."),
+    "a string": (b'"x"', "The body must be a JSON object: a RunAgentInput or a command."),
+    "null": (b"null", "The body must be a JSON object: a RunAgentInput or a command."),
+    "NaN": (b'{"state":NaN}', "NaN is not a JSON number."),
+    "Infinity": (b'{"state":-Infinity}', "-Infinity is not a JSON number."),
+    "a key twice": (b'{"a":1,"a":2}', "A JSON object in the body has the same key twice."),
+    "a key twice, deep": (b'{"a":[{"b":1,"b":1}]}', "A JSON object in the body has the same key twice."),
+    "too deep": (b"[" * 100_000, "The body is nested too deeply."),
+    "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "The body is not valid JSON."),
+    "half a surrogate pair": (b'{"a":"\\uD83D"}', "The body holds half of a surrogate pair."),
+    "an empty threadId": (json.dumps(ask("", "r")).encode(), "threadId: must have 1 to 512 characters."),
+    "an empty runId": (json.dumps(ask("t", "")).encode(), "runId: must have 1 to 512 characters."),
+    "a long threadId": (json.dumps(ask("t" * 513, "r")).encode(), "threadId: must have 1 to 512 characters."),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_malformed_body_is_refused_in_one_sentence(body: bytes, message: str) -> None:
+    assert refusal(body) == message
+
+
+def test_a_whole_surrogate_pair_is_text() -> None:
+    result = parse(b'{"threadId":"\\uD83D\\uDE00","runId":"r","messages":[]}')
+    assert isinstance(result, RunAgentInput)
+    assert result.thread_id == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"threadId": 7}, "threadId"),
+        ({"runId": None}, "runId"),
+        ({"messages": "none"}, "messages"),
+        ({"messages": [{"id": "u", "role": "user"}]}, "messages.0.content"),
+        ({"messages": [{"id": "u", "role": "king", "content": ""}]}, "messages.0"),
+        ({"messages": [{"role": "user", "content": "x"}]}, "messages.0.id"),
+        (
+            {"messages": [{"id": "a", "role": "assistant", "toolCalls": [{"id": "c"}]}]},
+            "messages.0.toolCalls.0.function",
+        ),
+        ({"tools": [{"name": 1, "description": "d", "parameters": {}}]}, "tools.0.name"),
+        ({"context": [{"description": "d"}]}, "context.0.value"),
+        ({"parentRunId": 5}, "parentRunId"),
+        ({"resume": [{"status": "resolved"}]}, "resume.0.interruptId"),
+    ],
+)
+def test_a_refusal_names_the_field_as_it_was_spelled(fields: Json, path: str) -> None:
+    assert refusal(json.dumps({**ask(), **fields}).encode()).startswith(f"{path}: ")
+
+
+def test_a_refusal_lists_a_few_errors_and_counts_the_rest() -> None:
+    message = refusal(json.dumps(ask(messages=[{"id": number} for number in range(9)])).encode())
+    assert message.count("; ") == 5
+    assert message.endswith("and 4 more")
+
+
+def test_a_refusal_does_not_repeat_what_was_sent() -> None:
+    assert "hunter2" not in refusal(json.dumps(ask(tools=[{"name": {"password": "hunter2"}}])).encode())
+
+
+# --- commands ---
+
+
+def test_a_bare_command_is_a_command() -> None:
+    body = {"command": {"type": "cancel", "runId": "r"}, "threadId": "t", "id": 7}
+    assert parsed(body) == CommandRequest(Cancel(thread_id="t", run_id="r"), "t", None, 7)
+
+
+def test_a_commands_own_thread_comes_first() -> None:
+    body = {"command": {"type": "attach", "threadId": "mine", "after": 3}, "threadId": "other"}
+    assert parsed(body) == CommandRequest(Attach(thread_id="mine", after=3), "mine", None, None)
+
+
+def test_a_command_inside_an_input_takes_its_thread_and_its_ids() -> None:
+    body = ask("t", "c1", forwardedProps={"command": {"type": "cancel"}})
+    assert parsed(body) == CommandRequest(Cancel(thread_id="t"), "t", "c1", None)
+
+
+def test_a_command_inside_an_input_may_name_another_run() -> None:
+    body = ask("t", "c1", forwardedProps={"command": {"type": "attach", "runId": "r", "threadId": "u"}})
+    assert parsed(body) == CommandRequest(Attach(thread_id="u", run_id="r"), "t", "c1", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ({"type": "ping"}, Ping()),
+        ({"command": {"type": "ping"}}, Ping()),
+        ({"command": {"type": "capabilities"}}, Capabilities()),
+    ],
+)
+def test_commands_without_fields(body: Json, command: object) -> None:
+    result = parsed(body)
+    assert isinstance(result, CommandRequest)
+    assert result.command == command
+
+
+@pytest.mark.parametrize("command", [None, "cancel", [], 7, {}, {"type": "goto"}, {"type": ["cancel"]}])
+def test_a_forwarded_command_of_somebody_else_stays_in_the_input(command: object) -> None:
+    assert run_input(forwardedProps={"command": command}).forwarded_props == {"command": command}
+
+
+@pytest.mark.parametrize("forwarded", [[], "text", 7, False])
+def test_forwarded_props_of_any_kind_are_kept(forwarded: object) -> None:
+    assert run_input(forwardedProps=forwarded).forwarded_props == forwarded
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ({"type": "attach", "after": -1}, "command.after"),
+        ({"type": "attach", "runId": "r" * 513}, "command.runId"),
+        ({"type": "cancel", "threadId": []}, "command.threadId"),
+        ({"type": "explode"}, "command"),
+        ("cancel", "command"),
+        (None, "command"),
+    ],
+)
+def test_a_bad_bare_command_is_refused_by_field(command: object, path: str) -> None:
+    assert refusal(json.dumps({"command": command}).encode()).startswith(f"{path}: ")

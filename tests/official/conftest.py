@@ -1,0 +1,50 @@
+"""Gives the tests of this folder the official client, or says that it could not judge."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.official.judge import Judge, missing
+from tests.official.servers import Server, serving
+from tests.official.talk import Sse, Transport, WebSocket
+
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[Judge]:
+    """The official AG-UI client. The one allowed skip: a machine without Node, outside CI."""
+    reason = missing()
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with Judge() as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def assistant() -> Iterator[Server]:
+    """A server with the built-in assistant on the offline model."""
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def own_agent() -> Iterator[Server]:
+    """A server with the scripted agent of ``agents``."""
+    with serving(agent="tests.official.agents:agent") as server:
+        yield server
+
+
+@pytest.fixture(params=[Sse, WebSocket], ids=["sse", "ws"])
+def transport(request: pytest.FixtureRequest, judge: Judge, assistant: Server) -> Transport:
+    """A way to ask the assistant."""
+    made: Transport = request.param(judge, assistant)
+    return made
+
+
+@pytest.fixture(params=[Sse, WebSocket], ids=["sse", "ws"])
+def own_transport(request: pytest.FixtureRequest, judge: Judge, own_agent: Server) -> Transport:
+    """A way to ask the scripted agent."""
+    made: Transport = request.param(judge, own_agent)
+    return made

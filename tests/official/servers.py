@@ -1,0 +1,80 @@
+"""A real server process for the tests that need one."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+POLLS = 400
+POLL_SECONDS = 0.05
+STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where it listens."""
+
+    port: int
+
+    @property
+    def invocations(self) -> str:
+        """Where runs are asked for over HTTP."""
+        return f"http://127.0.0.1:{self.port}/invocations"
+
+    @property
+    def ws(self) -> str:
+        """Where runs are asked for over a WebSocket."""
+        return f"ws://127.0.0.1:{self.port}/ws"
+
+
+@contextmanager
+def serving(**settings: str) -> Iterator[Server]:
+    """``python -m app serve`` with these ``AGUI_*`` settings, until the block is left."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
+    given = {f"AGUI_{name.upper()}": value for name, value in settings.items()}
+    env = {**kept, "AGUI_HOST": "127.0.0.1", "AGUI_PORT": str(port), **given}
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen([sys.executable, "-m", "app", "serve"], cwd=ROOT, env=env, stdout=log, stderr=log)
+        try:
+            if not _answers(process, port):
+                log.seek(0)
+                raise AssertionError(f"the server did not start: {log.read().decode()[-2000:]}")
+            yield Server(port)
+        finally:
+            _stop(process)
+
+
+def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether /ping answers before the process ends or patience does."""
+    for _ in range(POLLS):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=1) as answer:
+                if answer.status == 200:
+                    return True
+        except (urllib.error.URLError, OSError):
+            pass
+        try:
+            process.wait(POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+        return False
+    return False
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(STOP_SECONDS)
