@@ -14,6 +14,7 @@ from app.engine.health import Health
 from app.engine.log import Budget
 from app.engine.policy import Limits
 from app.engine.run import Run
+from app.engine.turns import Turns
 from app.ports import Agent
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Lifecycle:
         self._limits = limits
         self._health = health
         self._run_timeout = run_timeout
+        self._turns = Turns()
         self._threads: dict[tuple[str, str], deque[Run]] = {}
         self._runs: dict[Key, Run] = {}
         self._kept: OrderedDict[Key, Run] = OrderedDict()
@@ -99,7 +101,7 @@ class Lifecycle:
         self._report()
 
     def _start(self, run: Run) -> None:
-        self._own(run.start(self._agent, self._run_timeout))
+        self._own(run.start(self._agent, self._run_timeout, self._turns))
 
     def trim(self) -> None:
         """Forget the oldest ended runs that nobody reads, until the limits hold."""

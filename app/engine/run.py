@@ -31,6 +31,7 @@ from app.core.duties import Duties
 from app.core.errors import AppError, Code, IllegalEvent, run_error
 from app.core.sequence import RunSequence
 from app.engine.log import RunLog, encoded
+from app.engine.turns import Turns
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
 
 BURST = 16
@@ -93,18 +94,18 @@ class Run:
         """Owner, thread and run: what makes a run the same run."""
         return (self.ctx.caller.owner, self.ctx.thread_id, self.ctx.run_id)
 
-    def start(self, agent: Agent, seconds: float) -> asyncio.Task[None]:
+    def start(self, agent: Agent, seconds: float, turns: Turns) -> asyncio.Task[None]:
         """Begin, for at most ``seconds``. The caller owns the task and awaits it."""
-        self._task = asyncio.create_task(self._main(agent, seconds), name=f"run {self.ctx.run_id}")
+        self._task = asyncio.create_task(self._main(agent, seconds, turns), name=f"run {self.ctx.run_id}")
         return self._task
 
-    async def _main(self, agent: Agent, seconds: float) -> None:
+    async def _main(self, agent: Agent, seconds: float, turns: Turns) -> None:
         LOG_FIELDS.set(log_fields(self.ctx))
         self._announce()
         timer = self._clock.call_later(seconds, self._time_out)
         try:
             if self._input is not None:
-                await self._drive(agent, self._input)
+                await self._drive(agent, self._input, turns)
         except asyncio.CancelledError:
             if not self.log.ended:
                 self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
@@ -112,13 +113,13 @@ class Run:
         finally:
             timer.cancel()
 
-    async def _drive(self, agent: Agent, run_input: RunAgentInput) -> None:
+    async def _drive(self, agent: Agent, run_input: RunAgentInput, turns: Turns) -> None:
         """Iterate the agent; every failure of its own becomes the run's."""
         task = asyncio.current_task()
         try:
             stream = agent.run(run_input, self.ctx)
             try:
-                await self._iterate(stream)
+                await self._iterate(stream, turns)
             finally:
                 await close(stream)
             self.finish()
@@ -136,7 +137,7 @@ class Run:
         except BaseException as error:  # noqa: BLE001 - SystemExit in an agent must not stop the server
             self._blame(f"the agent raised {type(error).__name__}")
 
-    async def _iterate(self, stream: AsyncIterator[Item]) -> None:
+    async def _iterate(self, stream: AsyncIterator[Item], turns: Turns) -> None:
         count = 0
         async for item in stream:
             if self.log.ended:
@@ -145,7 +146,7 @@ class Run:
             self.emit(item)
             count += 1
             if count % BURST == 0:
-                await asyncio.sleep(0)
+                await turns.next()
 
     # --- the funnel ---
 
