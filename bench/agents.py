@@ -1,0 +1,38 @@
+"""What the measured server runs: the offline assistant with a tool that blocks its thread, and a paced stream."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+from ag_ui.core import RunAgentInput, UserMessage
+
+from app.agents.assistant import Assistant
+from app.models.offline import OfflineModel
+from app.ports import Item, RunContext
+from app.tools.function import FunctionTool
+
+BLOCK_SECONDS = 2.0
+PACE_SECONDS = 0.02
+"""Between two deltas of a paced stream: 50 tokens a second, as a fast model gives."""
+
+
+def block() -> str:
+    """A tool that blocks."""
+    time.sleep(BLOCK_SECONDS)
+    return "done"
+
+
+ASSISTANT = Assistant(OfflineModel(), (FunctionTool("block", "Blocks.", {"type": "object"}, block),), "", max_steps=4)
+
+
+async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """``paced SECONDS``, or whatever the offline assistant can do."""
+    last = run_input.messages[-1]
+    said = last.content if isinstance(last, UserMessage) and isinstance(last.content, str) else ""
+    if said.startswith("paced "):
+        for _ in range(int(float(said.split()[1]) / PACE_SECONDS)):
+            yield "hello world, "
+            await asyncio.sleep(PACE_SECONDS)
+        return
+    async for item in ASSISTANT.run(run_input, ctx):
+        yield item

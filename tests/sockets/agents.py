@@ -1,0 +1,129 @@
+"""Agents for the servers of this folder: they do what the last user message says, and tell what they saw.
+
+``agent`` adds to the offline assistant: ``hold`` (text, silence until ``release RUN``, text), ``story RUN`` (what
+became of a held run), ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``churn`` (text
+until ``release churn``), and the tool ``block`` (blocks its thread until ``release block``). ``blocking`` is a plain
+generator that blocks its thread for a minute.
+"""
+
+import asyncio
+import threading
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from ag_ui.core import RunAgentInput, UserMessage
+
+from app.agents.assistant import Assistant
+from app.models.offline import OfflineModel
+from app.ports import Item, RunContext
+from app.tools.builtin import builtin_tools
+from app.tools.function import FunctionTool
+
+LONGEST = 50.0
+"""Seconds after which whatever holds gives up, so that a failing test leaves nothing behind."""
+
+PIECE = 1000
+
+stories: dict[str, str] = {}
+gates: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+wakers: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+
+def piece(index: int) -> str:
+    """One piece of a bulk run: its number, padded."""
+    return f"{index:0{PIECE - 1}d} "
+
+
+def block() -> str:
+    """A tool that blocks its thread."""
+    return "released" if gates["block"].wait(LONGEST) else "gave up"
+
+
+assistant = Assistant(
+    OfflineModel(),
+    (*builtin_tools(), FunctionTool("block", "Blocks.", {"type": "object"}, block)),
+    "Do as you are told.",
+    max_steps=4,
+)
+
+
+def said(run_input: RunAgentInput) -> str:
+    """The last user message."""
+    texts = [message.content for message in run_input.messages if isinstance(message, UserMessage)]
+    return texts[-1] if texts and isinstance(texts[-1], str) else ""
+
+
+async def hold(run_id: str) -> AsyncIterator[Item]:
+    """Text, silence until released, text."""
+    stories[run_id] = "holding"
+    yield "before "
+    try:
+        await asyncio.wait_for(wakers[run_id].wait(), LONGEST)
+    except asyncio.CancelledError:
+        stories[run_id] = "cancelled"
+        raise
+    yield "after"
+    stories[run_id] = "finished"
+
+
+async def release(name: str) -> AsyncIterator[Item]:
+    """Let go what holds under this name."""
+    wakers[name].set()
+    gates[name].set()
+    yield "released"
+
+
+async def story(name: str) -> AsyncIterator[Item]:
+    """What became of a held run."""
+    yield stories.get(name, "unknown")
+
+
+async def count(rest: str) -> AsyncIterator[Item]:
+    """Numbered pieces that carry a tag; other runs get their turn after each."""
+    times, tag = rest.split()
+    for number in range(int(times)):
+        yield f"{tag}.{number} "
+        await asyncio.sleep(0)
+
+
+async def bulk(times: str) -> AsyncIterator[Item]:
+    """Many bytes."""
+    for number in range(int(times)):
+        yield piece(number)
+
+
+async def churn(_: str) -> AsyncIterator[Item]:
+    """Text, again and again, until released."""
+    while not wakers["churn"].is_set():
+        yield "x"
+        await asyncio.sleep(0.01)
+
+
+COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
+    "bulk": bulk,
+    "churn": churn,
+    "count": count,
+    "release": release,
+    "story": story,
+}
+
+
+async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Do what is said here, and what is not leave to the offline assistant."""
+    word, _, rest = said(run_input).partition(" ")
+    if word == "hold":
+        items = hold(ctx.run_id)
+    elif word in COMMANDS:
+        items = COMMANDS[word](rest)
+    else:
+        items = assistant.run(run_input, ctx)
+    async for item in items:
+        yield item
+
+
+def blocking(_: RunAgentInput) -> Iterator[Item]:
+    """Block the thread in the middle of the answer, deaf to everything."""
+    yield "before "
+    time.sleep(60)
+    yield "after"

@@ -1,0 +1,217 @@
+"""A client made of raw sockets, so that tests decide what is sent, read, or left in the kernel.
+
+Every wait is bounded: by ``PATIENCE`` in each step, and by pytest's timeout.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import socket
+import struct
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from websockets.asyncio.client import ClientConnection, connect
+
+Json = dict[str, Any]
+
+PATIENCE = 20.0
+POLL = 0.02
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER that makes close() send RST."""
+
+_numbers = itertools.count(1)
+_opened: list["Exchange"] = []
+
+
+def run_input(text: str, *, thread: str | None = None, **fields: object) -> Json:
+    """A ``RunAgentInput`` with ids of its own."""
+    number = next(_numbers)
+    ids = {"threadId": thread or f"t{number}", "runId": f"r{number}"}
+    return {**ids, "messages": [{"id": f"m{number}", "role": "user", "content": text}], **fields}
+
+
+def request(method: str, path: str, body: bytes = b"", headers: Iterable[str] = ()) -> bytes:
+    """An HTTP/1.1 request; ``headers`` replace what is said of the body's length."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(headers or (f"Content-Length: {len(body)}",))]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def post(document: Json | bytes) -> bytes:
+    """``POST /invocations`` with this body."""
+    return request("POST", "/invocations", document if isinstance(document, bytes) else json.dumps(document).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:  # noqa: ANN401 - whatever the server said
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def events(self) -> list[Json]:
+        """The body as SSE."""
+        return events_of(self.body)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on a connection of its own, and its response as far as the test reads it."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    events: list[Json] = field(default_factory=list)
+    _rest: bytes = b""
+
+    @classmethod
+    async def open(cls, port: int, sent: bytes, *, window: int | None = None) -> Self:
+        """Connect and send. ``window`` bytes are what the kernel takes while the test does not read."""
+        sock = socket.socket()
+        if window is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+        sock.setblocking(False)  # noqa: FBT003 - the standard library's own
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+        reader, writer = await asyncio.open_connection(sock=sock, limit=window or 65536)
+        writer.write(sent)
+        exchange = cls(reader, writer)
+        _opened.append(exchange)
+        return exchange
+
+    async def head(self) -> Self:
+        """Read the status and the headers."""
+        async with asyncio.timeout(PATIENCE):
+            self.status = int((await self.reader.readline()).split(maxsplit=2)[1])
+            while line := (await self.reader.readline()).decode().strip():
+                name, _, value = line.partition(":")
+                self.headers[name.lower()] = value.strip()
+        return self
+
+    async def body(self) -> AsyncGenerator[bytes, None]:
+        """The pieces of the body as the server wrote them. Raises where it is cut off."""
+        if not self.status:
+            await self.head()
+        if self.headers.get("transfer-encoding") != "chunked":
+            async with asyncio.timeout(PATIENCE):
+                piece = await self.reader.readexactly(int(self.headers.get("content-length", 0)))
+            yield piece
+            return
+        while True:
+            async with asyncio.timeout(PATIENCE):
+                size = int(await self.reader.readline(), 16)
+                piece = await self.reader.readexactly(size + 2)
+            if size == 0:
+                return
+            yield piece[:-2]
+
+    async def until(self, wanted: Callable[[Json], bool]) -> Self:
+        """Read SSE events into ``events`` up to the first that is wanted, or all."""
+        async with contextlib.aclosing(self.body()) as pieces:
+            async for piece in pieces:
+                complete, _, self._rest = (self._rest + piece).rpartition(b"\n\n")
+                new = events_of(complete)
+                self.events += new
+                if any(map(wanted, new)):
+                    break
+        return self
+
+    async def rest(self) -> Self:
+        """Read to the end of the response."""
+        return await self.until(lambda _: False)
+
+    @property
+    def text(self) -> str:
+        """The assistant's text so far."""
+        return text_of(self.events)
+
+    async def close(self, *, reset: bool = False) -> None:
+        """Leave: in order, or with RST as a crashed client does."""
+        sock = self.writer.get_extra_info("socket")
+        if reset and sock is not None and sock.fileno() >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self.writer.close()
+        with contextlib.suppress(ConnectionError):
+            await asyncio.wait_for(self.writer.wait_closed(), PATIENCE)
+
+
+def events_of(body: bytes) -> list[Json]:
+    """The events of an SSE body; comments are left out."""
+    lines = (line for line in body.split(b"\n") if line.startswith(b"data: "))
+    return [json.loads(line.removeprefix(b"data: ")) for line in lines]
+
+
+def text_of(events: Iterable[Json]) -> str:
+    """The assistant's text."""
+    return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
+
+
+def is_text(event: Json) -> bool:
+    """Whether it carries text: the run is on its way."""
+    return bool(event.get("type") == "TEXT_MESSAGE_CONTENT")
+
+
+def is_last(event: Json) -> bool:
+    """Whether it ends its run."""
+    return event.get("type") in ("RUN_FINISHED", "RUN_ERROR")
+
+
+async def close_all() -> None:
+    """Close what a test has left open."""
+    while _opened:
+        await _opened.pop().close()
+
+
+async def ask(port: int, sent: bytes) -> Answer:
+    """Send a request and read the whole response."""
+    exchange = await Exchange.open(port, sent)
+    try:
+        body = b"".join([piece async for piece in exchange.body()])
+    finally:
+        await exchange.close()
+    return Answer(exchange.status, exchange.headers, body)
+
+
+async def get(port: int, path: str) -> Any:  # noqa: ANN401 - whatever the server said
+    """The JSON at a path."""
+    return (await ask(port, request("GET", path))).json()
+
+
+async def say(port: int, text: str) -> str:
+    """What the agent answers."""
+    return text_of((await ask(port, post(run_input(text)))).events)
+
+
+def socket_to(port: int, path: str = "/ws", **options: Any) -> connect:  # noqa: ANN401 - as the library takes them
+    """A WebSocket connection, as a context manager."""
+    return connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE, proxy=None, **options)
+
+
+async def hear(connection: ClientConnection) -> Json:
+    """The next frame."""
+    async with asyncio.timeout(PATIENCE):
+        heard: Json = json.loads(await connection.recv())
+    return heard
+
+
+async def hear_until(connection: ClientConnection, wanted: Callable[[Json], bool]) -> list[Json]:
+    """Frames up to the first that is wanted."""
+    frames = [await hear(connection)]
+    while not wanted(frames[-1]):
+        frames.append(await hear(connection))
+    return frames
+
+
+async def become(look: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until the other process is as it should be."""
+    async with asyncio.timeout(PATIENCE):
+        while not await look():  # noqa: ASYNC110 - what is waited for is in another process
+            await asyncio.sleep(POLL)

@@ -1,0 +1,44 @@
+"""Gives tests running servers, and looks into their logs after each test."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from tests.sockets.client import close_all
+from tests.sockets.process import Server, Servers
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Servers by their settings, shared by the session, and stopped with status 0."""
+    pool = Servers()
+    try:
+        yield pool
+    finally:
+        statuses = pool.close()
+    assert set(statuses) <= {0}
+    assert pool.faults() == []
+
+
+@pytest.fixture
+def server(servers: Servers) -> Server:
+    """The server with default settings."""
+    return servers()
+
+
+@pytest.fixture(autouse=True)
+def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test does to a shared server: it stays up, and nothing that it logs is a fault."""
+    yield
+    if "servers" in request.fixturenames:
+        pool: Servers = request.getfixturevalue("servers")
+        assert pool.dead() == []
+        assert pool.faults() == []
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def closed() -> AsyncIterator[None]:
+    """A test that fails leaves no connection to the next one."""
+    yield
+    await close_all()

@@ -1,0 +1,102 @@
+"""What no server should be sent: each with the code it is refused with. The same for a body and for a frame."""
+
+import json
+
+from tests.sockets.client import Json, run_input
+
+DEPTH = 100_000
+MEGABYTE = 1_000_000
+
+
+def with_field(**fields: object) -> bytes:
+    """A run input in which some fields are wrong."""
+    return json.dumps({**run_input("hi"), **fields}).encode()
+
+
+def with_state(text: bytes) -> bytes:
+    """A run input whose state is this, JSON or not."""
+    return json.dumps(run_input("hi")).encode().removesuffix(b"}") + b', "state": ' + text + b"}"
+
+
+INVALID: dict[str, bytes] = {
+    "empty": b"",
+    "white space": b" \n\t ",
+    "not JSON": b"hello",
+    "cut off": with_field()[:-1],
+    "two documents": with_field() + with_field(),
+    "null": b"null",
+    "a list": b"[]",
+    "a string": b'"hello"',
+    "a number": b"1",
+    "no fields": b"{}",
+    "no messages": b'{"threadId": "t", "runId": "r"}',
+    "no thread": b'{"runId": "r", "messages": []}',
+    "thread is a number": with_field(threadId=1),
+    "thread is empty": with_field(threadId=""),
+    "thread is long": with_field(threadId="t" * 10_000),
+    "messages is an object": with_field(messages={}),
+    "a message is a string": with_field(messages=["hi"]),
+    "a message has an unknown role": with_field(messages=[{"id": "m", "role": "wizard", "content": "hi"}]),
+    "a message has no id": with_field(messages=[{"role": "user", "content": "hi"}]),
+    "tools is a string": with_field(tools="all"),
+    "resume is a number": with_field(resume=1),
+    "another protocol": with_field(protocolVersion="2.0"),
+    "an unknown command": b'{"command": {"type": "explode"}}',
+    "a command is a string": b'{"command": "cancel"}',
+    "an unknown policy": with_field(forwardedProps={"onBusy": "panic"}),
+    "deep lists": with_state(b"[" * DEPTH + b"]" * DEPTH),
+    "deep objects": with_state(b'{"a":' * DEPTH + b"1" + b"}" * DEPTH),
+    "deep and cut off": b"[" * DEPTH,
+    "NaN": with_state(b"NaN"),
+    "Infinity": with_state(b"[-Infinity]"),
+    "a number beyond all digits": with_state(b"1" * 10_000),
+    "a key twice": b'{"threadId": "t", "threadId": "u", "runId": "r", "messages": []}',
+    "a key twice, deep down": with_state(b'{"a": [{"b": 1, "b": 2}]}'),
+    "half a surrogate pair": with_state(rb'"\ud800"'),
+    "half a surrogate pair as a key": with_state(rb'{"\uDFFF": 1}'),
+    "half a surrogate pair in an id": with_field(threadId="\ud83d"),
+    "a control character": with_state(b'"\x00"'),
+    "a byte order mark": b"\xef\xbb\xbf" + with_field(),
+}
+"""Name to body. All are valid UTF-8, so that they fit into a text frame."""
+
+NOT_UTF8: dict[str, bytes] = {
+    "invalid UTF-8": with_state(b'"\xff\xfe"'),
+    "UTF-16": with_field().decode().encode("utf-16"),
+    "an encoded surrogate": with_state(b'"\xed\xa0\x80"'),
+}
+
+LARGE = b'{"messages": "' + b"x" * 11 * MEGABYTE + b'"}'
+
+SECRETS = (
+    "Traceback",
+    'File "',
+    ".py",
+    "/work/",
+    "site-packages",
+    "object at 0x",
+    "Exception",
+    "Error:",
+    "errors.pydantic",
+    "KeyError",
+    "TypeError",
+    "ValueError",
+    "RecursionError",
+    "ValidationError",
+    "DecodeError",
+    "RunAgentInput(",
+)
+"""Marks of exception texts, paths and class names."""
+
+
+def assert_discreet(text: str) -> None:
+    """Nothing of the server's insides is in what it says."""
+    assert [secret for secret in SECRETS if secret in text] == []
+
+
+def assert_error(event: Json, code: str) -> None:
+    """One error, with a code and a sentence."""
+    assert event["code"] == code
+    assert event["message"].endswith((".", "more")) or ": " in event["message"]
+    assert len(event["message"]) < 1000
+    assert_discreet(json.dumps(event))

@@ -1,0 +1,158 @@
+"""The server as a process of its own: started, watched, and stopped whatever happens."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+ROOT = Path(__file__).parents[2]
+AGENT = "tests.sockets.agents:agent"
+START_SECONDS = 30.0
+STOP_SECONDS = 10.0
+
+LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
+
+
+def environment(settings: dict[str, str]) -> dict[str, str]:
+    """This process's environment without its ``AGUI_*`` variables, and the given ones in their place."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
+    defaults = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0", "AGUI_AGENT": AGENT}
+    return {**inherited, "PYTHONPATH": str(ROOT), **defaults, **settings}
+
+
+WARNINGS = ("-W", "error", "-W", "ignore::ResourceWarning")
+"""Errors, but for what uvloop says of connections that a client leaves open: raising that would hang its loop."""
+
+COMMAND = (sys.executable, *WARNINGS, "-m", "app", "serve")
+
+
+class Server:
+    """``python -m app serve`` on a free port. A context manager; ``log`` grows while it runs."""
+
+    def __init__(self, **settings: str) -> None:
+        self.log: list[str] = []
+        self._changed = threading.Condition()
+        self._silent = False
+        self._process = subprocess.Popen(
+            COMMAND, cwd=ROOT, env=environment(settings), stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+        try:
+            found = LISTENING.search(self.wait_for(lambda line: LISTENING.search(line) is not None))
+        except BaseException:
+            self.kill()
+            raise
+        self.port = int(found[1]) if found else 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.stop()
+        finally:
+            self.kill()
+
+    def _watch(self) -> None:
+        if self._process.stderr is None:
+            return
+        for line in self._process.stderr:
+            with self._changed:
+                self.log.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._silent = True
+            self._changed.notify_all()
+
+    def wait_for(self, wanted: Callable[[str], bool], seconds: float = START_SECONDS) -> str:
+        """The first log line that is wanted."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._silent or any(map(wanted, self.log)), seconds)
+            line = next(filter(wanted, self.log), None)
+        if line is None:
+            raise TimeoutError("\n".join(self.log))
+        return line
+
+    def term(self) -> None:
+        """Send SIGTERM and do not wait."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def interrupt(self) -> None:
+        """Send SIGINT, as Ctrl-C does, and do not wait."""
+        self._process.send_signal(signal.SIGINT)
+
+    def wait(self, seconds: float = STOP_SECONDS) -> int:
+        """The exit status, once there is one; then the log is complete."""
+        status = self._process.wait(seconds)
+        self._watcher.join(seconds)
+        return status
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit status."""
+        if self._process.poll() is None:
+            self.term()
+        return self.wait()
+
+    def kill(self) -> None:
+        """Make sure that it is gone."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process.poll() is None
+
+    @property
+    def faults(self) -> list[str]:
+        """Log lines that no client should be able to cause."""
+        return [line for line in self.log if re.search(r"Traceback|stackTrace|Exception in|never retrieved", line)]
+
+    @property
+    def memory(self) -> int:
+        """Resident bytes."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        return int(found[1]) * 1024 if found else 0
+
+
+class Servers:
+    """Running servers by their settings, so that tests with equal settings share one."""
+
+    def __init__(self) -> None:
+        self._servers: dict[frozenset[tuple[str, str]], Server] = {}
+
+    def __call__(self, **settings: str) -> Server:
+        """The server with these settings; started when it is first asked for."""
+        key = frozenset(settings.items())
+        if key not in self._servers:
+            self._servers[key] = Server(**settings)
+        return self._servers[key]
+
+    def faults(self) -> list[str]:
+        """What is wrong in any log."""
+        return [line for server in self._servers.values() for line in server.faults]
+
+    def dead(self) -> list[str]:
+        """The logs of servers that stopped by themselves."""
+        return ["\n".join(server.log) for server in self._servers.values() if not server.running]
+
+    def close(self) -> list[int]:
+        """Stop all, side by side; their exit statuses."""
+        for server in self._servers.values():
+            if server.running:
+                server.term()
+        try:
+            return [server.wait() for server in self._servers.values()]
+        finally:
+            for server in self._servers.values():
+                server.kill()

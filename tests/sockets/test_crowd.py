@@ -1,0 +1,94 @@
+"""Many runs at once, and /ping beside them: nobody gets what is another's, nobody waits for a blocked thread."""
+
+import asyncio
+import json
+
+from tests.sockets.client import (
+    Exchange,
+    Json,
+    ask,
+    become,
+    get,
+    hear_until,
+    is_last,
+    is_text,
+    post,
+    request,
+    run_input,
+    say,
+    socket_to,
+    text_of,
+)
+from tests.sockets.process import Server
+
+RUNS = 200
+PIECES = 60
+STREAMS = 50
+PINGS = 100
+
+
+async def over_sse(port: int, document: Json) -> list[Json]:
+    """A run's events."""
+    return (await ask(port, post(document))).events
+
+
+async def over_ws(port: int, document: Json) -> list[Json]:
+    """A run's events."""
+    async with socket_to(port, compression=None) as connection:
+        await connection.send(json.dumps(document))
+        return await hear_until(connection, is_last)
+
+
+async def test_200_runs_at_once_all_get_their_own_text(server: Server) -> None:
+    documents = [run_input(f"count {PIECES} tag{number}") for number in range(RUNS)]
+    readers = [
+        (over_sse if number % 2 else over_ws)(server.port, document) for number, document in enumerate(documents)
+    ]
+    streams = await asyncio.gather(*readers)
+    for number, (document, events) in enumerate(zip(documents, streams, strict=True)):
+        assert text_of(events) == "".join(f"tag{number}.{n} " for n in range(PIECES))
+        assert events[0]["type"] == "RUN_STARTED"
+        assert events[-1]["type"] == "RUN_FINISHED"
+        assert {event["runId"] for event in events if "runId" in event} == {document["runId"]}
+        assert len({event["messageId"] for event in events if "messageId" in event}) == 1
+
+
+async def test_200_runs_at_once_really_overlap_and_each_is_whole(server: Server) -> None:
+    """All are held open together, so the server has 200 at a time whatever the speed of the client."""
+    documents = [run_input("hold") for _ in range(RUNS)]
+    exchanges = [await Exchange.open(server.port, post(document)) for document in documents]
+    for exchange in exchanges:
+        await exchange.until(is_text)
+    states = {run["runId"]: run["status"] for run in (await get(server.port, "/runs"))["runs"]}
+    assert {states[document["runId"]] for document in documents} == {"running"}
+    for document in documents:
+        await say(server.port, f"release {document['runId']}")
+    for exchange in exchanges:
+        assert (await exchange.rest()).text == "before after"
+        await exchange.close()
+
+
+async def test_ping_answers_busy_while_a_tool_blocks_and_50_runs_stream(server: Server) -> None:
+    tool = await Exchange.open(server.port, post(run_input("call block {}")))
+    await tool.until(lambda event: event["type"] == "TOOL_CALL_END")
+    streams = [
+        await (await Exchange.open(server.port, post(run_input("churn")))).until(is_text) for _ in range(STREAMS)
+    ]
+    reading = [asyncio.create_task(stream.rest()) for stream in streams]
+
+    for _ in range(PINGS):
+        answer = await ask(server.port, request("GET", "/ping"))
+        assert (answer.status, answer.json()["status"]) == (200, "HealthyBusy")
+    assert not any(task.done() for task in reading)
+
+    await say(server.port, "release churn")
+    await say(server.port, "release block")
+    for stream in await asyncio.gather(*reading):
+        assert set(stream.text) == {"x"}
+        assert stream.events[-1]["type"] == "RUN_FINISHED"
+    assert "released" in (await tool.rest()).text
+
+    async def idle() -> bool:
+        return bool((await get(server.port, "/ping"))["status"] == "Healthy")
+
+    await become(idle)

@@ -1,0 +1,139 @@
+"""SIGTERM while runs are open: every stream ends legally within the 5 s of the issue, and the process ends well."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from tests.sockets.client import (
+    Exchange,
+    Json,
+    ask,
+    get,
+    hear_until,
+    is_last,
+    is_text,
+    post,
+    request,
+    run_input,
+    socket_to,
+)
+from tests.sockets.process import AGENT, Server
+
+RUNS = 10
+DRAIN_SECONDS = 5.0
+EXIT_SECONDS = 10.0
+
+BLOCKING = "tests.sockets.agents:blocking"
+
+
+async def sse_to_the_end(port: int, text: str, started: Callable[[], None]) -> list[Json]:
+    """A run's events; whole, because a response that is cut off raises."""
+    exchange = await (await Exchange.open(port, post(run_input(text)))).until(is_text)
+    started()
+    await exchange.rest()
+    await exchange.close()
+    return exchange.events
+
+
+async def ws_to_the_end(port: int, text: str, started: Callable[[], None]) -> list[Json]:
+    """A run's events, and that the server then says goodbye."""
+    async with socket_to(port) as connection:
+        await connection.send(json.dumps(run_input(text)))
+        events = await hear_until(connection, is_text)
+        started()
+        events += await hear_until(connection, is_last)
+        await connection.wait_closed()
+        assert connection.close_code == 1012
+    return events
+
+
+async def streams_at_sigterm(server: Server, text: str) -> list[list[Json]]:
+    """Open runs over both transports, stop the server when all have begun, and read to the end."""
+    begun = asyncio.Semaphore(0)
+    readers = [
+        asyncio.create_task(read(server.port, text, begun.release))
+        for read in (sse_to_the_end, ws_to_the_end)
+        for _ in range(RUNS)
+    ]
+    for _ in readers:
+        await begun.acquire()
+    server.term()
+    async with asyncio.timeout(DRAIN_SECONDS):
+        return await asyncio.gather(*readers)
+
+
+def assert_shut_down(events: list[Json]) -> None:
+    """Open text is closed, one terminal event is last, and it says why."""
+    types = [event["type"] for event in events]
+    assert types[0] == "RUN_STARTED"
+    assert types[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert sum(map(is_last, events)) == 1
+    assert events[-1]["code"] == "SHUTTING_DOWN"
+
+
+async def end_with(agent: str, text: str) -> None:
+    """A server of its own, stopped during 20 runs."""
+    with Server(AGUI_AGENT=agent) as server:
+        for events in await streams_at_sigterm(server, text):
+            assert_shut_down(events)
+        assert await asyncio.to_thread(server.wait, EXIT_SECONDS) == 0
+        assert server.faults == []
+
+
+async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process_well() -> None:
+    """Silent agents, agents that block their threads, agents at full speed. Side by side, because drains take time."""
+    await asyncio.gather(end_with(AGENT, "hold"), end_with(BLOCKING, "hold"), end_with(AGENT, "churn"))
+
+
+async def test_a_socket_that_is_far_behind_still_gets_the_end_of_its_run() -> None:
+    """A run of 3 MB takes a moment at the pace of AgentCore's limit, and has ended long before."""
+    with Server() as server:
+        async with socket_to(server.port) as connection:
+            await connection.send(json.dumps(run_input("bulk 3000")))
+            await hear_until(connection, is_text)
+            server.term()
+            events = await hear_until(connection, is_last)
+        assert events[-1]["type"] == "RUN_FINISHED"
+        assert server.wait(EXIT_SECONDS) == 0
+        assert server.faults == []
+
+
+async def test_during_the_drain_new_runs_are_refused_and_ping_answers() -> None:
+    with Server() as server:
+        held = await (await Exchange.open(server.port, post(run_input("hold")))).until(is_text)
+        async with socket_to(server.port) as connection:
+            server.term()
+            server.wait_for(lambda line: "shutting down" in line)
+            refused = await ask(server.port, post(run_input("hold")))
+            ping = await get(server.port, "/ping")
+            await connection.send(json.dumps(run_input("hold")))
+            told = (await hear_until(connection, lambda _: True))[0]
+        assert refused.status == 503
+        assert [event["code"] for event in refused.events] == ["SHUTTING_DOWN"]
+        assert ping["status"] == "HealthyBusy"
+        assert (told["control"], told["code"]) == ("error", "SHUTTING_DOWN")
+        assert_shut_down((await held.rest()).events)
+        await held.close()
+        assert server.wait(EXIT_SECONDS) == 0
+        assert server.faults == []
+
+
+async def test_a_reader_that_does_not_read_does_not_hold_up_the_end() -> None:
+    with Server() as server:
+        document = run_input("bulk 5000")
+        slow = await (await Exchange.open(server.port, post(document), window=4096)).head()
+        connection = await socket_to(server.port, max_queue=1, compression=None)
+        await connection.send(json.dumps(document))
+        await ask(server.port, request("GET", f"/runs/{document['runId']}/events"))
+        server.term()
+        status = await asyncio.to_thread(server.wait, EXIT_SECONDS)
+        connection.transport.abort()
+        await slow.close()
+        assert status == 0
+
+
+async def test_ctrl_c_stops_an_idle_server_at_once_and_quietly() -> None:
+    with Server() as server:
+        server.interrupt()
+        assert server.wait(EXIT_SECONDS) == 0
+        assert server.faults == []

@@ -1,0 +1,100 @@
+"""Starting, refusing to start, and what the log says and does not say."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.sockets.client import ask, get, post, request, run_input, socket_to
+from tests.sockets.process import COMMAND, ROOT, START_SECONDS, Server, environment
+
+TOKEN = "s3cr3t-t0k3n"  # noqa: S105 - looked for in the log
+TOKEN_BASE64 = "czNjcjN0LXQwazNu"  # noqa: S105 - the same as browsers send it
+
+BAD_SETTINGS = {
+    "AGUI_PORT=eighty": "AGUI_PORT",
+    "AGUI_PORT=70000": "AGUI_PORT",
+    "AGUI_KEEPALIVE=0": "AGUI_KEEPALIVE",
+    "AGUI_ON_DISCONNECT=sometimes": "AGUI_ON_DISCONNECT",
+    "AGUI_ON_BUSY=panic": "AGUI_ON_BUSY",
+    "AGUI_MAX_BODY_BYTES=-1": "AGUI_MAX_BODY_BYTES",
+    "AGUI_LOG_FORMAT=xml": "AGUI_LOG_FORMAT",
+    "AGUI_PROT=8080": "AGUI_PROT",
+    "AGUI_AGENT=nowhere:agent": "nowhere",
+    "AGUI_AGENT=tests.sockets.agents:nothing": "nothing",
+    "AGUI_AGENT=tests.sockets.agents": "module:attribute",
+    "AGUI_AGENT=tests.sockets.agents:LONGEST": "LONGEST",
+}
+"""A setting, and what the one line must name."""
+
+
+async def refused_start(**settings: str) -> tuple[int | None, str, str]:
+    """Status, standard output and standard error of a start that fails."""
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND,
+        cwd=ROOT,
+        env=environment(settings),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), START_SECONDS)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_a_bad_setting_stops_the_start_with_one_line_and_status_2() -> None:
+    starts = await asyncio.gather(*(refused_start(**dict([setting.split("=")])) for setting in BAD_SETTINGS))
+    for setting, (status, out, err) in zip(BAD_SETTINGS, starts, strict=True):
+        assert (setting, status, out, err.count("\n")) == (setting, 2, "", 1)
+        assert BAD_SETTINGS[setting] in err
+
+
+async def test_a_port_that_is_taken_stops_the_start_with_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        status, out, err = await refused_start(AGUI_PORT=str(taken.getsockname()[1]))
+    assert (status, out) == (3, "")
+    assert err.count("\n") == 1
+    assert "address already in use" in err
+
+
+@pytest.fixture(scope="module")
+def json_server() -> Iterator[Server]:
+    """A server that logs as in the image."""
+    with Server(AGUI_LOG_FORMAT="json") as server:
+        yield server
+
+
+async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_server: Server) -> None:
+    port = json_server.port
+    body = json.dumps(document := run_input("fail")).encode()
+    authorized = [f"Content-Length: {len(body)}", f"Authorization: Bearer {TOKEN}", "X-Request-Id: request-1"]
+    await ask(port, request("POST", "/invocations", body, authorized))
+    await ask(port, request("POST", "/invocations", b"{}", ["Content-Length: 2", authorized[1], "X-Request-Id: two"]))
+    await ask(port, request("POST", "/invocations", b"{}", ["Content-Length: x", authorized[1]]))
+    await ask(port, post(run_input('call calculate {"expression": "1/0"}')))
+    for _ in range(5):
+        assert (await get(port, "/ping"))["status"] in ("Healthy", "HealthyBusy")
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    protocols = ["base64UrlBearerAuthorization", f"base64UrlBearerAuthorization.{TOKEN_BASE64}"]
+    for options in ({"additional_headers": headers}, {"subprotocols": protocols}):
+        async with socket_to(port, f"/ws?token={TOKEN}", **options) as connection:
+            await connection.send(b"\xff", text=True)
+            await connection.wait_closed()
+    assert json_server.stop() == 0
+
+    lines = [json.loads(line) for line in json_server.log]
+    assert all({"timestamp", "level", "logger", "message"} <= line.keys() for line in lines)
+    assert {line["level"] for line in lines} <= {"INFO", "WARNING", "ERROR"}
+    written = "\n".join(json_server.log)
+    assert TOKEN not in written
+    assert TOKEN_BASE64 not in written
+    assert "/ping" not in written
+    failed = [line for line in lines if line.get("runId") == document["runId"]]
+    assert {line["requestId"] for line in failed} == {"request-1"}
+    assert any("VALIDATION_ERROR" in line["message"] for line in lines if line.get("requestId") == "two")
