@@ -7,49 +7,41 @@ Or:  call lookup {"city": "Berlin"}
 """
 
 import time
+from typing import Annotated
+
+from pydantic import Field
 
 from app.agents.assistant import Assistant
 from app.models.offline import OfflineModel
 from app.ports import ToolError
 from app.tools.builtin import builtin_tools
-from app.tools.function import FunctionTool
+from app.tools.decorator import tool
 
 POPULATION = {"Berlin": 3_700_000, "Potsdam": 180_000}
 
 
-async def add(a: float, b: float) -> float:
-    """Add two numbers. An ``async`` function runs on the event loop."""
-    return a + b
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two whole numbers.
+
+    Args:
+        a: the first number
+        b: the second number
+    """
+    return a + b  # an async function runs on the event loop
 
 
-def lookup(city: str) -> dict[str, object]:
-    """Look a city up. A plain function runs in a thread, so it may block; what it gives goes back as JSON."""
-    time.sleep(0.01)  # stands for a database
+@tool(timeout=5)
+def lookup(city: Annotated[str, Field(description="A city in Germany")]) -> dict[str, object]:
+    """Tell how many people live in a city."""
+    time.sleep(0.01)  # stands for a database: a plain function runs in a thread, so it may block
     if city not in POPULATION:
         raise ToolError(f"There is no city named {city}.")  # the model may read this and try again
-    return {"city": city, "population": POPULATION[city]}
+    return {"city": city, "population": POPULATION[city]}  # goes back as JSON
 
-
-ADD = FunctionTool(
-    name="add",
-    description="Add two numbers.",
-    parameters={
-        "type": "object",
-        "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
-        "required": ["a", "b"],
-    },
-    function=add,
-)
-LOOKUP = FunctionTool(
-    name="lookup",
-    description="How many people live in a city.",
-    parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    function=lookup,
-    timeout=5,
-)
 
 agent = Assistant(
     model=OfflineModel(),
-    tools=(ADD, LOOKUP, *builtin_tools()),
+    tools=(add, lookup, *builtin_tools()),
     system_prompt="You know cities and sums.",
 )

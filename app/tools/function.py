@@ -1,4 +1,4 @@
-"""A Python function as a tool.
+"""A Python function as a tool. ``@tool`` in ``decorator.py`` makes these of a function's own type hints.
 
 Rules: a plain function runs in a thread, so it may block; an ``async`` one runs on the event loop and may not.
 Arguments with wrong or missing names never reach the function: the model is told and can correct itself.
@@ -9,40 +9,57 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Generic, ParamSpec, TypeVar
 
 from ag_ui.core import Tool as ToolSpec
-from pydantic_core import to_json
 
-from app.ports import RunContext, ToolError
+from app.ports import RunContext, ToolContent, ToolError
+from app.tools.content import content_of
 from app.tools.threads import in_thread
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Check = Callable[[Mapping[str, object]], Mapping[str, object]]
+
+
+def unchecked(arguments: Mapping[str, object]) -> Mapping[str, object]:
+    """The arguments as they are: the function looks for itself."""
+    return arguments
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionTool:
+class FunctionTool(Generic[P, R]):
     """Implements ``ports.Tool`` with a function that takes the arguments as keywords.
 
     Attributes:
         parameters: JSON Schema of the arguments, as the model sees it.
-        function: plain or ``async``. If it has a parameter named ``ctx`` it is given the ``RunContext``. A result
-            that is not a string goes back to the model as JSON text. It raises ``ToolError`` for what the model
-            may read.
+        function: plain or ``async``. If it has a parameter named ``ctx`` it is given the ``RunContext``. It gives text,
+            content parts, or anything else, which goes back to the model as JSON text, and raises ``ToolError`` for
+            what the model may read.
         timeout: seconds after which the call is given up; None waits as long as the run may last.
+        check: makes what the function takes of what the model sent, or raises ``ToolError``.
     """
 
     name: str
     description: str
     parameters: Mapping[str, object]
-    function: Callable[..., object]
+    function: Callable[P, R]
     timeout: float | None = None
+    check: Check = unchecked
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, as Python code does."""
+        return self.function(*args, **kwargs)
 
     @property
     def spec(self) -> ToolSpec:
         """Name, description and JSON Schema of the arguments."""
         return ToolSpec(name=self.name, description=self.description, parameters=dict(self.parameters))
 
-    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> str:
-        """Check the argument names, call the function, and give its result as text."""
-        call = self._bound(arguments, ctx)
+    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:
+        """Check the arguments, call the function, and give its result as text or parts."""
+        call = self._bound(self.check(arguments), ctx)
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
@@ -51,7 +68,7 @@ class FunctionTool:
             if not limit.expired():
                 raise
             raise ToolError(f"{self.name} did not answer within {self.timeout:g} seconds.") from error
-        return result if isinstance(result, str) else to_json(result, inf_nan_mode="strings").decode()
+        return content_of(result)
 
     def _bound(self, arguments: Mapping[str, object], ctx: RunContext) -> Callable[[], object]:
         signature = inspect.signature(self.function)

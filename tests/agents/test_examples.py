@@ -44,7 +44,7 @@ async def test_class_agent_repeats() -> None:
         ('call lookup {"city": "Berlin"}', ['{"city":"Berlin","population":3700000}']),
         (
             'call lookup {"city": "Atlantis"}\ncall add {}',
-            ["Error: There is no city named Atlantis.", "Error: add: missing a required argument: 'a'."],
+            ["Error: There is no city named Atlantis.", "Error: add: 'a' is missing; 'b' is missing."],
         ),
         ("calculate 2*(3+4)", ["14"]),
     ],

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
-from dataclasses import replace
 from pathlib import Path
 
 import pytest

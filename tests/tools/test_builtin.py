@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from app.ports import Tool, ToolError
+from app.ports import Tool, ToolContent, ToolError
 from app.tools.builtin import builtin_tools
 from tests.contexts import run_context
 
@@ -13,7 +13,7 @@ def tool(name: str, now: float = 0.0) -> Tool:
     return next(tool for tool in builtin_tools(lambda: now) if tool.spec.name == name)
 
 
-async def call(name: str, **arguments: object) -> str:
+async def call(name: str, **arguments: object) -> ToolContent:
     return await tool(name, now=1_700_000_000.9).call(arguments, run_context())
 
 
@@ -27,12 +27,12 @@ async def test_calculate_gives_the_value_as_text() -> None:
 
 
 async def test_calculate_takes_text_only() -> None:
-    with pytest.raises(ToolError, match=r"^The expression must be a string\.$"):
+    with pytest.raises(ToolError, match=r"^calculate: 'expression': Input should be a valid string\.$"):
         await call("calculate", expression=14)
 
 
 async def test_calculate_needs_its_expression() -> None:
-    with pytest.raises(ToolError, match=r"^calculate: missing a required argument: 'expression'\.$"):
+    with pytest.raises(ToolError, match=r"^calculate: 'expression' is missing\.$"):
         await call("calculate")
 
 
@@ -45,14 +45,18 @@ async def test_current_time_knows_time_zones() -> None:
     assert await call("current_time", timezone="Europe/Berlin") == "2023-11-14T23:13:20+01:00"
 
 
-@pytest.mark.parametrize(
-    "name", ["Mars/Base", "../../etc/passwd", "/etc/passwd", "Europe", "x" * 5000, "a\x00b", 5, ["UTC"]]
-)
-async def test_current_time_refuses_other_names(name: object) -> None:
+@pytest.mark.parametrize("name", ["Mars/Base", "../../etc/passwd", "/etc/passwd", "Europe", "x" * 5000, "a\x00b"])
+async def test_current_time_refuses_other_names(name: str) -> None:
     with pytest.raises(ToolError, match=r"^There is no time zone named '.{1,64}'\. Use an IANA name"):
+        await call("current_time", timezone=name)
+
+
+@pytest.mark.parametrize("name", [5, ["UTC"]])
+async def test_current_time_takes_text_only(name: object) -> None:
+    with pytest.raises(ToolError, match=r"^current_time: 'timezone': Input should be a valid string\.$"):
         await call("current_time", timezone=name)
 
 
 async def test_current_time_uses_the_real_clock_by_default() -> None:
     _, current_time = builtin_tools()
-    assert datetime.fromisoformat(await current_time.call({}, run_context())).year >= 2024
+    assert datetime.fromisoformat(str(await current_time.call({}, run_context()))).year >= 2024

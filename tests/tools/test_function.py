@@ -1,7 +1,6 @@
 """A function becomes a tool: how it is called, what comes back, and what blocks whom."""
 
 import asyncio
-import json
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -9,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from app.ports import RunContext, ToolError
+from app.ports import RunContext, ToolContent, ToolError
 from app.tools import threads
 from app.tools.function import FunctionTool
 from app.tools.threads import in_thread
@@ -19,11 +18,11 @@ WAIT = 5
 """Seconds after which a wait has failed; no test waits this long."""
 
 
-def tool(function: Callable[..., object], timeout: float | None = None) -> FunctionTool:
+def tool(function: Callable[..., object], timeout: float | None = None) -> FunctionTool[..., object]:
     return FunctionTool("tool", "A tool.", {"type": "object"}, function, timeout)
 
 
-async def call(function: Callable[..., object], **arguments: object) -> str:
+async def call(function: Callable[..., object], **arguments: object) -> ToolContent:
     return await tool(function).call(arguments, run_context())
 
 
@@ -195,7 +194,7 @@ async def test_a_cancelled_call_leaves_its_thread_behind() -> None:
 
 
 async def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> None:
-    assert json.loads(await call(lambda: threading.current_thread().daemon))
+    assert await call(lambda: threading.current_thread().daemon) == "true"
 
 
 async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,19 @@
+"""Tools of MCP servers, through the official ``mcp`` package.
+
+Rule: nothing here imports that package before a server is configured, and nothing is started, connected or listed
+before a run asks: AgentCore restores snapshots of started processes.
+"""
+
+from collections.abc import Sequence
+
+from app.ports import ToolSource
+from app.tools.mcp.servers import Server
+
+
+def mcp_sources(servers: Sequence[Server]) -> tuple[ToolSource, ...]:
+    """One source of tools for each server."""
+    if not servers:
+        return ()
+    from app.tools.mcp.source import McpSource  # noqa: PLC0415 - half a second, for those who use it
+
+    return tuple(McpSource(server) for server in servers)

@@ -1,0 +1,99 @@
+"""How an MCP server is reached, and how we learn that it hung up.
+
+Rule: the package's own transports, configured. Around them the one thing that they tell nobody: that the stream of what
+the server says has ended.
+"""
+
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+import httpx2
+from mcp.client._transport import ReadStream, TransportStreams
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from app.tools.mcp.servers import HttpServer, Server, StdioServer
+
+READ_SECONDS = 300.0
+"""Silence after which an HTTP response counts as dead. A call has its own limit, which may be longer."""
+
+MAX_EVENT_BYTES = 10_000_000
+"""The package's own limit of 1 MB is less than one photo; AgentCore Gateway's payloads are up to 6 MB."""
+
+Incoming = SessionMessage | Exception
+
+
+class Watched:
+    """A server's messages. ``on_end`` is called once they are over, before anybody waits for another."""
+
+    def __init__(self, messages: ReadStream[Incoming], on_end: Callable[[], None]) -> None:
+        self._messages = messages
+        self._on_end = on_end
+
+    @property
+    def last_context(self) -> object:
+        """The context variables of whoever sent what a message answers; the package looks for it."""
+        return getattr(self._messages, "last_context", None)
+
+    async def receive(self) -> Incoming:
+        """The next message."""
+        return await self._messages.receive()
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        self._on_end()
+        await self._messages.aclose()
+
+    def __aiter__(self) -> ReadStream[Incoming]:
+        return self._messages
+
+    async def __anext__(self) -> Incoming:
+        return await anext(self._messages)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+@asynccontextmanager
+async def transport(
+    server: Server, *, on_end: Callable[[], None], on_forgotten: Callable[[], None]
+) -> AsyncGenerator[TransportStreams]:
+    """Streams from and to a server.
+
+    ``on_end`` is called when it hangs up, ``on_forgotten`` when it refuses a request because it does not know our
+    session (404 to a session id).
+    """
+    streams = _http(server, on_forgotten) if isinstance(server, HttpServer) else _stdio(server)
+    async with streams as (messages, out):
+        yield Watched(messages, on_end), out
+
+
+@asynccontextmanager
+async def _http(server: HttpServer, on_forgotten: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
+    async def look(response: httpx2.Response) -> None:
+        refused = response.status_code == httpx2.codes.NOT_FOUND and response.request.method == "POST"
+        if refused and MCP_SESSION_ID in response.request.headers:
+            on_forgotten()
+
+    timeout = httpx2.Timeout(server.connect_timeout, read=max(READ_SECONDS, server.timeout))
+    hooks = {"response": [look]}
+    async with (
+        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks) as client,
+        streamable_http_client(str(server.url), http_client=client, max_sse_event_size=MAX_EVENT_BYTES) as streams,
+    ):
+        yield streams
+
+
+def _stdio(server: StdioServer) -> AbstractAsyncContextManager[TransportStreams]:
+    parameters = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
+    # Named here, because the package's default is whatever standard error was when it was imported.
+    return stdio_client(parameters, errlog=sys.stderr)

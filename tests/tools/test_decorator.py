@@ -1,0 +1,336 @@
+"""``@tool``: what a model is shown of a function, what reaches the function, and what is refused when."""
+
+import datetime as dt
+import enum
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from app.ports import RunContext, Tool, ToolError
+from app.tools.arguments import ToolDefinitionError
+from app.tools.decorator import tool
+from tests.contexts import run_context
+
+
+def shown(made: Tool) -> dict[str, Any]:
+    """The parameters as a model sees them."""
+    assert isinstance(made.spec.parameters, dict)
+    return made.spec.parameters
+
+
+class Colour(enum.Enum):
+    """A colour."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Item(BaseModel):
+    """One line of an order."""
+
+    title: str
+    count: int = Field(1, ge=1, description="How many")
+    parts: list["Item"] = []
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 0.0
+
+
+ITEM = {
+    "description": "One line of an order.",
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "count": {"type": "integer", "default": 1, "minimum": 1, "description": "How many"},
+        "parts": {"type": "array", "default": [], "items": {"$ref": "#/$defs/Item"}},
+    },
+    "required": ["title"],
+}
+COLOUR = {"description": "A colour.", "enum": ["red", "blue"], "type": "string"}
+POSITIVE = {"type": "integer", "exclusiveMinimum": 0, "description": "Positive"}
+POINT = {
+    "type": "object",
+    "properties": {"x": {"type": "number"}, "y": {"type": "number", "default": 0.0}},
+    "required": ["x"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema", "definitions"),
+    [
+        (int, {"type": "integer"}, {}),
+        (bool, {"type": "boolean"}, {}),
+        (float, {"type": "number"}, {}),
+        (list[str], {"type": "array", "items": {"type": "string"}}, {}),
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}, {}),
+        (set[int], {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}, {}),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, {}),
+        (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}, {}),
+        (dt.date, {"type": "string", "format": "date"}, {}),
+        (Annotated[int, Field(gt=0, description="Positive")], POSITIVE, {}),
+        (Colour, {"$ref": "#/$defs/Colour"}, {"Colour": COLOUR}),
+        (Item, {"$ref": "#/$defs/Item"}, {"Item": ITEM}),
+        (Point, {"$ref": "#/$defs/Point"}, {"Point": POINT}),
+        (list[Item], {"type": "array", "items": {"$ref": "#/$defs/Item"}}, {"Item": ITEM}),
+    ],
+)
+def test_the_schema_of_an_argument(
+    hint: object, schema: Mapping[str, object], definitions: Mapping[str, object]
+) -> None:
+    def function(a: object) -> None: ...
+
+    function.__annotations__["a"] = hint
+    parameters = shown(tool(function))
+    assert parameters["properties"] == {"a": schema}
+    assert parameters.get("$defs", {}) == definitions
+    assert (parameters["type"], parameters["required"], parameters["additionalProperties"]) == ("object", ["a"], False)
+
+
+def test_arguments_with_defaults_are_optional() -> None:
+    @tool
+    def function(a: int, b: str = "x", *, c: Colour = Colour.RED, d: object = object()) -> None: ...
+
+    assert shown(function)["required"] == ["a"]
+    properties = shown(function)["properties"]
+    assert properties["b"] == {"type": "string", "default": "x"}
+    assert properties["c"] == {"$ref": "#/$defs/Colour", "default": "red"}
+    assert properties["d"] == {}  # what JSON cannot hold is not shown
+
+
+def test_names_that_mean_something_elsewhere_are_names() -> None:
+    # Names that pydantic keeps to itself, or that the schema uses, are names like any other.
+
+    @tool
+    def function(copy: int, schema: str, title: str, _private: int, model_config: str, default: str) -> None: ...
+
+    names = ["copy", "schema", "title", "_private", "model_config", "default"]
+    assert list(shown(function)["properties"]) == names
+    assert shown(function)["properties"]["title"] == {"type": "string"}
+
+
+# --- names and descriptions -------------------------------------------------------------------------------------------
+
+
+def google(a: int, b: int = 2) -> None:
+    """Add two numbers.
+
+    Slowly: one by one.
+
+    Args:
+        a: The first number,
+            on two lines.
+        b (int, optional): The second: not the first.
+
+    Returns:
+        Nothing.
+    """
+
+
+def numpy(a: int, b: int = 2) -> None:
+    """Add two numbers.
+
+    Slowly: one by one.
+
+    Parameters
+    ----------
+    a : int
+        The first number,
+        on two lines.
+    b : int, optional
+        The second: not the first.
+    """
+
+
+def sphinx(a: int, b: int = 2) -> None:
+    """Add two numbers.
+
+    Slowly: one by one.
+
+    :param a: The first number,
+        on two lines.
+    :param b: The second: not the first.
+    :returns: Nothing.
+    """
+
+
+@pytest.mark.parametrize("function", [google, numpy, sphinx])
+def test_descriptions_come_from_the_docstring(function: Callable[..., object]) -> None:
+    made = tool(function)
+    spec = made.spec
+    assert spec.name == function.__name__
+    assert spec.description == "Add two numbers.\n\nSlowly: one by one."
+    described = {name: schema["description"] for name, schema in shown(made)["properties"].items()}
+    assert described == {"a": "The first number, on two lines.", "b": "The second: not the first."}
+
+
+def test_what_an_annotation_says_wins_over_the_docstring() -> None:
+    @tool
+    def function(a: Annotated[int, Field(description="From the annotation")]) -> None:
+        """Do it.
+
+        Args:
+            a: From the docstring
+        """
+
+    assert shown(function)["properties"]["a"]["description"] == "From the annotation"
+
+
+def test_what_the_decorator_says_wins_over_everything() -> None:
+    @tool(name="other", description="Something else.", timeout=3)
+    def function() -> None:
+        """Do it."""
+
+    assert (function.spec.name, function.spec.description, function.timeout) == ("other", "Something else.", 3)
+
+
+def test_without_a_docstring_the_name_is_the_description() -> None:
+    @tool
+    def function() -> None: ...
+
+    assert function.spec.description == "function"
+    assert shown(function) == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hint", "sent", "received"),
+    [
+        (int, "3", 3),
+        (float, 3, 3.0),
+        (Decimal, "0.1", Decimal("0.1")),
+        (dt.date, "2026-11-21", dt.date(2026, 11, 21)),
+        (Colour, "blue", Colour.BLUE),
+        (tuple[int, str], [1, "a"], (1, "a")),
+        (set[int], [1, 1], {1}),
+        (Point, {"x": 1}, Point(1.0)),
+        (Item, {"title": "a", "parts": [{"title": "b"}]}, Item(title="a", parts=[Item(title="b")])),
+        (list[Item] | None, None, None),
+    ],
+)
+async def test_arguments_arrive_as_their_types(hint: object, sent: object, received: object) -> None:
+    arrived = []
+
+    def function(a: object) -> None:
+        arrived.append(a)
+
+    function.__annotations__["a"] = hint
+    await tool(function).call({"a": sent}, run_context())
+    assert arrived == [received]
+
+
+async def test_what_is_left_out_is_left_to_the_function() -> None:
+    @tool
+    async def function(a: int, b: str = "b", *, c: int | None = None) -> str:
+        return f"{a} {b} {c}"
+
+    assert await function.call({"a": 1}, run_context()) == "1 b None"
+    assert await function.call({"a": 1, "c": 2}, run_context()) == "1 b 2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "order: 'items' is missing."),
+        (
+            {"items": [{"title": "a", "count": 0}], "when": "soon"},
+            (
+                "order: 'items.0.count': Input should be greater than or equal to 1; "
+                "'when': Input should be a valid date or datetime, input is too short."
+            ),
+        ),
+        ({"items": [], "whom": "me"}, "order: 'whom' is not an argument."),
+        ({"items": [], "ctx": "mine"}, "order: 'ctx' is not an argument."),
+    ],
+)
+async def test_wrong_arguments_are_named(arguments: Mapping[str, object], sentence: str) -> None:
+    @tool
+    async def order(items: list[Item], ctx: RunContext, when: dt.date | None = None) -> None:
+        raise NotImplementedError
+
+    with pytest.raises(ToolError) as caught:
+        await order.call(arguments, run_context())
+    assert str(caught.value) == sentence
+
+
+async def test_the_context_is_given_and_not_shown() -> None:
+    @tool
+    async def function(a: int, ctx: RunContext) -> str:
+        return f"{a} {ctx.run_id}"
+
+    assert list(shown(function)["properties"]) == ["a"]
+    assert await function.call({"a": 1}, run_context()) == "1 run"
+
+
+async def test_a_tool_is_still_a_function() -> None:
+    @tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @tool(name="later")
+    async def later(a: int) -> int:
+        return a
+
+    assert add(1, b=2) == 3
+    waiting: Awaitable[int] = later(4)
+    assert await waiting == 4
+
+
+async def test_a_bound_method_can_be_a_tool() -> None:
+    class Shop:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def price(self, item: str) -> str:
+            """Tell a price."""
+            return f"{item} at {self.name}"
+
+    bound = tool(Shop("Ada's").price)
+    assert bound.spec.name == "price"
+    assert await bound.call({"item": "tea"}, run_context()) == "tea at Ada's"
+
+
+# --- what cannot be a tool --------------------------------------------------------------------------------------------
+
+
+class Unknown: ...
+
+
+def many(*numbers: int) -> None: ...
+def keywords(**options: int) -> None: ...
+def positional(a: int, /) -> None: ...
+def untyped(a) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
+def unresolved(a: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def unsupported(a: Unknown) -> None: ...
+def callback(a: Callable[[int], int]) -> None: ...
+def field(a: int = Field(3)) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (many, "'many' takes '*numbers: int', but a model gives each argument by its name."),
+        (keywords, "'keywords' takes '**options: int', but a model gives each argument by its name."),
+        (positional, "'positional' takes 'a: int', but a model gives each argument by its name."),
+        (untyped, "'untyped' does not say the type of its argument 'a'."),
+        (unresolved, "'unresolved' has a type that cannot be found: name 'Nowhere' is not defined."),
+        (unsupported, "'unsupported' has an argument that no schema can describe: Unable to generate *Unknown*"),
+        (callback, "'callback' has an argument that no schema can describe: Cannot generate a JsonSchema for *"),
+        (field, "'field' has a Field as the default of 'a': write Annotated[type, Field(…)] instead."),
+        (Unknown, "'Unknown' is type: a tool is a function or a bound method."),
+    ],
+)
+def test_what_cannot_be_a_tool_is_refused_at_once(function: Callable[..., object], sentence: str) -> None:
+    with pytest.raises(ToolDefinitionError) as caught:
+        tool(function)
+    assert fnmatchcase(str(caught.value), sentence.replace("[", "[[]"))

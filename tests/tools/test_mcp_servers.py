@@ -1,0 +1,71 @@
+"""``AGUI_MCP_SERVERS`` is read into servers, or refused in one sentence without a secret in it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from app.tools.mcp import mcp_sources
+from app.tools.mcp.servers import HttpServer, McpConfigError, StdioServer, parse_servers
+
+
+def test_both_kinds_are_read() -> None:
+    text = json.dumps(
+        [
+            {"name": "shop", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer s3cret"}},
+            {"name": "git", "command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN": "s3cret"}, "timeout": 5},
+        ]
+    )
+    shop, git = parse_servers(text)
+    assert isinstance(shop, HttpServer)
+    assert (str(shop.url), shop.headers, shop.timeout) == (
+        "https://example.com/mcp",
+        {"Authorization": "Bearer s3cret"},
+        60,
+    )
+    assert isinstance(git, StdioServer)
+    assert (git.command, git.args, git.env, git.timeout) == ("uvx", ("mcp-server-git",), {"TOKEN": "s3cret"}, 5)
+    assert "s3cret" not in repr((shop, git))
+
+
+@pytest.mark.parametrize(("chosen", "prefix"), [({}, "git_"), ({"tool_prefix": ""}, ""), ({"tool_prefix": "x."}, "x.")])
+def test_the_prefix_is_the_name_unless_it_is_chosen(chosen: dict[str, object], prefix: str) -> None:
+    (server,) = parse_servers(json.dumps([{"name": "git", "command": "uvx", **chosen}]))
+    assert server.prefix == prefix
+
+
+KIND = "A server is an object with a name, and a url or a command."
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{}", "the list: Input should be a valid array."),
+        ("nope", "the list: Invalid JSON: expected ident at line 1 column 2."),
+        ("[1]", f"0: {KIND}"),
+        ('[{"name": "a"}]', f"0: {KIND}"),
+        ('[{"url": "https://a"}]', "0.name: Field required."),
+        ('[{"name": "a b", "url": "https://a"}]', "0.name: String should match pattern '^[A-Za-z0-9_-]{1,32}$'."),
+        ('[{"name": "a", "url": "file:///s3cret"}]', "0.url: URL scheme should be 'http' or 'https'."),
+        ('[{"name": "a", "url": "https://a", "command": "b"}]', "0.command: Extra inputs are not permitted."),
+        ('[{"name": "a", "command": "b", "env": {"A": 5}}]', "0.env.A: Input should be a valid string."),
+        ('[{"name": "a", "command": "b", "timeout": 0}]', "0.timeout: Input should be greater than 0."),
+        ('[{"name": "a", "command": "b"}, {"name": "a", "command": "c"}]', "1.name: There are two servers named 'a'."),
+    ],
+)
+def test_a_bad_value_is_named(text: str, sentence: str) -> None:
+    with pytest.raises(McpConfigError) as caught:
+        parse_servers(text)
+    assert str(caught.value) == sentence
+
+
+def test_each_server_is_a_source() -> None:
+    servers = parse_servers('[{"name": "a", "command": "b"}, {"name": "c", "url": "https://d"}]')
+    assert [source.name for source in mcp_sources(servers)] == ["a", "c"]
+    assert mcp_sources(()) == ()
+
+
+def test_the_package_is_imported_only_when_there_is_a_server() -> None:
+    code = "import sys, app.main, app.tools.mcp as m; m.mcp_sources(()); print('mcp' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
