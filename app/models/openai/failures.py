@@ -1,0 +1,153 @@
+"""What goes wrong at a server, as the client may see it and as a retry needs it.
+
+Rule: no word of a server's answer reaches the client: each code has one sentence. What the server said is for the log.
+The tables are the whole policy: a status or a word in the error's code or type gives the code, and whether trying again
+can help.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic_core import from_json
+
+from app.core.errors import AppError, Code
+
+MAX_LOGGED = 2_000
+
+TEXTS: Mapping[Code, str] = {
+    Code.MODEL_ERROR: "The model failed.",
+    Code.MODEL_ACCESS_DENIED: "The model provider refused this server's credentials or account.",
+    Code.MODEL_NOT_FOUND: "The model provider does not have this model at this address.",
+    Code.MODEL_REJECTED: "The model provider did not accept the request.",
+    Code.MODEL_THROTTLED: "The model is busy. Try again later.",
+    Code.MODEL_TIMEOUT: "The model took too long to answer.",
+    Code.MODEL_UNAVAILABLE: "The model cannot be reached.",
+    Code.MODEL_CONTEXT_EXCEEDED: "The conversation is too long for the model.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What a server said about a failure: ``words`` are its code and type in lower case, ``text`` its message."""
+
+    words: str = ""
+    text: str = ""
+    status: int | None = None
+
+
+class ModelFailure(AppError):
+    """A failure of a model call.
+
+    Args:
+        retry: whether the same call may succeed soon.
+        wait: the seconds that the server asked to wait.
+        complaint: the server's own words, for the log only.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        message: str | None = None,
+        *,
+        retry: bool = False,
+        wait: float | None = None,
+        complaint: Complaint | None = None,
+    ) -> None:
+        super().__init__(code, message or TEXTS[code])
+        self.retry = retry
+        self.wait = wait
+        self.complaint = complaint or Complaint()
+
+    @property
+    def refuses_stream_options(self) -> bool:
+        """Whether the server does not know ``stream_options``: without them it may accept the request."""
+        return self.code is Code.MODEL_REJECTED and "stream_options" in self.complaint.text
+
+
+_BY_STATUS: Mapping[int, tuple[Code, bool]] = {
+    401: (Code.MODEL_ACCESS_DENIED, False),
+    402: (Code.MODEL_ACCESS_DENIED, False),
+    403: (Code.MODEL_ACCESS_DENIED, False),
+    404: (Code.MODEL_NOT_FOUND, False),
+    405: (Code.MODEL_NOT_FOUND, False),
+    408: (Code.MODEL_TIMEOUT, True),
+    409: (Code.MODEL_UNAVAILABLE, True),
+    410: (Code.MODEL_NOT_FOUND, False),
+    413: (Code.MODEL_CONTEXT_EXCEEDED, False),
+    425: (Code.MODEL_UNAVAILABLE, True),
+    429: (Code.MODEL_THROTTLED, True),
+    500: (Code.MODEL_ERROR, True),
+    504: (Code.MODEL_TIMEOUT, True),
+}
+
+_BY_WORD: tuple[tuple[re.Pattern[str], Code, bool], ...] = (
+    (re.compile("rate_limit|ratelimit|too_many|throttl"), Code.MODEL_THROTTLED, True),
+    (re.compile("overload|unavailable|capacity|insufficient_system"), Code.MODEL_UNAVAILABLE, True),
+    (re.compile("time_?out"), Code.MODEL_TIMEOUT, True),
+    (re.compile("auth|api_key|permission|forbidden|billing"), Code.MODEL_ACCESS_DENIED, False),
+    (re.compile("not_?found"), Code.MODEL_NOT_FOUND, False),
+    (re.compile("invalid_|bad_?request|unsupported|content_"), Code.MODEL_REJECTED, False),
+)
+
+_NO_QUOTA = re.compile("insufficient_quota|insufficient_balance|billing_")
+_TOO_LONG = re.compile(
+    r"context_length|exceed_context|context_window|maximum context|context (length|window|size)"
+    r"|prompt is too long|too many tokens|string_above_max|max_model_len",
+    re.IGNORECASE,
+)
+_NOT_ABOUT_LENGTH = (401, 402, 403, 404, 429)
+_REFUSED, _FAILED = 400, 500
+
+
+def failure_of(status: int | None, complaint: Complaint, wait: float | None = None) -> ModelFailure:
+    """The failure that a status and an error object mean; an error inside a stream has no status of its own."""
+    status = status or complaint.status
+    code, retry = _row(status, complaint.words)
+    if _NO_QUOTA.search(complaint.words):
+        code, retry = Code.MODEL_ACCESS_DENIED, False
+    elif status not in _NOT_ABOUT_LENGTH and _TOO_LONG.search(f"{complaint.words} {complaint.text}"):
+        code, retry = Code.MODEL_CONTEXT_EXCEEDED, False
+    return ModelFailure(code, retry=retry, wait=wait, complaint=Complaint(complaint.words, complaint.text, status))
+
+
+def _row(status: int | None, words: str) -> tuple[Code, bool]:
+    if status is None:
+        found = ((code, retry) for pattern, code, retry in _BY_WORD if pattern.search(words))
+        return next(found, (Code.MODEL_ERROR, True))
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    if status >= _FAILED:
+        return Code.MODEL_UNAVAILABLE, True
+    # What is neither a refusal nor a failure is a redirect: the address is wrong, and a key must not follow it.
+    return (Code.MODEL_REJECTED if status >= _REFUSED else Code.MODEL_NOT_FOUND), False
+
+
+def complaint_of(body: bytes) -> Complaint:
+    """What the body of a refusal says, in any of the forms that servers use: JSON or not."""
+    try:
+        value: object = from_json(body)
+    except ValueError:
+        return Complaint(text=body[:MAX_LOGGED].decode(errors="replace"))
+    return complaint_in(value)
+
+
+def complaint_in(value: object) -> Complaint:
+    """What an error object says: OpenAI's, vLLM's flat one, FastAPI's ``detail``, or Google's list of one."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    inner = value.get("error") or value if isinstance(value, dict) else value
+    if not isinstance(inner, dict):
+        return Complaint(text=str(inner)[:MAX_LOGGED])
+    words = [inner.get(name) for name in ("code", "type", "status")]
+    numbers = [word for word in words if type(word) is int]
+    return Complaint(
+        words=" ".join(word.lower() for word in words if isinstance(word, str))[:MAX_LOGGED],
+        text=str(inner.get("message") or inner.get("detail") or inner)[:MAX_LOGGED],
+        status=numbers[0] if numbers else None,
+    )
+
+
+def is_complaint(chunk: Mapping[str, object]) -> bool:
+    """Whether a chunk of a stream is an error object."""
+    return bool(chunk.get("error")) or chunk.get("object") == "error" or ("message" in chunk and "choices" not in chunk)

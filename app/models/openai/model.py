@@ -1,0 +1,163 @@
+"""The door: a ``Model`` on the chat completions API of OpenAI and of everybody who speaks it.
+
+Rule: a call is made again only while it has given nothing; after its first delta a failure is the run's.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from app.models.openai.failures import ModelFailure
+from app.models.openai.names import Names
+from app.models.openai.patience import Patience
+from app.models.openai.reading import Reading
+from app.models.openai.request import Options, body_of
+from app.ports import Delta, Prompt
+
+logger = logging.getLogger(__name__)
+
+OPENAI_URL = "https://api.openai.com/v1"
+LINGER = 0.25
+"""Seconds for a response to end after its last event; only then its connection can be used again."""
+
+
+class Connections(Protocol):
+    """What ``transport`` gives: requests in, events out."""
+
+    def events(self, body: bytes) -> AsyncGenerator[Sequence[bytes], None]:
+        """Send one request and give the events of its answer as they come."""
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+
+
+class OpenAIModel:
+    """Implements ``ports.Model``. One instance serves any number of runs and shares its connections among them.
+
+    Nothing is opened or imported before the first call. ``aclose`` ends the connections; a later call opens new ones.
+
+    Args:
+        model: the server's name for the model.
+        base_url: what stands before ``/chat/completions``.
+        api_key: sent as a bearer token; local servers need none.
+        options: what the server is told besides the prompt.
+        patience: timeouts and retries.
+
+    Raises:
+        ValueError: the address or the key cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str = OPENAI_URL,
+        api_key: str | None = None,
+        options: Options | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        address = urlsplit(base_url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ValueError("the base URL of the model must begin with http:// or https:// and name a host")
+        key = (api_key or "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise ValueError("the API key of the model holds characters that no key has")
+        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._labels = "openai" if address.hostname == "api.openai.com" else "openai-compatible", model
+        self._model = model
+        self._key = key
+        self._options = options or Options()
+        self._patience = patience or Patience()
+        self._asks_usage = True
+        self._connections: Connections | None = None
+        self._opening = asyncio.Lock()
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
+        """One model call, made again as often as patience allows until it gives something."""
+        names = Names(tool.name for tool in prompt.tools)
+        attempt = 0
+        while True:
+            reading, begun, asks_usage = Reading(names, *self._labels), False, self._asks_usage
+            body = body_of(self._model, prompt, self._options, usage=asks_usage)
+            try:
+                async with aclosing(self._call(body, reading)) as deltas:
+                    async for delta in deltas:
+                        begun = True
+                        yield delta
+            except ModelFailure as failure:
+                wait = None if begun else self._wait(failure, attempt, asks_usage=asks_usage)
+                self._log(failure, attempt, wait)
+                if wait is None:
+                    for delta in reading.usage():
+                        yield delta
+                    raise
+            else:
+                return
+            await self._patience.sleep(wait)
+            attempt += 1
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        connections, self._connections = self._connections, None
+        if connections is not None:
+            await connections.aclose()
+
+    async def _call(self, body: bytes, reading: Reading) -> AsyncGenerator[Delta, None]:
+        connections = await self._opened()
+        async with aclosing(connections.events(body)) as batches:
+            try:
+                async for batch in batches:
+                    for data in batch:
+                        for delta in reading.feed_data(data):
+                            yield delta
+                    if reading.done:
+                        await _drained(batches)
+                        break
+            except ModelFailure:
+                if not reading.complete:
+                    raise
+        for delta in reading.finish():
+            yield delta
+
+    def _wait(self, failure: ModelFailure, attempt: int, *, asks_usage: bool) -> float | None:
+        if asks_usage and failure.refuses_stream_options:
+            self._asks_usage = False
+            return 0
+        return self._patience.wait(failure, attempt)
+
+    def _log(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
+        """The one line about a failure, with what the server said; servers repeat keys, the log does not."""
+        said = f"words=<{failure.complaint.words}> text=<{failure.complaint.text}> cause=<{failure.__cause__!r}>"
+        logger.warning(
+            "model=<%s> code=<%s> status=<%s> attempt=<%d> wait=<%s> %s | the model call failed",
+            self._model,
+            failure.code,
+            failure.complaint.status,
+            attempt + 1,
+            wait,
+            said.replace(self._key, "***") if self._key else said,
+        )
+
+    async def _opened(self) -> Connections:
+        async with self._opening:
+            connections = self._connections
+            if connections is None:
+                # Importing and loading certificates would hold up every run, so a thread does it.
+                self._connections = connections = await asyncio.to_thread(self._open)
+            return connections
+
+    def _open(self) -> Connections:
+        from app.models.openai.transport import Transport  # noqa: PLC0415 - not before it is used
+
+        bearer = {"authorization": f"Bearer {self._key}"} if self._key else {}
+        return Transport(self._url, {**bearer, **self._options.headers}, self._patience)
+
+
+async def _drained(batches: AsyncGenerator[Sequence[bytes], None]) -> None:
+    """Let the response end by itself, if it does so at once."""
+    with suppress(TimeoutError, ModelFailure):
+        async with asyncio.timeout(LINGER):
+            async for _ in batches:
+                pass

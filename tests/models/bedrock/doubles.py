@@ -1,0 +1,120 @@
+"""Models for the wire server, short forms of deltas, and prompts."""
+
+import asyncio
+import base64
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ag_ui.core import Message, UserMessage
+from ag_ui.core import Tool as ToolSpec
+
+from app.models.bedrock import BedrockModel, BedrockOptions
+from app.models.bedrock.seal import unsealed
+from app.ports import (
+    Delta,
+    EncryptedDelta,
+    Prompt,
+    ReasoningDelta,
+    StopDelta,
+    TextDelta,
+    ToolCallDelta,
+    UsageDelta,
+)
+
+MODEL = "anthropic.claude-sonnet-4-5-20250929-v1:0"
+USAGE = {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}
+START: Mapping[str, Any] = {"messageStart": {"role": "assistant"}}
+END: Mapping[str, Any] = {"messageStop": {"stopReason": "end_turn"}}
+METADATA: Mapping[str, Any] = {"metadata": {"usage": USAGE, "metrics": {"latencyMs": 1}}}
+
+
+def text(said: str, index: int = 0) -> Mapping[str, Any]:
+    """A piece of text on the wire."""
+    return {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": said}}}
+
+
+ANSWER = (START, text("Hello"), END, METADATA)
+
+
+@dataclass
+class Pauses:
+    """Stands for ``backoff``."""
+
+    taken: list[int] = field(default_factory=list)
+
+    async def __call__(self, attempt: int) -> None:
+        self.taken.append(attempt)
+
+
+@dataclass
+class Bedrock:
+    """Makes models; keywords are options."""
+
+    url: str
+    pauses: Pauses
+
+    def __call__(self, model_id: str = MODEL, **options: Any) -> BedrockModel:  # noqa: ANN401
+        chosen = replace(BedrockOptions(endpoint_url=self.url, read_timeout=20), **options)
+        return BedrockModel(model_id, chosen, pause=self.pauses)
+
+
+def prompt(*said: str | Message, tools: Sequence[str] = (), system: str = "") -> Prompt:
+    """A prompt; strings are the user's messages or names of tools."""
+    messages = [
+        UserMessage(id=f"m{number}", content=message) if isinstance(message, str) else message
+        for number, message in enumerate(said or ("hi",))
+    ]
+    specs = [ToolSpec(name=name, description=f"Does {name}.", parameters={"type": "object"}) for name in tools]
+    return Prompt(system, messages, specs)
+
+
+async def collected(deltas: AsyncIterator[Delta]) -> list[Delta]:
+    """All deltas."""
+    return [delta async for delta in deltas]
+
+
+def short(deltas: Sequence[Delta], model_id: str = MODEL) -> list[list[object]]:
+    """Deltas as scenarios write them; what is sealed is opened with the reasoning before it."""
+    shown: list[list[object]] = []
+    thought = ""
+    for delta in deltas:
+        if isinstance(delta, ReasoningDelta):
+            thought += delta.text
+            shown.append(["reasoning", delta.text])
+        elif isinstance(delta, EncryptedDelta):
+            shown.append(["sealed", _plain(unsealed(model_id, thought, delta.value))])
+            thought = ""
+        else:
+            shown.append(_short(delta))
+    return shown
+
+
+def _short(delta: Delta) -> list[object]:
+    if isinstance(delta, TextDelta):
+        return ["text", delta.text]
+    if isinstance(delta, ToolCallDelta):
+        return ["call", delta.index, delta.name, delta.arguments]
+    if isinstance(delta, UsageDelta):
+        return ["usage", delta.usage.model_dump(exclude_none=True, exclude={"provider", "model"})]
+    assert isinstance(delta, StopDelta)
+    return ["stop", delta.reason.value]
+
+
+def _plain(content: Mapping[str, Any] | None) -> object:
+    if content is not None and "redactedContent" in content:
+        return {"redactedContent": base64.b64encode(content["redactedContent"]).decode()}
+    return content
+
+
+def model_threads() -> list[threading.Thread]:
+    """The threads of model calls that are alive."""
+    return [thread for thread in threading.enumerate() if thread.name == "model"]
+
+
+async def threads_gone() -> None:
+    """Wait until no thread of a model call is alive."""
+    for thread in model_threads():
+        await asyncio.to_thread(thread.join, 10)
+        assert not thread.is_alive()

@@ -1,0 +1,148 @@
+"""A cancelled caller leaves at once, whatever the wire does, and its thread does not stay behind."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.core.errors import AppError
+from app.models.bedrock.client import Events
+from app.ports import Delta
+from tests.models.bedrock.doubles import (
+    ANSWER,
+    END,
+    METADATA,
+    START,
+    Bedrock,
+    Pauses,
+    collected,
+    model_threads,
+    prompt,
+    short,
+    text,
+    threads_gone,
+)
+from tests.models.bedrock.server import Answer, Wire
+
+
+async def cancelled(task: asyncio.Task[list[Delta]]) -> None:
+    """Cancel a task that waits. The server holds the stream meanwhile, so nothing that it sends can end the task."""
+    task.cancel()
+    async with asyncio.timeout(5):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_a_cancel_during_a_stalled_read_returns_at_once_and_ends_the_read(wire: Wire, bedrock: Bedrock) -> None:
+    (answer,) = wire.will(Answer([START, text("Hel")], hold=True))
+    task = asyncio.create_task(collected(bedrock().stream(prompt())))
+    await answer.held.wait()
+    await cancelled(task)
+    await answer.gone.wait()
+    await threads_gone()
+    assert not answer.release.is_set()
+
+
+async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_waits(
+    wire: Wire, bedrock: Bedrock
+) -> None:
+    (answer, _) = wire.will(Answer(ANSWER, hold_head=True), ANSWER)
+    model = bedrock(max_calls=1, max_attempts=1)
+    task = asyncio.create_task(collected(model.stream(prompt())))
+    await answer.held.wait()
+    await cancelled(task)
+    assert len(model_threads()) == 1
+    with pytest.raises(AppError) as caught:  # the thread counts until its read ends
+        await collected(model.stream(prompt()))
+    assert caught.value.code == "MODEL_THROTTLED"
+    answer.release.set()
+    await threads_gone()
+    assert short(await collected(model.stream(prompt())))[0] == ["text", "Hello"]
+
+
+async def test_where_a_read_cannot_be_ended_the_thread_goes_when_the_read_does(
+    wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Events, "abort", lambda _: None)  # urllib3 before 2.3
+    (answer,) = wire.will(Answer([START, text("Hel")], hold=True))
+    task = asyncio.create_task(collected(bedrock().stream(prompt())))
+    await answer.held.wait()
+    await cancelled(task)
+    assert len(model_threads()) == 1
+    answer.release.set()
+    await threads_gone()
+
+
+async def test_a_stream_that_is_left_halfway_is_closed(wire: Wire, bedrock: Bedrock) -> None:
+    (answer,) = wire.will(Answer([START, text("Hel")], hold=True))
+    deltas = bedrock().stream(prompt())
+    async for _ in deltas:
+        break
+    await deltas.aclose()
+    await answer.gone.wait()
+    await threads_gone()
+
+
+async def test_a_cancel_between_tries_is_not_a_failure(wire: Wire, bedrock: Bedrock) -> None:
+    reached = asyncio.Event()
+
+    class Endless(Pauses):
+        async def __call__(self, attempt: int) -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+    bedrock.pauses = Endless()
+    wire.will(Answer(status=429, error="ThrottlingException"))
+    task = asyncio.create_task(collected(bedrock().stream(prompt())))
+    await reached.wait()
+    await cancelled(task)
+
+
+async def test_calls_stream_side_by_side(wire: Wire, bedrock: Bedrock) -> None:
+    answers = wire.will(*(Answer([START, text("a"), END, METADATA], hold=True) for _ in range(8)))
+    model = bedrock()
+    streams = [model.stream(prompt()) for _ in answers]
+
+    async def first(stream: AsyncIterator[Delta]) -> Delta:
+        return await anext(stream)
+
+    assert len(await asyncio.gather(*map(first, streams))) == 8  # all are open, none has ended
+    for answer in answers:
+        answer.release.set()
+    rests = await asyncio.gather(*map(collected, streams))
+    assert all(short(rest)[0] == ["stop", "end"] for rest in rests)
+
+
+async def test_an_answer_is_over_with_its_last_event_even_if_the_connection_stays_open(
+    wire: Wire, bedrock: Bedrock
+) -> None:
+    (answer,) = wire.will(Answer(ANSWER, hold=True))
+    assert len(await collected(bedrock().stream(prompt()))) == 3
+    assert not answer.release.is_set()
+    answer.release.set()
+    await threads_gone()
+
+
+async def test_a_cancelled_call_leaves_no_noise(wire: Wire, bedrock: Bedrock, caplog: pytest.LogCaptureFixture) -> None:
+    (answer,) = wire.will(Answer([START], hold=True))
+    task = asyncio.create_task(collected(bedrock().stream(prompt())))
+    await answer.held.wait()
+    await cancelled(task)
+    await threads_gone()
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_after_the_last_event_a_connection_is_not_cut_because_another_call_may_have_it(
+    wire: Wire, bedrock: Bedrock
+) -> None:
+    (answer, _) = wire.will(Answer([START, METADATA], hold=True), ANSWER)
+    model = bedrock()
+    deltas = model.stream(prompt())
+    await anext(deltas)
+    await deltas.aclose()
+    await collected(model.stream(prompt()))  # gives a cut the time to be seen
+    assert not answer.gone.is_set()
+    answer.release.set()
+    await threads_gone()
+    assert not answer.gone.is_set()

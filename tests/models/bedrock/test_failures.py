@@ -1,0 +1,71 @@
+"""Every failure has a row, whatever raised it, and no row shows what is inside."""
+
+import asyncio
+import inspect
+
+import botocore.exceptions  # type: ignore[import-untyped]
+import pytest
+import urllib3.exceptions
+
+from app.core.errors import TABLE as CODES
+from app.models.bedrock.failures import TABLE, Fault, failure_of
+from app.models.bedrock.model import LONGEST_PAUSE, backoff
+from app.models.bedrock.reply import FAILED_STOPS, STOPS
+from tests.models.bedrock.rules import input_shape
+
+
+def test_every_exception_of_the_service_has_a_row() -> None:
+    service = input_shape()._shape_resolver
+    output = service.get_shape_by_name("ConverseStreamOutput").members
+    exceptions = {name[0].upper() + name[1:] for name in output if name.endswith("Exception")}
+    assert len(exceptions) == 5
+    assert exceptions <= TABLE.keys()
+
+
+def test_every_stop_reason_is_known() -> None:
+    reasons = {*input_shape()._shape_resolver.get_shape_by_name("StopReason").enum}
+    assert STOPS.keys() | FAILED_STOPS == reasons
+    assert TABLE.keys() >= FAILED_STOPS
+
+
+def test_class_names_in_the_table_exist() -> None:
+    known = {name for module in (botocore.exceptions, urllib3.exceptions) for name, _ in inspect.getmembers(module)}
+    named = {name for name in TABLE if name[0].isupper() and not name.endswith("Exception")}
+    assert named - known == {"ModuleNotFoundError", "OSError", "ParserError", "ResponseParserError"}
+
+
+def test_only_what_is_retryable_is_tried_again() -> None:
+    for name, failure in TABLE.items():
+        assert failure.code.value.startswith("MODEL_")
+        assert not failure.retry or CODES[failure.code].retryable, name
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Fault("incomplete"), "MODEL_ERROR"),
+        (ConnectionResetError("10.0.0.1"), "MODEL_UNAVAILABLE"),
+        (urllib3.exceptions.ProtocolError("x"), "MODEL_ERROR"),
+        (urllib3.exceptions.ReadTimeoutError(None, None, "x"), "MODEL_TIMEOUT"),  # type: ignore[arg-type]
+        (botocore.exceptions.SSLError(endpoint_url="x", error="y"), "MODEL_UNAVAILABLE"),
+        (ModuleNotFoundError("boto3"), "MODEL_NOT_FOUND"),
+        (KeyError("contentBlockIndex"), "MODEL_ERROR"),
+        (RuntimeError("x"), "MODEL_ERROR"),
+    ],
+)
+def test_whatever_is_raised_has_a_code(error: Exception, code: str) -> None:
+    assert failure_of(error).code == code
+
+
+async def test_the_pause_grows_and_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    for attempt in range(1, 10):
+        await backoff(attempt)
+    assert 0.25 <= slept[0] <= 0.5
+    assert all(4.0 <= seconds <= LONGEST_PAUSE for seconds in slept[4:])
+    assert len({*slept}) == len(slept)

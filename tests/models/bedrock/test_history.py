@@ -1,0 +1,287 @@
+"""Every history becomes one that Bedrock takes."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from ag_ui.core import (
+    ActivityMessage,
+    AssistantMessage,
+    DataSource,
+    DeveloperMessage,
+    DocumentPart,
+    FunctionCall,
+    ImagePart,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UrlSource,
+    UserMessage,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.models.bedrock import BedrockOptions, CachePlace
+from app.models.bedrock.history import BEGIN, GO_ON
+from app.models.bedrock.request import request_of
+from app.models.bedrock.seal import seal_redacted, seal_text
+from tests.models.bedrock.doubles import MODEL, prompt
+from tests.models.bedrock.rules import broken_rules
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
+
+
+def user(content: Any = "hi") -> UserMessage:  # noqa: ANN401
+    return UserMessage(id="u", content=content)
+
+
+def assistant(text: str | None = None, *calls: str, arguments: str = "{}") -> AssistantMessage:
+    made = [ToolCall(id=call, function=FunctionCall(name="now", arguments=arguments)) for call in calls]
+    return AssistantMessage(id="a", content=text, tool_calls=made or None)
+
+
+def result(call: str, content: Any = "done", error: str | None = None) -> ToolMessage:  # noqa: ANN401
+    return ToolMessage(id="t", tool_call_id=call, content=content, error=error)
+
+
+def thought(text: str = "hm", sealed: str | None = None) -> ReasoningMessage:
+    value = seal_text(MODEL, text, "signed") if sealed is None else sealed
+    return ReasoningMessage(id="r", content=text, encrypted_value=value)
+
+
+def sent(*messages: Message) -> list[tuple[str, list[Any]]]:
+    """Roles and blocks as Bedrock gets them; nothing that it would refuse."""
+    body = request_of(MODEL, BedrockOptions(), prompt(*messages)).body
+    assert broken_rules(body) == []
+    found: Any = body["messages"]
+    return [(message["role"], message["content"]) for message in found]
+
+
+def use(wire_id: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"toolUse": {"toolUseId": wire_id, "name": "now", "input": arguments}}
+
+
+def done(wire_id: str, text: str = "done") -> dict[str, Any]:
+    return {"toolResult": {"toolUseId": wire_id, "content": [{"text": text}]}}
+
+
+REASONING = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "signed"}}}
+CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] = {
+    "all results of a turn are in one message, in the order of the calls": (
+        [user(), assistant("ok", "1", "2"), result("2", "b"), result("1", "a")],
+        [
+            ("user", [{"text": "hi"}]),
+            ("assistant", [{"text": "ok"}, use("1"), use("2")]),
+            ("user", [done("1", "a"), done("2", "b")]),
+        ],
+    ),
+    "a call without a result is answered with the empty string": (
+        [user(), assistant(None, "1", "2"), result("2"), user("well?")],
+        [
+            ("user", [{"text": "hi"}]),
+            ("assistant", [use("1"), use("2")]),
+            ("user", [done("1", ""), done("2"), {"text": "well?"}]),
+        ],
+    ),
+    "a result without a call is dropped": (
+        [user(), result("1"), assistant("ok"), result("9"), user("b")],
+        [("user", [{"text": "hi"}]), ("assistant", [{"text": "ok"}]), ("user", [{"text": "b"}])],
+    ),
+    "the last of several results wins": (
+        [user(), assistant(None, "1"), result("1", "old"), result("1", "new")],
+        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [done("1", "new")])],
+    ),
+    "a result that comes late is moved to its call": (
+        [user(), assistant(None, "1"), user("well?"), result("1")],
+        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [done("1"), {"text": "well?"}])],
+    ),
+    "calls in messages of their own": (
+        [user(), assistant(None, "1"), assistant(None, "2"), result("1", "a"), result("2", "b")],
+        [
+            ("user", [{"text": "hi"}]),
+            ("assistant", [use("1")]),
+            ("user", [done("1", "a")]),
+            ("assistant", [use("2")]),
+            ("user", [done("2", "b")]),
+        ],
+    ),
+    "an id that comes twice in a message is one call": (
+        [user(), assistant(None, "1", "1"), result("1")],
+        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [done("1")])],
+    ),
+    "roles take turns": (
+        [user("a"), user("b"), assistant("c"), assistant("d"), user("e")],
+        [
+            ("user", [{"text": "a"}, {"text": "b"}]),
+            ("assistant", [{"text": "c"}, {"text": "d"}]),
+            ("user", [{"text": "e"}]),
+        ],
+    ),
+    "blank text is left out, and what is left is put together": (
+        [user("a"), assistant(" \n"), user([TextPart(text=""), TextPart(text="b")]), assistant(""), user("\t")],
+        [("user", [{"text": "a"}, {"text": "b"}])],
+    ),
+    "the user begins and ends": (
+        [assistant("Welcome!"), user("hi"), assistant("Hello.")],
+        [
+            ("user", [{"text": BEGIN}]),
+            ("assistant", [{"text": "Welcome!"}]),
+            ("user", [{"text": "hi"}]),
+            ("assistant", [{"text": "Hello."}]),
+            ("user", [{"text": GO_ON}]),
+        ],
+    ),
+    "nothing was said": ([user("")], [("user", [{"text": GO_ON}])]),
+    "activities are for eyes only": (
+        [user("a"), ActivityMessage(id="x", activity_type="plan", content={"a": 1}), user("b")],
+        [("user", [{"text": "a"}, {"text": "b"}])],
+    ),
+    "reasoning comes before what it led to": (
+        [user(), thought(), assistant("a"), user("b")],
+        [("user", [{"text": "hi"}]), ("assistant", [REASONING, {"text": "a"}]), ("user", [{"text": "b"}])],
+    ),
+    "reasoning in a loop of tools": (
+        [user(), thought(), assistant(None, "1"), result("1"), thought(), assistant("a"), user("b")],
+        [
+            ("user", [{"text": "hi"}]),
+            ("assistant", [REASONING, use("1")]),
+            ("user", [done("1")]),
+            ("assistant", [REASONING, {"text": "a"}]),
+            ("user", [{"text": "b"}]),
+        ],
+    ),
+    "reasoning that led to nothing is left out": (
+        [user("a"), thought(), user("b")],
+        [("user", [{"text": "a"}, {"text": "b"}])],
+    ),
+    "redacted reasoning": (
+        [user(), thought("", seal_redacted(MODEL, b"\0\1")), assistant("a"), user("b")],
+        [
+            ("user", [{"text": "hi"}]),
+            ("assistant", [{"reasoningContent": {"redactedContent": b"\0\1"}}, {"text": "a"}]),
+            ("user", [{"text": "b"}]),
+        ],
+    ),
+    "a failed result has its text and the error": (
+        [user(), assistant(None, "1"), result("1", "half", error="It broke.")],
+        [
+            ("user", [{"text": "hi"}]),
+            ("assistant", [use("1")]),
+            (
+                "user",
+                [
+                    {
+                        "toolResult": {
+                            "toolUseId": "1",
+                            "content": [{"text": "half"}, {"text": "It broke."}],
+                            "status": "error",
+                        }
+                    }
+                ],
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_a_conversation(name: str) -> None:
+    messages, expected = CONVERSATIONS[name]
+    assert sent(*messages) == expected
+
+
+def test_the_messages_of_nobody_are_answerable() -> None:
+    body = request_of(MODEL, BedrockOptions(), prompt()).body
+    assert broken_rules(body) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ('{"a": [1.5, null]}', {"a": [1.5, None]}),
+        ("", {}),
+        ('{"a": ', {"invalid_json": '{"a": '}),
+        ("[1]", {"invalid_json": "[1]"}),
+        ('{"a": NaN}', {"invalid_json": '{"a": NaN}'}),
+        ("[" * 100_000, {"invalid_json": "[" * 100_000}),
+    ],
+)
+def test_arguments_are_an_object_or_shown_as_they_are(arguments: str, expected: dict[str, Any]) -> None:
+    _, (_, (block,)), _ = sent(user(), assistant(None, "1", arguments=arguments), result("1"))
+    assert block["toolUse"]["input"] == expected
+
+
+def test_ids_that_bedrock_does_not_take_are_mapped_and_stay_in_pairs() -> None:
+    ids = ["call/1", "call/2", "x" * 65, "", "ünï"]
+    _, (_, calls), (_, results) = sent(user(), assistant(None, *ids), *(result(call) for call in ids))
+    wire_ids = [block["toolUse"]["toolUseId"] for block in calls]
+    assert len({*wire_ids}) == len(ids)
+    assert wire_ids == [block["toolResult"]["toolUseId"] for block in results]
+
+
+def test_an_id_that_two_turns_use_is_two_ids_and_each_has_its_own_result() -> None:
+    turns = sent(user(), assistant(None, "1"), result("1", "a"), assistant(None, "1"), result("1", "b"))
+    (first,), (second,) = turns[2][1], turns[4][1]
+    assert first["toolResult"]["content"] == [{"text": "a"}]
+    assert second["toolResult"]["content"] == [{"text": "b"}]
+    assert first["toolResult"]["toolUseId"] != second["toolResult"]["toolUseId"]
+
+
+def test_media_in_results() -> None:
+    image = ImagePart(source=DataSource(value=PNG, mime_type="image/png"))
+    url = ImagePart(source=UrlSource(value="http://169.254.169.254/"))
+    turns = sent(
+        user(), assistant(None, "1", "2", "3"), result("1", [image]), result("2", [url]), result("3", [image], "no")
+    )
+    first, second, third = (block["toolResult"] for block in turns[2][1])
+    assert list(first["content"][0]) == ["image"]
+    assert second["content"] == [{"text": ""}]
+    assert third["content"] == [{"text": "no"}]
+
+
+def test_system_and_developer_messages_join_the_system_prompt() -> None:
+    kind, brief = SystemMessage(id="s", content="Be kind."), DeveloperMessage(id="d", content="Be brief.")
+    body = request_of(MODEL, BedrockOptions(), prompt(kind, user(), brief, system="Be good.")).body
+    assert body["system"] == [{"text": "Be good."}, {"text": "Be kind."}, {"text": "Be brief."}]
+
+
+# --- any history ------------------------------------------------------------------------------------------------------
+
+texts = st.sampled_from(["", " ", "a", "b\n"])
+ids = st.sampled_from(["1", "2", "3/3", "x" * 70])
+names = st.sampled_from(["now", "files/read", "", "n" * 100])
+sources = st.sampled_from(
+    [DataSource(value=PNG, mime_type="image/png"), DataSource(value="?", mime_type="x"), UrlSource(value="http://x")]
+)
+pdf = DocumentPart(source=DataSource(value="JVBERg==", mime_type="application/pdf"), metadata={"filename": "a.pdf"})
+parts = st.one_of(texts.map(lambda text: TextPart(text=text)), sources.map(lambda s: ImagePart(source=s)), st.just(pdf))
+contents = st.one_of(texts, st.lists(parts, max_size=30))
+calls = st.builds(
+    ToolCall,
+    id=ids,
+    function=st.builds(FunctionCall, name=names, arguments=st.sampled_from(["", "{}", '{"a":1}', "{", "[]"])),
+)
+seals = st.sampled_from([None, "", "foreign", seal_text(MODEL, "a", "s"), seal_redacted(MODEL, b"x")])
+messages: st.SearchStrategy[Message] = st.one_of(
+    st.builds(UserMessage, id=st.just("u"), content=contents),
+    st.builds(AssistantMessage, id=st.just("a"), content=texts, tool_calls=st.lists(calls, max_size=3)),
+    st.builds(ToolMessage, id=st.just("t"), tool_call_id=ids, content=contents, error=st.sampled_from([None, "", "e"])),
+    st.builds(ReasoningMessage, id=st.just("r"), content=texts, encrypted_value=seals),
+    st.builds(SystemMessage, id=st.just("s"), content=texts),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(messages, max_size=12), st.lists(names, max_size=3), st.sets(st.sampled_from(CachePlace)))
+def test_any_history_becomes_one_that_bedrock_takes(
+    history: list[Message], tools: list[str], cache: set[CachePlace]
+) -> None:
+    options = BedrockOptions(cache=frozenset(cache))
+    asked = prompt(*history, tools=tools) if history else prompt("", tools=tools)
+    body = request_of(MODEL, options, asked).body
+    assert broken_rules(body) == []
+    assert body == request_of(MODEL, options, asked).body

@@ -1,0 +1,119 @@
+"""The request has the options that were chosen, the tools that were offered, and nothing else."""
+
+from typing import Any
+
+from ag_ui.core import AssistantMessage, FunctionCall, ToolCall
+from ag_ui.core import Tool as ToolSpec
+
+from app.models.bedrock import BedrockOptions, CachePlace, Guardrail
+from app.models.bedrock.names import fitted
+from app.models.bedrock.request import request_of
+from app.ports import Prompt
+from tests.models.bedrock.doubles import ANSWER, MODEL, Bedrock, collected, prompt
+from tests.models.bedrock.rules import broken_rules
+from tests.models.bedrock.server import Wire
+
+SYSTEM = {"text": "Be good."}
+CALLED = AssistantMessage(id="a", tool_calls=[ToolCall(id="1", function=FunctionCall(name="old/one", arguments="{}"))])
+
+
+def body_of(asked: Prompt, **options: Any) -> dict[str, Any]:  # noqa: ANN401
+    body = dict(request_of(MODEL, BedrockOptions(**options), asked).body)
+    assert broken_rules(body) == []
+    return body
+
+
+def test_what_is_not_chosen_is_not_sent() -> None:
+    assert body_of(prompt()) == {"modelId": MODEL, "messages": [{"role": "user", "content": [{"text": "hi"}]}]}
+
+
+async def test_every_option_reaches_the_wire(wire: Wire, bedrock: Bedrock) -> None:
+    wire.will(ANSWER)
+    model = bedrock(
+        max_tokens=100,
+        temperature=0.0,
+        top_p=0.5,
+        stop_sequences=("END",),
+        cache=frozenset(CachePlace),
+        cache_ttl="1h",
+        guardrail=Guardrail("abc123", "DRAFT", mode="async", trace="enabled"),
+        additional_fields={"thinking": {"type": "enabled", "budget_tokens": 1024}},
+    )
+    await collected(model.stream(prompt("hi", tools=["now"], system="Be good.")))
+    point = {"cachePoint": {"type": "default", "ttl": "1h"}}
+    spec = {"name": "now", "description": "Does now.", "inputSchema": {"json": {"type": "object"}}}
+    assert wire.requests == [
+        {
+            "modelId": MODEL,
+            "messages": [{"role": "user", "content": [{"text": "hi"}, point]}],
+            "system": [SYSTEM, point],
+            "toolConfig": {"tools": [{"toolSpec": spec}, point]},
+            "inferenceConfig": {"maxTokens": 100, "temperature": 0.0, "topP": 0.5, "stopSequences": ["END"]},
+            "guardrailConfig": {
+                "guardrailIdentifier": "abc123",
+                "guardrailVersion": "DRAFT",
+                "streamProcessingMode": "async",
+                "trace": "enabled",
+            },
+            "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+        }
+    ]
+
+
+def test_a_cache_point_needs_something_before_it() -> None:
+    body = body_of(prompt(), cache=frozenset(CachePlace))
+    assert "system" not in body
+    assert "toolConfig" not in body
+    assert body["messages"][0]["content"] == [{"text": "hi"}, {"cachePoint": {"type": "default"}}]
+
+
+def test_only_the_last_message_has_a_cache_point() -> None:
+    asked = prompt("a", AssistantMessage(id="a", content="b"), "c", system="s")
+    body = body_of(asked, cache=frozenset({CachePlace.MESSAGES}))
+    points = [number for number, message in enumerate(body["messages"]) if "cachePoint" in message["content"][-1]]
+    assert points == [2]
+    assert body["system"] == [{"text": "s"}]
+
+
+def test_tools_that_are_only_in_the_history_are_described() -> None:
+    body = body_of(prompt("a", CALLED, "b"))
+    (tool,) = body["toolConfig"]["tools"]
+    assert tool == {"toolSpec": {"name": fitted("old/one"), "inputSchema": {"json": {"type": "object"}}}}
+    assert [
+        spec["toolSpec"]["name"] for spec in body_of(prompt("a", CALLED, tools=["now"]))["toolConfig"]["tools"]
+    ] == ["now"]
+
+
+def test_a_schema_is_an_object_and_a_description_is_not_blank() -> None:
+    tools = [
+        ToolSpec(name="a", description=" ", parameters=None),
+        ToolSpec(name="b", description="B", parameters={"properties": {"x": {"type": "number"}}}),
+        ToolSpec(name="c", description="C", parameters="nonsense"),
+    ]
+    specs = [tool["toolSpec"] for tool in body_of(Prompt("", prompt().messages, tools))["toolConfig"]["tools"]]
+    assert specs == [
+        {"name": "a", "inputSchema": {"json": {"type": "object"}}},
+        {
+            "name": "b",
+            "description": "B",
+            "inputSchema": {"json": {"type": "object", "properties": {"x": {"type": "number"}}}},
+        },
+        {"name": "c", "description": "C", "inputSchema": {"json": {"type": "object"}}},
+    ]
+
+
+def test_no_tool_takes_the_name_of_another() -> None:
+    taken = fitted("files/read")
+    request = request_of(MODEL, BedrockOptions(), prompt(tools=["files/read", taken]))
+    assert request.tool_names == {taken: "files/read"}
+    config: Any = request.body["toolConfig"]
+    assert [tool["toolSpec"]["description"] for tool in config["tools"]] == ["Does files/read."]
+
+
+def test_names_fit_stay_apart_and_never_change() -> None:
+    names = ["now", "files/read", "files_read", "files.read", "n" * 64, "n" * 65, "n" * 66, "", "日本"]
+    fits = [fitted(name) for name in names]
+    assert len({*fits}) == len(names)
+    assert all(0 < len(name) <= 64 for name in fits)
+    assert (fits[0], fits[2], fits[4]) == ("now", "files_read", "n" * 64)
+    assert fitted("files/read") == "files_read_00b0e825"

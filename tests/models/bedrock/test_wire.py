@@ -1,0 +1,168 @@
+"""The model over the real wire does what the scenarios say; ``scenarios/*.json`` are what Bedrock sends."""
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from app.core.errors import AppError
+from app.models.bedrock import BedrockModel
+from app.ports import Delta
+from tests.models.bedrock.doubles import (
+    ANSWER,
+    MODEL,
+    START,
+    Bedrock,
+    Pauses,
+    collected,
+    prompt,
+    short,
+    text,
+    threads_gone,
+)
+from tests.models.bedrock.server import Answer, Wire, wire_server
+
+SCENARIOS = {
+    f"{path.stem}: {name}": scenario
+    for path in sorted((Path(__file__).parent / "scenarios").glob("*.json"))
+    for name, scenario in json.loads(path.read_text(encoding="utf-8")).items()
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared() -> AsyncIterator[tuple[Wire, BedrockModel, Pauses]]:
+    """One server and one model for all scenarios: making boto3's client takes longer than all of them."""
+    async with wire_server() as wire:
+        pauses = Pauses()
+        yield wire, Bedrock(wire.url, pauses)(), pauses
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_a_scenario(
+    name: str, shared: tuple[Wire, BedrockModel, Pauses], caplog: pytest.LogCaptureFixture
+) -> None:
+    wire, model, pauses = shared
+    scenario: dict[str, Any] = SCENARIOS[name]
+    tries = scenario.get("tries", 1)
+    wire.requests.clear()
+    pauses.taken.clear()
+    wire.will(*(Answer(**answer) for answer in scenario["answers"]))
+    deltas: list[Delta] = []
+    failed = None
+    with caplog.at_level(logging.CRITICAL):
+        try:
+            async for delta in model.stream(prompt(tools=scenario.get("tools", ()))):
+                deltas.append(delta)  # noqa: PERF401 - what came before a failure counts
+        except AppError as error:
+            failed = error
+    assert short(deltas) == scenario["deltas"]
+    assert (failed and failed.code) == scenario.get("error")
+    assert failed is None or "SECRET" not in failed.message
+    assert len(wire.requests) == tries
+    assert pauses.taken == list(range(1, tries))
+    assert not wire.answers
+    assert wire.broken == []
+
+
+def test_there_is_a_scenario_for_every_stop_reason_and_exception_of_the_service() -> None:
+    from tests.models.bedrock.rules import input_shape  # noqa: PLC0415
+
+    service = input_shape()._shape_resolver
+    stops = {name.partition(": ")[2] for name in SCENARIOS if name.startswith("stops")}
+    assert stops >= {*service.get_shape_by_name("StopReason").enum}
+    output = service.get_shape_by_name("ConverseStreamOutput").members
+    said = json.dumps(list(SCENARIOS.values()))
+    assert all(f'"{member}"' in said for member in output)
+    refused = {name.partition(": ")[2] for name in SCENARIOS if name.startswith("refusals")}
+    assert refused >= {name for name in service._shape_map if _is_refusal(service.get_shape_by_name(name))}
+
+
+def _is_refusal(shape: Any) -> bool:  # noqa: ANN401
+    # What only other operations raise.
+    others = {"ConflictException", "ModelStreamErrorException"}
+    return shape.type_name == "structure" and shape.metadata.get("exception", False) and shape.name not in others
+
+
+async def test_the_region_of_the_options_and_boto3s_own_endpoint_setting_are_used(
+    wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", wire.url)
+    wire.will(ANSWER)
+    await collected(bedrock(endpoint_url=None, region="eu-central-1").stream(prompt()))
+    assert len(wire.requests) == 1
+
+
+async def test_a_model_is_named_by_an_arn_and_usage_does_not_name_the_account(wire: Wire, bedrock: Bedrock) -> None:
+    arn = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123"
+    wire.will(ANSWER)
+    deltas = await collected(bedrock(arn).stream(prompt()))
+    assert wire.requests[0]["modelId"] == arn
+    assert "123456789012" not in repr(deltas)
+    assert "abc123" in repr(deltas)
+
+
+async def test_a_connection_serves_one_call_after_the_other(wire: Wire, bedrock: Bedrock) -> None:
+    model = bedrock()
+    answers = wire.will(ANSWER, ANSWER, ANSWER)
+    for _ in answers:
+        assert short(await collected(model.stream(prompt())))[0] == ["text", "Hello"]
+        await threads_gone()
+    assert wire.connections == 1
+
+
+async def test_a_refused_connection_is_a_coded_error(bedrock: Bedrock, pauses: Pauses) -> None:
+    with pytest.raises(AppError) as caught:
+        await collected(bedrock(endpoint_url="http://127.0.0.1:9").stream(prompt()))
+    assert caught.value.code == "MODEL_UNAVAILABLE"
+    assert pauses.taken == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("missing", "code"),
+    [("AWS_DEFAULT_REGION", "MODEL_NOT_FOUND"), ("AWS_ACCESS_KEY_ID", "MODEL_ACCESS_DENIED")],
+)
+async def test_what_the_server_lacks_is_a_coded_error(
+    missing: str, code: str, bedrock: Bedrock, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(missing)
+    if missing == "AWS_ACCESS_KEY_ID":
+        monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(AppError) as caught:
+        await collected(bedrock().stream(prompt()))
+    assert caught.value.code == code
+    assert pauses.taken == []
+
+
+async def test_silence_is_a_timeout_that_is_not_tried_again(wire: Wire, bedrock: Bedrock) -> None:
+    wire.will(Answer([START], hold=True))
+    with pytest.raises(AppError) as caught:
+        await collected(bedrock(read_timeout=0.05).stream(prompt()))
+    assert caught.value.code == "MODEL_TIMEOUT"
+
+
+async def test_a_damaged_frame_is_a_coded_error(wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch) -> None:
+    (answer,) = wire.will((START, text("Hello")))
+    damaged = answer.body.replace(b"Hello", b"Jello")
+    monkeypatch.setattr(Answer, "body", property(lambda _: damaged))
+    with pytest.raises(AppError) as caught:
+        await collected(bedrock(max_attempts=1).stream(prompt()))
+    assert caught.value.code == "MODEL_ERROR"
+
+
+async def test_the_log_has_what_clients_are_not_told(
+    wire: Wire, bedrock: Bedrock, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire.will(Answer(status=400, error="ValidationException", message="the inner reason"))
+    with pytest.raises(AppError):
+        await collected(bedrock().stream(prompt()))
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"model=<{MODEL}> code=<MODEL_REJECTED> attempt=<1> again=<False> | the model call failed"
+    )
+    assert "the inner reason" in str(record.exc_info)

@@ -1,0 +1,49 @@
+"""A wire server, and models that talk to it without ever waiting."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import pytest
+
+from app.models.openai import OpenAIModel, Options, Patience
+from tests.models.openai.server import WireServer, wire_server
+
+
+@dataclass
+class Naps:
+    """Stands for sleeping, and remembers how long it should have been."""
+
+    taken: list[float] = field(default_factory=list)
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+
+
+@dataclass
+class Models:
+    """Makes models for the wire server, with one key, and closes them."""
+
+    wire: WireServer
+    naps: Naps
+    opened: Callable[[Callable[[], Awaitable[None]]], object]
+
+    def __call__(
+        self, *, options: Options | None = None, key: str | None = "sk-secret", read: float = 5.0
+    ) -> OpenAIModel:
+        patience = Patience(read=read, jitter=lambda: 0.0, sleep=self.naps)
+        model = OpenAIModel("m", self.wire.url, key, options, patience)
+        self.opened(model.aclose)
+        return model
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[WireServer]:
+    async with wire_server() as wire:
+        yield wire
+
+
+@pytest.fixture
+async def models(wire: WireServer) -> AsyncIterator[Models]:
+    async with AsyncExitStack() as stack:
+        yield Models(wire, Naps(), stack.push_async_callback)

@@ -1,0 +1,69 @@
+"""The assistant on a model behind the wire: a call in fragments, the tool's result, and the answer."""
+
+from ag_ui.core import BaseEvent, TextMessageContentEvent, ToolCallArgsEvent, ToolCallResultEvent
+
+from app.agents.assistant import Assistant
+from app.ports import RunContext
+from app.tools.builtin import builtin_tools
+from tests.contexts import collected, of_type, run_context, run_input, types
+from tests.models.openai.conftest import Models
+from tests.models.openai.server import Answer, WireServer, says, speaks, sse
+
+
+def piece(arguments: str, **first: object) -> dict[str, object]:
+    """A chunk with a piece of the call with index 0."""
+    function = {"arguments": arguments} | ({"name": "calculate"} if first else {})
+    return {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": function, **first}]}}]}
+
+
+async def test_the_assistant_calculates(wire: WireServer, models: Models) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 9, "total_tokens": 39}}
+    thinks = {"choices": [{"index": 0, "delta": {"reasoning_content": "Arithmetic."}}]}
+    call = [piece("", id="call_x"), piece('{"expression": '), piece('"2*(3+4)"}'), says("", "tool_calls"), usage]
+    wire.gives(Answer(sse(thinks, *call, "[DONE]")), speaks("It is ", "14."))
+    ctx: RunContext = run_context()
+    items = await collected(Assistant(models(), builtin_tools()).run(run_input("calculate 2*(3+4)"), ctx))
+    events = [item for item in items if isinstance(item, BaseEvent)]
+
+    assert types(events) == [
+        "REASONING_START",
+        "REASONING_MESSAGE_START",
+        "REASONING_MESSAGE_CONTENT",
+        "REASONING_MESSAGE_END",
+        "REASONING_END",
+        "TOOL_CALL_START",
+        "TOOL_CALL_ARGS",
+        "TOOL_CALL_ARGS",
+        "TOOL_CALL_END",
+        "TOOL_CALL_RESULT",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+    ]
+    assert "".join(event.delta for event in of_type(events, ToolCallArgsEvent)) == '{"expression": "2*(3+4)"}'
+    assert [event.content for event in of_type(events, ToolCallResultEvent)] == ["14"]
+    assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == "It is 14."
+    assert [usage.total_tokens for usage in ctx.usage] == [39]
+
+    first, second = (request.json for request in wire.requests)
+    tools = first["tools"]
+    assert isinstance(tools, list)
+    assert [tool["function"]["name"] for tool in tools] == ["calculate", "current_time"]
+    messages = second["messages"]
+    assert isinstance(messages, list)
+    assert messages[1:] == [
+        {"role": "user", "content": "calculate 2*(3+4)"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "call00001",
+                    "type": "function",
+                    "function": {"name": "calculate", "arguments": '{"expression": "2*(3+4)"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call00001", "content": "14"},
+    ]

@@ -1,0 +1,261 @@
+"""What refusals and broken connections become: a code, a safe sentence, a retry or none, and one line in the log."""
+
+import logging
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from app.core.errors import AppError, Code
+from app.models.openai import OpenAIModel, Options, Patience
+from app.models.openai.failures import TEXTS, ModelFailure, complaint_of, failure_of
+from app.models.openai.patience import asked_wait
+from tests.models.openai.conftest import Models
+from tests.models.openai.reading import PROMPT, said, text_in
+from tests.models.openai.server import Answer, End, WireServer, refuses, says, speaks, sse
+
+STATUSES = {
+    301: (Code.MODEL_NOT_FOUND, False),
+    400: (Code.MODEL_REJECTED, False),
+    401: (Code.MODEL_ACCESS_DENIED, False),
+    402: (Code.MODEL_ACCESS_DENIED, False),
+    403: (Code.MODEL_ACCESS_DENIED, False),
+    404: (Code.MODEL_NOT_FOUND, False),
+    405: (Code.MODEL_NOT_FOUND, False),
+    408: (Code.MODEL_TIMEOUT, True),
+    409: (Code.MODEL_UNAVAILABLE, True),
+    413: (Code.MODEL_CONTEXT_EXCEEDED, False),
+    418: (Code.MODEL_REJECTED, False),
+    422: (Code.MODEL_REJECTED, False),
+    429: (Code.MODEL_THROTTLED, True),
+    500: (Code.MODEL_ERROR, True),
+    502: (Code.MODEL_UNAVAILABLE, True),
+    503: (Code.MODEL_UNAVAILABLE, True),
+    504: (Code.MODEL_TIMEOUT, True),
+    529: (Code.MODEL_UNAVAILABLE, True),
+}
+HTML = b"<html><body><h1>sk-secret is no good, /etc/passwd</h1></body></html>"
+
+
+@pytest.mark.parametrize("kind", ["json", "html"])
+@pytest.mark.parametrize("status", STATUSES)
+async def test_a_status_has_a_code(
+    status: int, kind: str, wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
+) -> None:
+    code, retry = STATUSES[status]
+    said_json = {"error": {"message": "your key sk-secret is no good", "type": "t", "code": None}}
+    wire.gives(*[Answer([HTML], status, "text/html") if kind == "html" else refuses(status, said_json)] * 3)
+    given, failure = await said(models().stream(PROMPT))
+    assert not given
+    assert failure is not None
+    assert (failure.code, failure.message) == (code, TEXTS[code])
+    assert len(wire.requests) == len(caplog.records) == (3 if retry else 1)
+    assert models.naps.taken == ([0.5, 1.0] if retry else [])
+    assert "***" in caplog.text
+    assert "sk-secret" not in caplog.text
+    assert str(status) in caplog.text
+
+
+BODIES = {
+    "openai length": (400, b'{"error":{"code":"context_length_exceeded","message":"x"}}', Code.MODEL_CONTEXT_EXCEEDED),
+    "vllm length": (
+        400,
+        b'{"object":"error","message":"This model\'s maximum context length is 10 tokens","code":400}',
+        Code.MODEL_CONTEXT_EXCEEDED,
+    ),
+    "llama.cpp length": (
+        500,
+        b'{"error":{"type":"exceed_context_size_error","code":500}}',
+        Code.MODEL_CONTEXT_EXCEEDED,
+    ),
+    "no quota": (429, b'{"error":{"code":"insufficient_quota","message":"You exceeded"}}', Code.MODEL_ACCESS_DENIED),
+    "fastapi detail": (422, b'{"detail":[{"loc":["body"],"msg":"bad"}]}', Code.MODEL_REJECTED),
+    "google list": (400, b'[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]', Code.MODEL_REJECTED),
+    "error as text": (404, b'{"error":"model not found"}', Code.MODEL_NOT_FOUND),
+    "number": (400, b"7", Code.MODEL_REJECTED),
+    "empty": (503, b"", Code.MODEL_UNAVAILABLE),
+    "no utf-8": (400, b"\xff\xfe", Code.MODEL_REJECTED),
+    "words about tokens are no length when throttled": (
+        429,
+        b'{"error":{"message":"too many tokens per minute"}}',
+        Code.MODEL_THROTTLED,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_can_say_more_than_its_status(name: str) -> None:
+    status, body, code = BODIES[name]
+    assert failure_of(status, complaint_of(body)).code is code
+
+
+def test_what_a_server_says_is_kept_short() -> None:
+    assert len(complaint_of(b'{"error":{"message":"' + b"x" * 9_000 + b'"}}').text) == 2_000
+    assert len(complaint_of(b"x" * 9_000).text) == 2_000
+
+
+def test_every_code_of_a_failure_has_a_sentence() -> None:
+    assert set(TEXTS) == {code for code in Code if code.startswith("MODEL_")}
+    assert all(re.fullmatch(r"[A-Z][^\n]*\.", text) for text in TEXTS.values())
+
+
+async def test_a_call_is_made_again_until_it_succeeds(wire: WireServer, models: Models) -> None:
+    wire.gives(refuses(503), refuses(429, retry_after="7"), speaks("Hello"))
+    assert await said(models().stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
+    assert models.naps.taken == [0.5, 7.0]
+
+
+async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(wire: WireServer, models: Models) -> None:
+    wire.gives(refuses(429, retry_after="3600"))
+    _, failure = await said(models().stream(PROMPT))
+    assert failure is not None
+    assert failure.code is Code.MODEL_THROTTLED
+    assert models.naps.taken == []
+
+
+WAITS: Mapping[str, tuple[Mapping[str, str], float | None]] = {
+    "seconds": ({"retry-after": "3"}, 3.0),
+    "fraction": ({"retry-after": "0.5"}, 0.5),
+    "milliseconds first": ({"retry-after-ms": "250", "retry-after": "3"}, 0.25),
+    "bad milliseconds": ({"retry-after-ms": "soon", "retry-after": "3"}, 3.0),
+    "date": ({"retry-after": "Fri, 01 Jan 2027 00:00:09 GMT", "date": "Fri, 01 Jan 2027 00:00:00 GMT"}, 9.0),
+    "date gone by": ({"retry-after": "Fri, 01 Jan 2027 00:00:00 GMT", "date": "Fri, 01 Jan 2027 00:00:09 GMT"}, 0.0),
+    "date alone": ({"retry-after": "Fri, 01 Jan 2027 00:00:09 GMT"}, None),
+    "date without a zone": (
+        {"retry-after": "Fri, 01 Jan 2027 00:00:09 -0000", "date": "Fri, 01 Jan 2027 00:00:00 GMT"},
+        None,
+    ),
+    "negative": ({"retry-after": "-1"}, None),
+    "no number": ({"retry-after": "nan"}, None),
+    "words": ({"retry-after": "later"}, None),
+    "none": ({}, None),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_wait_is_read(name: str) -> None:
+    headers, seconds = WAITS[name]
+    assert asked_wait(headers) == seconds
+
+
+def test_waits_grow_to_a_limit_and_are_spread() -> None:
+    failure = ModelFailure(Code.MODEL_THROTTLED, retry=True)
+    patience = Patience(retries=9, jitter=lambda: 0.5)
+    assert [patience.wait(failure, attempt) for attempt in (0, 1, 8, 9)] == [0.375, 0.75, 15.0, None]
+    assert patience.wait(ModelFailure(Code.MODEL_REJECTED), 0) is None
+
+
+async def test_a_call_that_has_begun_is_not_made_again(wire: WireServer, models: Models) -> None:
+    broken = {"error": {"message": "no", "code": "rate_limit_exceeded"}}
+    wire.gives(Answer(sse(says("a", usage={"prompt_tokens": 3, "completion_tokens": 1}), broken)))
+    given, failure = await said(models().stream(PROMPT))
+    assert text_in(given) == "a"
+    assert "usage" in given[-1]
+    assert failure is not None
+    assert failure.code is Code.MODEL_THROTTLED
+    assert len(wire.requests) == 1
+
+
+async def test_an_error_in_the_stream_before_the_first_delta_is_tried_again(wire: WireServer, models: Models) -> None:
+    wire.gives(Answer(sse({"error": {"message": "no", "code": 503}})), speaks("Hello"))
+    given, failure = await said(models().stream(PROMPT))
+    assert failure is None
+    assert text_in(given) == "Hello"
+
+
+async def test_a_connection_that_is_dropped_is_tried_again(wire: WireServer, models: Models) -> None:
+    wire.gives(Answer(drop=True), Answer(end=End.ABORTED), speaks("Hello"))
+    given, failure = await said(models().stream(PROMPT))
+    assert failure is None
+    assert text_in(given) == "Hello"
+    assert models.naps.taken == [0.5, 1.0]
+
+
+async def test_a_server_that_is_not_there_is_unavailable(wire: WireServer, models: Models) -> None:
+    model = OpenAIModel("m", "http://127.0.0.1:1/v1", patience=Patience(jitter=lambda: 0.0, sleep=models.naps))
+    _, failure = await said(model.stream(PROMPT))
+    await model.aclose()
+    assert failure is not None
+    assert failure.code is Code.MODEL_UNAVAILABLE
+    assert models.naps.taken == [0.5, 1.0]
+
+
+async def test_a_silent_server_times_out_and_is_not_asked_again(wire: WireServer, models: Models) -> None:
+    wire.gives(Answer(end=End.SILENT))
+    _, failure = await said(models(read=0.05).stream(PROMPT))
+    assert failure is not None
+    assert failure.code is Code.MODEL_TIMEOUT
+    assert len(wire.requests) == 1
+    await wire.closed.wait()
+
+
+async def test_a_server_that_falls_silent_after_its_answer_has_answered(wire: WireServer, models: Models) -> None:
+    wire.gives(Answer(sse(says("a", "stop")), end=End.SILENT))
+    assert await said(models(read=0.05).stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
+
+
+async def test_a_refusal_that_breaks_off_is_a_refusal(wire: WireServer, models: Models) -> None:
+    wire.gives(Answer([b'{"error": {"mess'], 400, "application/json", end=End.ABORTED))
+    _, failure = await said(models().stream(PROMPT))
+    assert failure is not None
+    assert failure.code is Code.MODEL_REJECTED
+
+
+async def test_an_endless_refusal_is_a_refusal(wire: WireServer, models: Models) -> None:
+    wire.gives(Answer([b"x" * 70_000], 400, "text/plain", end=End.SILENT))
+    _, failure = await said(models().stream(PROMPT))
+    assert failure is not None
+    assert failure.code is Code.MODEL_REJECTED
+
+
+async def test_usage_is_not_asked_for_where_that_is_refused(wire: WireServer, models: Models) -> None:
+    wire.gives(refuses(400, {"error": {"message": "Unknown parameter: stream_options"}}), speaks("a"), speaks("b"))
+    model = models()
+    assert [text_in((await said(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
+    assert ["stream_options" in request.json for request in wire.requests] == [True, False, False]
+    assert models.naps.taken == [0]
+
+
+async def test_a_server_that_refuses_usage_twice_is_believed(wire: WireServer, models: Models) -> None:
+    wire.gives(*[refuses(400, {"error": {"message": "stream_options: no"}})] * 2)
+    _, failure = await said(models(options=Options(body={"stream_options": {"x": 1}})).stream(PROMPT))
+    assert failure is not None
+    assert failure.code is Code.MODEL_REJECTED
+
+
+async def test_a_page_in_place_of_a_stream_is_a_wrong_address(wire: WireServer, models: Models) -> None:
+    wire.gives(Answer([HTML], 200, "text/html"))
+    _, failure = await said(models().stream(PROMPT))
+    assert failure is not None
+    assert failure.code is Code.MODEL_NOT_FOUND
+
+
+async def test_an_answer_that_is_not_compressed_as_it_says_is_an_error(wire: WireServer, models: Models) -> None:
+    wire.gives(Answer(sse(says("a")), headers={"Content-Encoding": "gzip"}))
+    _, failure = await said(models().stream(PROMPT))
+    assert failure is not None
+    assert failure.code is Code.MODEL_ERROR
+
+
+async def test_a_cause_in_the_log_hides_the_key(
+    wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    wire.gives(*[Answer(drop=True)] * 3)
+    _, failure = await said(models().stream(PROMPT))
+    assert failure is not None
+    assert isinstance(failure, AppError)
+    assert "cause=<RemoteProtocolError" in caplog.text
+    assert "sk-secret" not in caplog.text
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host/v1", "http://", "file:///etc/passwd"])
+def test_an_address_must_be_one(url: str) -> None:
+    with pytest.raises(ValueError, match="base URL"):
+        OpenAIModel("m", url)
+
+
+@pytest.mark.parametrize("key", ["sk-\nx: y", "schlüssel"])
+def test_a_key_must_be_one(key: str) -> None:
+    with pytest.raises(ValueError, match="API key"):
+        OpenAIModel("m", api_key=key)

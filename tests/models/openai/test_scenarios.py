@@ -1,0 +1,67 @@
+"""What servers really send, one file each: the same deltas from the pure reading and from a socket."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from ag_ui.core import Tool
+
+from app.models.openai.failures import ModelFailure
+from app.models.openai.names import Names
+from app.models.openai.reading import Reading
+from app.models.openai.sse import SseReader
+from app.ports import Prompt
+from tests.models.openai.conftest import Models
+from tests.models.openai.reading import PROMPT, Json, data, files, said, written
+from tests.models.openai.server import Answer, WireServer, sse
+
+SCENARIOS = files("scenarios")
+
+
+@pytest.fixture(params=SCENARIOS)
+def scenario(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return data("scenarios", request.param)
+
+
+def test_there_are_scenarios() -> None:
+    assert len(SCENARIOS) > 60
+
+
+def test_a_stream_is_read(scenario: dict[str, Any]) -> None:
+    reading = Reading(Names(scenario.get("tools", ())), "openai-compatible", "m")
+    given, failure = read(reading, sse(*scenario["events"]))
+    assert given == scenario["deltas"]
+    assert described(failure) == scenario.get("error")
+
+
+async def test_a_stream_is_read_from_a_socket(scenario: dict[str, Any], wire: WireServer, models: Models) -> None:
+    # A call that gave nothing is made again: the same answer every time.
+    wire.gives(*[Answer(sse(*scenario["events"]))] * 3)
+    tools = [Tool(name=name, description=name) for name in scenario.get("tools", ())]
+    given, failure = await said(models().stream(Prompt(PROMPT.system, PROMPT.messages, tools)))
+    assert given == scenario["deltas"]
+    assert described(failure) == scenario.get("error")
+    begun = bool([delta for delta in given if "usage" not in delta])
+    again = failure is not None and described(failure)["retry"] and not begun
+    assert len(wire.requests) == (3 if again else 1)
+
+
+def read(reading: Reading, pieces: Sequence[bytes]) -> tuple[list[Json], ModelFailure | None]:
+    """As the model does it, without I/O."""
+    sse_reader = SseReader()
+    given: list[Json] = []
+    try:
+        for piece in pieces:
+            for event in sse_reader.feed(piece):
+                given += map(written, reading.feed_data(event))
+        given += map(written, reading.finish())
+    except ModelFailure as failure:
+        return [*given, *map(written, reading.usage())], failure
+    return given, None
+
+
+def described(failure: object) -> Any:  # noqa: ANN401 - as the file has it
+    if failure is None:
+        return None
+    assert isinstance(failure, ModelFailure)
+    return {"code": failure.code.value, "retry": failure.retry}
