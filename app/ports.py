@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from ag_ui.core import BaseEvent, Message, RunAgentInput, TokenUsage
+from ag_ui.core import BaseEvent, ContentPart, Message, RunAgentInput, TokenUsage
 from ag_ui.core import Tool as ToolSpec
 
 Item = BaseEvent | str
@@ -178,6 +178,12 @@ class Model(Protocol):
         """One model call; cancelling the iteration abandons the call."""
 
 
+# --- tools ----------------------------------------------------------------------------------------------------------
+
+ToolContent = str | list[ContentPart]
+"""What a tool gives: text or content parts, as in TOOL_CALL_RESULT and in a tool message."""
+
+
 class Tool(Protocol):
     """A function that the server runs for a model."""
 
@@ -185,8 +191,26 @@ class Tool(Protocol):
     def spec(self) -> ToolSpec:
         """Name, description and JSON Schema of the arguments."""
 
-    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> str:
-        """Run it. The text goes back to the model; raise ``ToolError`` for what the model may read and correct."""
+    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:
+        """Run it. The content goes back to the model; raise ``ToolError`` for what the model may read and correct."""
+
+
+class ToolSource(Protocol):
+    """Tools that are known only at run time, such as those of an MCP server. A fixed tool needs no source."""
+
+    @property
+    def name(self) -> str:
+        """What the source is called in logs and towards clients."""
+
+    async def tools(self, ctx: RunContext) -> Sequence[Tool]:
+        """The tools for this run; asked once per run, so a source keeps what it found.
+
+        Raises:
+            ToolError: there are none for now; the run goes on without them, and the client is told the message.
+        """
+
+    async def aclose(self) -> None:
+        """Let go of connections and processes. The source can be used again afterwards."""
 
 
 class ToolError(Exception):

@@ -7,8 +7,9 @@ the result it had, and forgotten only when a run that saw the result has ended w
 Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; design 4.8.
 """
 
+import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,7 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from app.agents.turn import Call
 from app.core.errors import AppError, Code
-from app.ports import Ruling
+from app.ports import Ruling, ToolContent
 
 MAX_THREADS = 10_000
 """Threads with open approvals. Beyond it the oldest are forgotten, which means: not run."""
@@ -49,12 +50,11 @@ class Answer(BaseModel):
 
 @dataclass(slots=True)
 class Approval:
-    """One call that waits. ``result`` is set once it was decided."""
+    """One call that waits, in the words of the model. ``result`` is set once it was decided."""
 
     interrupt: Interrupt
     call: Call
-    result: str | None = None
-    edited: str | None = None
+    result: ToolContent | None = None
 
     @property
     def settled(self) -> bool:
@@ -71,40 +71,46 @@ class Decision:
 
 
 class Approvals:
-    """The open approvals of all threads of one assistant."""
+    """The open approvals of all threads of one assistant.
 
-    def __init__(self, *, lifetime: float) -> None:
+    Args:
+        now: Unix seconds.
+        lifetime: seconds until an approval expires.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.time, lifetime: float = 3600.0) -> None:
+        self.now = now
         self._lifetime = lifetime
         self._threads: OrderedDict[Thread, dict[str, Approval]] = OrderedDict()
 
-    def ask(self, thread: Thread, call: Call, ruling: Ruling, *, interrupt_id: str, now: float) -> Interrupt:
-        """Put a call on hold; the interrupt that asks for it. ``now`` is in Unix seconds."""
+    def ask(self, call: Call, ruling: Ruling, interrupt_id: str) -> Approval:
+        """What asks for a call. It counts once it is held."""
+        expires_at = datetime.fromtimestamp(self.now() + self._lifetime, UTC)
+        metadata = {"toolName": call.name, "arguments": call.arguments}
+        if ruling.category is not None:
+            metadata["category"] = ruling.category
         interrupt = Interrupt(
             id=interrupt_id,
             reason=ruling.reason or "approval",
             message=f"Allow {call.name} with {call.arguments or '{}'}?",
             tool_call_id=call.id,
             response_schema=RESPONSE_SCHEMA,
-            expires_at=datetime.fromtimestamp(now + self._lifetime, UTC).isoformat(),
-            metadata={"toolName": call.name, "arguments": call.arguments, "category": ruling.category},
+            expires_at=expires_at.isoformat(timespec="seconds"),
+            metadata=metadata,
         )
-        self._threads.setdefault(thread, {})[interrupt_id] = Approval(interrupt, call)
-        self._threads.move_to_end(thread)
-        if len(self._threads) > MAX_THREADS:
-            self._threads.popitem(last=False)
-        return interrupt
+        return Approval(interrupt, call)
 
     def of(self, thread: Thread) -> Sequence[Approval]:
         """The thread's approvals, in the order they were asked for."""
         return tuple(self._threads.get(thread, {}).values())
 
-    def forget(self, thread: Thread, approvals: Sequence[Approval]) -> None:
-        """Their results have reached a run that ended well."""
-        held = self._threads.get(thread, {})
-        for approval in approvals:
-            held.pop(approval.interrupt.id, None)
-        if not held:
-            self._threads.pop(thread, None)
+    def commit(self, thread: Thread, waiting: Sequence[Approval]) -> None:
+        """A run of the thread has ended well: these wait now, and whatever else was held has reached its end."""
+        self._threads.pop(thread, None)
+        if waiting:
+            self._threads[thread] = {approval.interrupt.id: approval for approval in waiting}
+            if len(self._threads) > MAX_THREADS:
+                self._threads.popitem(last=False)
 
 
 def decisions(approvals: Sequence[Approval], entries: Sequence[ResumeEntry], now: float) -> list[Decision]:

@@ -1,36 +1,55 @@
 """The built-in assistant: call the model, run the tools it asks for, and call it again with the results.
 
 Rules: only calls that the model makes in this run are ever run; calls found in the caller's history are words. Calls of
-client tools are left unanswered and end the run: the next run brings their results. System and developer messages
-from a caller are dropped, because whoever can write them could rewrite the assistant's orders.
+client tools are left unanswered and end the run: the next run brings their results. Calls that somebody must approve
+end it with interrupts: the next run brings the answers.
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ag_ui.core import (
-    ActivityMessage,
     AgentCapabilities,
     Context,
-    DeveloperMessage,
     ExecutionCapabilities,
-    Message,
+    HumanInTheLoopCapabilities,
     ReasoningCapabilities,
     RunAgentInput,
-    SystemMessage,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     ToolCallResultEvent,
     ToolMessage,
     ToolsCapabilities,
 )
 
+from app.agents.approvals import Approval, Approvals
 from app.agents.closing import closing
+from app.agents.history import conversation
+from app.agents.resume import resume
+from app.agents.sources import gathered
 from app.agents.toolbox import Toolbox
 from app.agents.turn import Call, Turn
 from app.core.errors import AppError, Code
-from app.ports import Item, Model, Prompt, RunContext, Tool
+from app.ports import (
+    Item,
+    Model,
+    Permission,
+    Policy,
+    Prompt,
+    Ruling,
+    RunContext,
+    Tool,
+    ToolContent,
+    ToolSource,
+)
 
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly. Use the tools when they help."
 MAX_STEPS = 16
+
+
+def allow_all(_tool_name: str) -> Ruling:
+    """The policy where there are no rules."""
+    return Ruling(Permission.ALLOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +59,41 @@ class Assistant:
     Attributes:
         tools: what the server runs for the model; clients may offer their own besides.
         max_steps: model calls per run; a run that needs more ends with RUN_LIMIT_EXCEEDED.
+        policy: which tools may run, must be asked for, or may not.
+        trust_instructions: whether a caller's system and developer messages reach the model.
+        approvals: the calls that wait for somebody's word.
+        sources: tools that are known only at run time. One that fails costs a run its own tools and nothing else.
     """
 
     model: Model
     tools: Sequence[Tool] = ()
     system_prompt: str = SYSTEM_PROMPT
     max_steps: int = MAX_STEPS
+    sources: Sequence[ToolSource] = ()
+    policy: Policy = allow_all
+    trust_instructions: bool = False
+    approvals: Approvals = field(default_factory=Approvals)
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Answer: model, tools, model, … until the model has nothing more to call, or the client's turn has come."""
-        toolbox = Toolbox.of(self.tools, input.tools or ())
+        """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
+        tools, outages = await gathered(self.tools, self.sources, ctx)
+        for outage in outages:
+            yield outage.event
+        toolbox = Toolbox.of(tools, input.tools or (), self.policy)
+        thread = (ctx.caller.owner, ctx.thread_id)
+        resumed = await resume(self.approvals.of(thread), input.resume or (), toolbox, ctx, self.approvals.now())
+        for result in resumed.unseen(input.messages):
+            yield shown(result)
+        waiting = resumed.waiting
         system = system_text(self.system_prompt, input.context or ())
-        messages = conversation(input.messages)
-        for _ in range(self.max_steps):
+        messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
+        steps = 0
+        while not waiting:
+            if steps == self.max_steps:
+                raise AppError(
+                    Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing."
+                )
+            steps += 1
             turn = Turn(ctx)
             async with closing(self.model.stream(Prompt(system, messages, toolbox.specs))) as deltas:
                 async for delta in deltas:
@@ -61,15 +102,17 @@ class Assistant:
             for event in turn.close():
                 yield event
             own = [call for call in turn.calls if not toolbox.left_to_client(call)]
-            results = results_of(own, await toolbox.answers(own, ctx), ctx)
+            asked = {call.id: ruling for call in own if (ruling := toolbox.asks(call)) is not None}
+            ready = [call for call in own if call.id not in asked]
+            results = results_of(ready, await toolbox.answers(ready, ctx), ctx)
             for result in results:
                 yield shown(result)
+            waiting = [self.approvals.ask(call, asked[call.id], ctx.new_id()) for call in own if call.id in asked]
             if len(own) < len(turn.calls) or not own:
-                return
+                break
             messages = [*messages, *turn.messages, *results]
-        raise AppError(
-            Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {self.max_steps} model calls without finishing."
-        )
+        yield finished(ctx, waiting)
+        self.approvals.commit(thread, waiting)
 
     def capabilities(self) -> AgentCapabilities:
         """What clients may expect of this assistant."""
@@ -81,8 +124,21 @@ class Assistant:
                 client_provided=True,
             ),
             reasoning=ReasoningCapabilities(supported=True, streaming=True),
+            human_in_the_loop=self._human_in_the_loop(),
             execution=ExecutionCapabilities(max_iterations=self.max_steps),
         )
+
+    def _human_in_the_loop(self) -> HumanInTheLoopCapabilities | None:
+        if not any(self.policy(tool.spec.name).permission is Permission.ASK for tool in self.tools):
+            return None
+        return HumanInTheLoopCapabilities(supported=True, approvals=True, interrupts=True, approve_with_edits=True)
+
+
+def finished(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:
+    """The end of a run: a success, or an interrupt for each call that waits."""
+    interrupts = [approval.interrupt for approval in waiting]
+    outcome = RunFinishedInterruptOutcome(interrupts=interrupts) if interrupts else None
+    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
 def system_text(prompt: str, context: Sequence[Context]) -> str:
@@ -91,13 +147,7 @@ def system_text(prompt: str, context: Sequence[Context]) -> str:
     return "\n\n".join([prompt, "## Context from the application", *entries]) if entries else prompt
 
 
-def conversation(messages: Sequence[Message]) -> list[Message]:
-    """The caller's messages that a model may see: no activities (for eyes only), no orders from outside."""
-    hidden = (ActivityMessage, SystemMessage, DeveloperMessage)
-    return [message for message in messages if not isinstance(message, hidden)]
-
-
-def results_of(calls: Sequence[Call], answers: Sequence[str], ctx: RunContext) -> list[ToolMessage]:
+def results_of(calls: Sequence[Call], answers: Sequence[ToolContent], ctx: RunContext) -> list[ToolMessage]:
     """The tool messages of answered calls, each with an id of its own."""
     return [
         ToolMessage(id=ctx.new_id(), tool_call_id=call.id, content=answer)

@@ -1,7 +1,7 @@
 """The tools of one run: which the server runs, which the client runs, and what running one gives.
 
-Rules: a server tool wins over a client tool of the same name; a call always gets a text for an answer, whatever its
-tool does; only ``ToolError`` texts leave the server, other exceptions go to the log.
+Rules: a server tool wins over a client tool of the same name; a call always gets an answer, whatever its tool does;
+only ``ToolError`` texts leave the server, other exceptions go to the log.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from ag_ui.core import Tool as ToolSpec
 from pydantic_core import from_json
 
 from app.agents.turn import Call
-from app.ports import RunContext, Tool, ToolError
+from app.ports import Permission, Policy, Ruling, RunContext, Tool, ToolContent, ToolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,13 @@ class Toolbox:
 
     server: Mapping[str, Tool]
     client: Mapping[str, ToolSpec]
+    policy: Policy
 
     @classmethod
-    def of(cls, tools: Sequence[Tool], offered: Sequence[ToolSpec]) -> "Toolbox":
+    def of(cls, tools: Sequence[Tool], offered: Sequence[ToolSpec], policy: Policy) -> "Toolbox":
         """Put the server's tools and those that a client offers into one box."""
         server = {tool.spec.name: tool for tool in tools}
-        return cls(server, {spec.name: spec for spec in offered if spec.name not in server})
+        return cls(server, {spec.name: spec for spec in offered if spec.name not in server}, policy)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -35,9 +36,27 @@ class Toolbox:
 
     def left_to_client(self, call: Call) -> bool:
         """Whether the client runs this call."""
-        return call.name in self.client
+        return call.complete and call.name in self.client
 
-    async def answers(self, calls: Sequence[Call], ctx: RunContext) -> Sequence[str]:
+    def asks(self, call: Call) -> Ruling | None:
+        """The ruling that somebody must approve this call; None where it can be answered at once."""
+        ruling = self.policy(call.name)
+        if self.refusal(call) is not None or ruling.permission is not Permission.ASK or not is_object(call.arguments):
+            return None
+        return ruling
+
+    def refusal(self, call: Call) -> str | None:
+        """Why a call is not run at all."""
+        if not call.complete:
+            return "Error: the answer was cut off before this call was complete."
+        if call.name not in self.server:
+            return f"Error: there is no tool named '{call.name}'."
+        ruling = self.policy(call.name)
+        if ruling.permission is Permission.DENY:
+            return f"Error: this tool is not allowed{f': {ruling.reason}' if ruling.reason else '.'}"
+        return None
+
+    async def answers(self, calls: Sequence[Call], ctx: RunContext) -> Sequence[ToolContent]:
         """Run the calls side by side; the answers come in the order of the calls."""
         if len(calls) == 1:
             return [await self.answer(calls[0], ctx)]
@@ -45,20 +64,20 @@ class Toolbox:
             tasks = [group.create_task(self.answer(call, ctx)) for call in calls]
         return [task.result() for task in tasks]
 
-    async def answer(self, call: Call, ctx: RunContext) -> str:
+    async def answer(self, call: Call, ctx: RunContext) -> ToolContent:
         """Run one call. What goes wrong is the answer; only the cancellation of the run is raised."""
-        tool = self.server.get(call.name)
-        if tool is None:
-            return f"Error: there is no tool named '{call.name}'."
+        refusal = self.refusal(call)
+        if refusal is not None:
+            return refusal
         try:
-            return await tool.call(arguments_of(call), ctx)
+            return await self.server[call.name].call(arguments_of(call), ctx)
         except ToolError as error:
             return f"Error: {error}"
         except TimeoutError:
             ctx.logger.warning("tool=<%s> call=<%s> | the tool timed out", call.name, call.id, exc_info=True)
             return "Error: the tool timed out."
         except BaseException as error:
-            if not _is_failure(error):
+            if not is_failure(error):
                 raise
             ctx.logger.exception("tool=<%s> call=<%s> | the tool failed", call.name, call.id)
             return "Error: the tool failed."
@@ -75,7 +94,16 @@ def arguments_of(call: Call) -> Mapping[str, object]:
     return value
 
 
-def _is_failure(error: BaseException) -> bool:
+def is_object(arguments: str) -> bool:
+    """Whether the arguments are worth asking about."""
+    try:
+        arguments_of(Call("", "", arguments))
+    except ToolError:
+        return False
+    return True
+
+
+def is_failure(error: BaseException) -> bool:
     """Whether the tool failed, as opposed to: the run or the process is being ended.
 
     ``sys.exit()`` in a tool must not end the server, and a tool can raise CancelledError without being cancelled (it

@@ -5,12 +5,13 @@ await and no I/O: the assistant feeds it. ``feed`` is on the path of every token
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
+    CustomEvent,
     FunctionCall,
     Message,
     ReasoningEncryptedValueEvent,
@@ -30,16 +31,26 @@ from ag_ui.core import (
 )
 
 from app.core.errors import AppError, Code
-from app.ports import Delta, EncryptedDelta, ReasoningDelta, RunContext, TextDelta, ToolCallDelta, UsageDelta
+from app.ports import (
+    Delta,
+    EncryptedDelta,
+    ReasoningDelta,
+    RunContext,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    UsageDelta,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A finished tool call; ``arguments`` is the model's text, JSON or not."""
+    """A tool call; ``arguments`` is the model's text, JSON or not, and not all of it where it is not ``complete``."""
 
     id: str
     name: str
     arguments: str
+    complete: bool = True
 
 
 @dataclass(slots=True)
@@ -76,6 +87,7 @@ class Turn:
         self._thoughts: list[_Thought] = []
         self._texts: list[str] = []
         self._calls: dict[int, _Growing] = {}
+        self.stop = StopReason.END
 
     def feed(self, delta: Delta) -> Events:
         """The events of one delta."""
@@ -89,16 +101,24 @@ class Turn:
             return self._encrypted(delta.value)
         if isinstance(delta, UsageDelta):
             self._ctx.usage.append(delta.usage)
+        else:
+            self.stop = delta.reason
         return ()
 
     def close(self) -> Events:
-        """End what is open: the model has said everything."""
-        return *self._closed(), *(ToolCallEndEvent(tool_call_id=call.id) for call in self._calls.values())
+        """End what is open: the model has said everything, or what it may (CUSTOM ``model.stopped`` says why)."""
+        ends = (ToolCallEndEvent(tool_call_id=call.id) for call in self._calls.values())
+        if self.stop in (StopReason.LENGTH, StopReason.FILTERED):
+            return *self._closed(), *ends, CustomEvent(name="model.stopped", value={"reason": self.stop})
+        return *self._closed(), *ends
 
     @property
     def calls(self) -> Sequence[Call]:
         """The calls in the order in which the model began them."""
-        return [Call(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
+        calls = [Call(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
+        if calls and self.stop is StopReason.LENGTH:
+            calls[-1] = replace(calls[-1], complete=False)
+        return calls
 
     @property
     def messages(self) -> Sequence[Message]:

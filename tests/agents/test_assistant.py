@@ -11,6 +11,7 @@ from ag_ui.core import (
     Context,
     DeveloperMessage,
     FunctionCall,
+    RunFinishedEvent,
     SystemMessage,
     TextMessageContentEvent,
     TokenUsage,
@@ -34,7 +35,9 @@ DONE = [TextDelta("Done.")]
 
 async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) -> list[Item]:
     request = run_input(*(said or ("go",)), tools=[client_tool(name) for name in client])
-    return await collected(assistant.run(request, run_context()))
+    yielded = await collected(assistant.run(request, run_context()))
+    assert isinstance(yielded.pop(), RunFinishedEvent)
+    return yielded
 
 
 async def results(*turns: Sequence[Delta | Exception], tools: tuple[ScriptedTool, ...] = ()) -> list[object]:
