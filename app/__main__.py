@@ -19,9 +19,13 @@ from app.agents.callables import AgentLoadError
 from app.engine.service import Service
 from app.main import DRAIN_SECONDS, create_app
 from app.settings import Settings, SettingsError, load_settings
+from app.tools.loader import ToolLoadError
 
 FLUSH_SECONDS = 1
-"""How long closing connections may take once every run has ended."""
+"""How long readers that are behind, and then connections that close, may take once every run has ended."""
+
+WS_PING_SECONDS = 60.0
+"""A peer whose answer to a ping is later than this is gone. A slow one gets the ping only behind the data before it."""
 
 EXAMPLE = (
     """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""
@@ -54,6 +58,7 @@ class Server(uvicorn.Server):
         """End the runs, then the connections."""
         logger.info("shutting down")
         await self._service.drain(DRAIN_SECONDS)
+        await self._service.read_out(FLUSH_SECONDS)
         await super().shutdown(sockets)
 
 
@@ -70,6 +75,7 @@ def serve(settings: Settings) -> int:
         access_log=False,
         server_header=False,
         ws="websockets-sansio",
+        ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
         timeout_graceful_shutdown=FLUSH_SECONDS,
     )
@@ -86,7 +92,7 @@ def main(arguments: list[str]) -> int:
     parser.parse_args(arguments)
     try:
         return serve(load_settings())
-    except (SettingsError, AgentLoadError) as error:
+    except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line an operator needs
         return 2
 

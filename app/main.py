@@ -7,7 +7,7 @@ Rule: building the application does no I/O, makes no id and reads no clock; that
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from ag_ui.core import (
@@ -17,6 +17,7 @@ from ag_ui.core import (
     TransportCapabilities,
 )
 from fastapi import FastAPI
+from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
@@ -31,10 +32,16 @@ from app.edge.gate import Gate
 from app.edge.refusal import on_app_error, on_error, on_http_error
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
+from app.models.bedrock import BedrockModel, BedrockOptions
 from app.models.offline import OfflineModel
-from app.ports import Agent, Model, Timer
+from app.models.openai import OpenAIModel, Options
+from app.ports import Agent, Model, Timer, Tool
 from app.settings import Scope, Settings, SettingsError
 from app.tools.builtin import builtin_tools
+from app.tools.loader import load_tools
+from app.tools.mcp import mcp_sources
+from app.tools.mcp.servers import McpConfigError, parse_servers
+from app.tools.policy import PolicyError, ToolPolicy
 
 DRAIN_SECONDS = 2.0
 """How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
@@ -58,8 +65,8 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     """The application for these settings; ``app.state.service`` is its engine, made here unless it is given.
 
     Raises:
-        SettingsError: a model that this version does not have.
-        AgentLoadError: ``settings.agent`` names no agent.
+        SettingsError: options, policy or servers that cannot be read.
+        AgentLoadError, ToolLoadError: ``settings.agent`` or ``settings.tools`` names none.
     """
     service = service or build_service(settings)
 
@@ -68,6 +75,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         service.ready()
         yield
         await service.drain(0)
+        await service.aclose()
 
     app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, openapi_url=None)
     app.state.service = service
@@ -101,7 +109,12 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
 def build_service(settings: Settings) -> Service:
     """The engine with its agent, wired."""
     tools = builtin_tools()
-    agent = build_agent(settings)
+    closers: list[Callable[[], Awaitable[None]]] = []
+    if settings.agent == "assistant":
+        tools += load_tools(settings.tools) if settings.tools else ()
+        agent: Agent = build_assistant(settings, tools, closers)
+    else:
+        agent = load_agent(settings.agent)
     return Service(
         agent,
         Policy(
@@ -113,22 +126,50 @@ def build_service(settings: Settings) -> Service:
         tools={tool.spec.name: tool for tool in tools},
         capabilities=build_capabilities(agent, settings),
         new_id=lambda: str(uuid.uuid4()),
+        closers=closers,
     )
 
 
-def build_agent(settings: Settings) -> Agent:
-    """The assistant, or the user's own agent."""
-    if settings.agent != "assistant":
-        return load_agent(settings.agent)
+def build_assistant(
+    settings: Settings, tools: tuple[Tool, ...], closers: list[Callable[[], Awaitable[None]]]
+) -> Assistant:
+    """The built-in assistant with its model, tools and policy; what must be closed is added to ``closers``."""
+    try:
+        sources = mcp_sources(parse_servers(settings.mcp_servers))
+        policy = ToolPolicy.parse(settings.tool_policy)
+    except McpConfigError as error:
+        raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
+    except PolicyError as error:
+        raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
+    closers.extend(source.aclose for source in sources)
     return Assistant(
-        build_model(settings.model), builtin_tools(), settings.system_prompt or SYSTEM_PROMPT, settings.max_steps
+        build_model(settings, closers),
+        tools,
+        settings.system_prompt or SYSTEM_PROMPT,
+        settings.max_steps,
+        sources=sources,
+        policy=policy,
+        trust_instructions=settings.trust_instructions,
     )
 
 
-def build_model(name: str) -> Model:
-    """The model that ``AGUI_MODEL`` names."""
-    if name != "offline":
-        raise SettingsError(f"AGUI_MODEL={name!r}: this version has the model 'offline'.")
+def build_model(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
+    """The model that ``AGUI_MODEL`` names, with its options."""
+    kind, _, name = settings.model.partition(":")
+    try:
+        if kind == "bedrock":
+            return BedrockModel(name, TypeAdapter(BedrockOptions).validate_json(settings.model_options))
+        if kind == "openai":
+            options = TypeAdapter(Options).validate_json(settings.model_options)
+            key = settings.openai_api_key.get_secret_value() or None
+            model = OpenAIModel(name, settings.openai_base_url, key, options)
+            closers.append(model.aclose)
+            return model
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise SettingsError(f"AGUI_MODEL_OPTIONS: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from None
+    except ValueError as error:
+        raise SettingsError(f"AGUI_MODEL={settings.model}: {error}.") from None
     return OfflineModel()
 
 

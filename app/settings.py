@@ -8,7 +8,7 @@ import os
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "AGUI_"
@@ -33,15 +33,22 @@ class Settings(BaseSettings):
     host: str = "0.0.0.0"  # noqa: S104 - AgentCore's contract
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     agent: str = "assistant"
-    model: str = "offline"
+    model: Annotated[str, Field(pattern=r"^(offline|bedrock:.+|openai:.+)$")] = "offline"
+    model_options: str = "{}"
+    openai_base_url: str = "https://api.openai.com/v1"
+    openai_api_key: SecretStr = SecretStr("")
     system_prompt: str = ""
     max_steps: Annotated[int, Field(ge=1)] = 16
+    tools: str = ""
+    tool_policy: str = "[]"
+    mcp_servers: str = "[]"
+    trust_instructions: bool = False
     on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
     on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
     scope: Scope = Scope.SESSION
     error_status: Literal["http", "stream"] = "http"
-    run_timeout: Annotated[float, Field(gt=0)] = 3300.0
-    keepalive: Annotated[float, Field(gt=0)] = 15.0
+    run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
+    keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
     cors_origins: Annotated[tuple[str, ...], NoDecode] = ()
     log_format: Literal["console", "json"] = "console"

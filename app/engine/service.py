@@ -7,7 +7,7 @@ again (design 5, promises 4 and 5).
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
@@ -54,6 +54,7 @@ class Service:
         tools: the server's tools by name, for the agent's use.
         capabilities: what this server can do.
         new_id: makes ids; called when one is needed, never before.
+        closers: let go of what the agent's parts hold, once all is over.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -65,10 +66,12 @@ class Service:
         tools: Mapping[str, Tool],
         capabilities: AgentCapabilities,
         new_id: Callable[[], str],
+        closers: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self.capabilities = capabilities
         self.health = Health(clock)
         self.new_id = new_id
+        self._closers = closers
         self._policy = policy
         self._clock = clock
         self._tools = tools
@@ -188,6 +191,11 @@ class Service:
         if self._readers:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_read.wait(), seconds)
+
+    async def aclose(self) -> None:
+        """Close connections to models and tools. Nothing runs any more."""
+        for close in self._closers:
+            await close()
 
 
 def busy_choice(forwarded: object, default: OnBusy) -> OnBusy:
