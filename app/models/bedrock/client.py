@@ -5,6 +5,7 @@ credentials may ask the network. One client serves all threads (boto3's clients 
 """
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -81,6 +82,7 @@ def _make(options: BedrockOptions) -> _Boto:
         tcp_keepalive=True,
         user_agent_extra="agui-container",
     )
-    session = Session(region_name=options.region)
+    # AgentCore sets AWS_REGION, which boto3, unlike every other AWS SDK, does not read.
+    session = Session(region_name=options.region or os.environ.get("AWS_REGION"))
     client: _Boto = session.client("bedrock-runtime", endpoint_url=options.endpoint_url, config=config)
     return client

@@ -29,7 +29,7 @@ class BedrockOptions:
     """Options of ``BedrockModel``.
 
     Attributes:
-        region: AWS region; None is boto3's own (``AWS_DEFAULT_REGION`` or the profile; boto3 ignores ``AWS_REGION``).
+        region: AWS region; None takes ``AWS_REGION``, then boto3's own (``AWS_DEFAULT_REGION`` or the profile).
         endpoint_url: another endpoint than the region's.
         connect_timeout: seconds for a connection, per try.
         read_timeout: seconds of silence from Bedrock until a call fails; models may think long.

@@ -1,0 +1,24 @@
+"""The boto3 client is made as the options and the platform say."""
+
+import pytest
+
+from app.models.bedrock.client import _make
+from app.models.bedrock.options import BedrockOptions
+
+
+def region_of(options: BedrockOptions) -> object:
+    meta: object = getattr(_make(options), "meta", None)
+    return getattr(meta, "region_name", None)
+
+
+def test_the_region_is_the_platforms_unless_an_option_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    assert region_of(BedrockOptions()) == "eu-central-1"
+    assert region_of(BedrockOptions(region="eu-west-1")) == "eu-west-1"
+
+
+def test_without_the_platforms_region_boto3_finds_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    assert region_of(BedrockOptions()) == "us-west-2"
