@@ -177,6 +177,12 @@ def test_a_delta_that_says_more_is_not_merged_with_one_that_does_not(aside: Json
     assert read(mixed)[1].items() >= aside.items()
 
 
+@pytest.mark.parametrize("aside", [{"metadata": {"k": 1}}, {"rawEvent": 1}])
+def test_deltas_that_say_the_same_aside_are_not_merged(aside: Json) -> None:
+    same = TextMessageContentEvent.model_validate({"messageId": "m", "delta": "a", **aside})
+    assert len(read([envelope(1, same), envelope(2, same)])) == 2
+
+
 def test_argument_deltas_merge_too_and_not_with_text() -> None:
     arguments = [envelope(seq, ToolCallArgsEvent(tool_call_id="m", delta=text)) for seq, text in ((1, "{"), (2, "}"))]
     assert [frame["delta"] for frame in read([*arguments, *deltas("a", start=3)])] == ["{}", "a"]

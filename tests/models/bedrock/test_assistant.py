@@ -49,7 +49,7 @@ async def test_a_loop_of_tools(wire: Wire, bedrock: Bedrock) -> None:
     )
     model, ctx = bedrock(cache=frozenset({CachePlace.MESSAGES})), run_context()
     items = await collected(Assistant(model, builtin_tools()).run(run_input("What is 6*7?"), ctx))
-    assert types(items)[-4:] == [
+    assert types(items)[-5:-1] == [
         "TOOL_CALL_RESULT",
         "TEXT_MESSAGE_START",
         "TEXT_MESSAGE_CONTENT",
@@ -75,7 +75,7 @@ async def test_a_call_of_a_client_tool_with_a_strange_name_is_the_clients(wire: 
     (tool,) = wire.requests[0]["toolConfig"]["tools"]
     wire.will([START, *call(0, tool["toolSpec"]["name"], {}), CALLS, METADATA])
     items = await collected(Assistant(bedrock()).run(request, run_context()))
-    assert types(items) == ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"]
+    assert types(items) == ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
     assert getattr(items[0], "tool_call_name", None) == name
 
 

@@ -40,6 +40,7 @@ async def test_the_assistant_calculates(wire: WireServer, models: Models) -> Non
         "TEXT_MESSAGE_CONTENT",
         "TEXT_MESSAGE_CONTENT",
         "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
     ]
     assert "".join(event.delta for event in of_type(events, ToolCallArgsEvent)) == '{"expression": "2*(3+4)"}'
     assert [event.content for event in of_type(events, ToolCallResultEvent)] == ["14"]

@@ -1,0 +1,1 @@
+"""What a client may rely on, written once and run on every transport."""

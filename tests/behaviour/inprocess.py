@@ -1,0 +1,92 @@
+"""The service itself, called as an edge calls it: no socket, no frames."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Self
+
+from ag_ui.core import RunAgentInput
+
+from app.core.errors import AppError
+from app.core.inbound import Attach, CommandRequest, parse
+from app.core.wire import Envelope
+from app.edge.commands import answer
+from app.edge.gate import SESSION_HEADER
+from app.engine.service import Reader, Service
+from app.ports import Caller
+from tests.behaviour.client import Client, Refused, Stream
+from tests.engine.doubles import FakeClock, Json
+
+
+class ReaderStream(Stream):
+    """A reader's batches, one event at a time."""
+
+    def __init__(self, service: Service, reader: Reader) -> None:
+        super().__init__(service)
+        self._reader = reader
+        self._events = self._flat()
+
+    async def _flat(self) -> AsyncIterator[Envelope]:
+        async for batch in self._reader:
+            for envelope in batch:
+                yield envelope
+
+    async def _receive(self) -> tuple[int, Json] | None:
+        async for envelope in self._events:
+            return envelope.seq, json.loads(envelope.data)
+        await self._close()
+        return None
+
+    async def _close(self) -> None:
+        self._reader.close()
+
+
+class InProcess(Client):
+    """A client without a transport."""
+
+    transport = "inprocess"
+
+    def __init__(
+        self, service: Service, clock: FakeClock, headers: dict[str, str] | None = None, *, by_session: bool
+    ) -> None:
+        super().__init__(service, clock, headers)
+        self._by_session = by_session
+
+    def having(self, **headers: str) -> Self:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        return type(self)(self.service, self.clock, given, by_session=self._by_session)
+
+    def _caller(self) -> Caller:
+        session = self.headers.get(SESSION_HEADER)
+        return Caller(
+            owner=f"session:{session}" if session and self._by_session else "everybody",
+            request_id=self.headers.get("x-request-id", "request-1"),
+            session_id=session,
+            headers=self.headers,
+        )
+
+    async def start(self, body: Json | str) -> Stream:
+        try:
+            stream = ReaderStream(self.service, self._reader(body))
+        except AppError as error:
+            raise self._refused(error) from None
+        self._streams.append(stream)
+        return stream
+
+    def _reader(self, body: Json | str) -> Reader:
+        asked = parse(body.encode() if isinstance(body, str) else json.dumps(body).encode())
+        if isinstance(asked, RunAgentInput):
+            return self.service.start(asked, self._caller())
+        assert isinstance(asked.command, Attach)
+        return self.service.attach(self._caller(), asked.command.thread_id, asked.command.run_id, asked.command.after)
+
+    async def command(self, body: Json) -> Json:
+        try:
+            asked = parse(json.dumps(body).encode())
+            assert isinstance(asked, CommandRequest)
+            result = answer(self.service, asked.command, self._caller())
+        except AppError as error:
+            raise self._refused(error) from None
+        return {"command": asked.command.type, **result}
+
+    def _refused(self, error: AppError) -> Refused:
+        return Refused(error.code, error.message, self._caller().request_id)

@@ -1,0 +1,117 @@
+"""A client over WebSocket, one connection per stream. It asks for ``?cursor=1`` and takes the numbers out again."""
+
+import json
+from collections import deque
+from typing import Self
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from app.engine.service import Service
+from tests.behaviour.client import TERMINAL, Client, Refused, Stream
+from tests.engine.doubles import FakeClock, Json
+
+
+class Socket:
+    """A connection that tells control frames from events."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.events: deque[Json] = deque()
+
+    async def send(self, body: Json | str) -> None:
+        await self.connection.send(body if isinstance(body, str) else json.dumps(body))
+
+    async def receive(self) -> Json:
+        """The next frame."""
+        frame = await self.connection.recv()
+        assert isinstance(frame, str)
+        value: Json = json.loads(frame)
+        assert ("control" in value) != ("type" in value)
+        return value
+
+    async def event(self) -> Json:
+        """The next event."""
+        return self.events.popleft() if self.events else await self.receive()
+
+    async def control(self) -> Json:
+        """The next control frame; events that come before it are kept. Raises ``Refused`` for an error."""
+        while "control" not in (frame := await self.receive()):
+            self.events.append(frame)
+        if frame["control"] == "error":
+            raise Refused(frame["code"], frame["message"], frame["requestId"])
+        return frame
+
+    async def heard(self) -> None:
+        """Until the server has taken everything that was sent before. Raises ``Refused`` where it answered so."""
+        await self.send({"type": "ping"})
+        while (frame := await self.control())["control"] != "pong":
+            assert frame["command"] == "attach"
+
+
+class WsStream(Stream):
+    """The frames of one run, up to its terminal event; nothing may follow that."""
+
+    def __init__(self, service: Service, socket: Socket) -> None:
+        super().__init__(service)
+        self.socket = socket
+        self._ended = False
+
+    async def _receive(self) -> tuple[int, Json] | None:
+        if self._ended:
+            await self.socket.heard()
+            assert not self.socket.events
+            await self._close()
+            return None
+        event = await self.socket.event()
+        assert "type" in event
+        seq = event["metadata"].pop("seq")
+        if not event["metadata"]:
+            del event["metadata"]
+        self._ended = event["type"] in TERMINAL
+        return seq, event
+
+    async def _close(self) -> None:
+        await self.socket.connection.close()
+
+
+class OverWs(Client):
+    """``/ws``."""
+
+    transport = "ws"
+
+    def __init__(self, service: Service, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(service, clock, headers)
+        self.url = url
+        self._connections: list[ClientConnection] = []
+
+    def having(self, **headers: str) -> Self:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        client = type(self)(self.service, self.clock, self.url, given)
+        client._connections = self._connections
+        return client
+
+    async def socket(self) -> Socket:
+        """A new connection."""
+        url = f"{self.url.replace('http', 'ws')}/ws?cursor=1"
+        connection = await connect(url, additional_headers=self.headers, proxy=None, compression=None, max_size=None)
+        self._connections.append(connection)
+        return Socket(connection)
+
+    async def start(self, body: Json | str) -> WsStream:
+        socket = await self.socket()
+        await socket.send(body)
+        await socket.heard()
+        return WsStream(self.service, socket)
+
+    async def command(self, body: Json) -> Json:
+        socket = await self.socket()
+        await socket.send(body)
+        answer = await socket.control()
+        await socket.connection.close()
+        if answer.pop("control") == "pong":
+            return {"command": "ping", "pong": True}
+        return answer
+
+    async def close(self) -> None:
+        for connection in self._connections:
+            await connection.close()

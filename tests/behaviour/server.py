@@ -1,0 +1,37 @@
+"""The real server in the test's own event loop, on a free port of the loopback."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from fastapi import FastAPI
+from sse_starlette.sse import AppStatus
+
+from tests.engine.doubles import eventually
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncIterator[str]:
+    """Serve until the block ends; gives the base URL.
+
+    uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
+    """
+    AppStatus.enable_automatic_graceful_drain = False  # as app/__main__.py does
+    config = uvicorn.Config(app, log_config=None, access_log=False, ws="websockets-sansio")
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    await server.startup([listener])
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        await app.state.service.drain(0)
+        for listening in server.servers:
+            listening.close()
+        for connection in list(server.server_state.connections):
+            connection.shutdown()
+        await eventually(lambda: not server.server_state.connections and not server.server_state.tasks)
+        await server.lifespan.shutdown()

@@ -1,0 +1,147 @@
+"""At most one run of a thread is active; what a second one gets is the operator's choice, or the request's own."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from app.engine.policy import Limits
+from app.ports import Item
+from tests.behaviour.client import Client, Refused, Stream, outcome, types
+from tests.conftest import Connect
+from tests.engine.doubles import ask
+from tests.requirements import requirement
+
+
+class Talk:
+    """An agent that says its run's id and waits until it may end."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+        self.order: list[str] = []
+
+    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
+        self.order.append(asked.run_id)
+        yield asked.run_id
+        await self.may_end.wait()
+
+
+async def begun(client: Client, run: str, **fields: Any) -> Stream:  # noqa: ANN401 - as in JSON
+    """A run that has said something."""
+    stream = await client.start(ask(run=run, **fields))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    return stream
+
+
+@requirement("busy.reject")
+async def test_a_second_run_is_refused(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk)
+    first = await begun(client, "r1")
+    with pytest.raises(Refused) as refused:
+        await client.start(ask(run="r2"))
+    assert refused.value.code == "THREAD_BUSY"
+    talk.may_end.set()
+    assert outcome(await first.rest()) == "success"
+    assert talk.order == ["r1"]
+
+
+@requirement("busy.enqueue")
+async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy="enqueue")
+    first = await begun(client, "r1")
+    others = [await client.start(ask(run=run)) for run in ("r2", "r3")]
+    assert talk.order == ["r1"]
+    talk.may_end.set()
+    assert outcome(await first.rest()) == "success"
+    assert [outcome(await other.rest()) for other in others] == ["success", "success"]
+    assert talk.order == ["r1", "r2", "r3"]
+
+
+@requirement("busy.interrupt")
+async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy="interrupt")
+    first = await begun(client, "r1")
+    second = await begun(client, "r2")
+    assert outcome(await first.rest()) == "cancelled"
+    talk.may_end.set()
+    assert outcome(await second.rest()) == "success"
+
+
+@requirement("busy.interrupt-line", "busy.override")
+async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy="enqueue")
+    first = await begun(client, "r1")
+    second = await client.start(ask(run="r2"))
+    third = await begun(client, "r3", forwardedProps={"onBusy": "interrupt"})
+    assert [outcome(await stream.rest()) for stream in (first, second)] == ["cancelled", "cancelled"]
+    talk.may_end.set()
+    assert outcome(await third.rest()) == "success"
+    assert talk.order == ["r1", "r3"]
+
+
+@requirement("busy.override")
+@pytest.mark.parametrize(
+    ("policy", "asked", "result"),
+    [("interrupt", "reject", "THREAD_BUSY"), ("reject", "enqueue", "success"), ("enqueue", None, "success")],
+)
+async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, asked: str | None, result: str) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy=policy)
+    first = await begun(client, "r1")
+    body = ask(run="r2", forwardedProps={"onBusy": asked})
+    if result == "THREAD_BUSY":
+        with pytest.raises(Refused) as refused:
+            await client.start(body)
+        assert refused.value.code == result
+        talk.may_end.set()
+    else:
+        second = await client.start(body)
+        talk.may_end.set()
+        assert outcome(await second.rest()) == result
+    assert outcome(await first.rest()) == "success"
+
+
+@requirement("busy.invalid")
+@pytest.mark.parametrize("choice", ["later", "", 1, ["reject"], {"a": 1}])
+async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) -> None:
+    client = await connect(Talk())
+    with pytest.raises(Refused) as refused:
+        await client.start(ask(forwardedProps={"onBusy": choice}))
+    assert refused.value.code == "VALIDATION_ERROR"
+    assert "forwardedProps.onBusy" in refused.value.message
+
+
+@requirement("busy.bound")
+async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
+    client = await connect(Talk(), Limits(queued_runs=1), on_busy="enqueue")
+    await begun(client, "r1")
+    await client.start(ask(run="r2"))
+    with pytest.raises(Refused) as refused:
+        await client.start(ask(run="r3"))
+    assert refused.value.code == "THREAD_BUSY"
+
+
+@requirement("busy.other")
+async def test_another_thread_is_not_held_up(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk)
+    first = await begun(client, "r1")
+    second = await client.start(ask("t2", "r2"))
+    assert types([await second.until("TEXT_MESSAGE_CONTENT")]) == ["TEXT_MESSAGE_CONTENT"]
+    talk.may_end.set()
+    assert [outcome(await stream.rest()) for stream in (first, second)] == ["success", "success"]
+
+
+@requirement("busy.free")
+async def test_a_thread_is_free_when_its_run_has_ended(connect: Connect) -> None:
+    talk = Talk()
+    talk.may_end.set()
+    client = await connect(talk)
+    for run in ("r1", "r2", "r3"):
+        assert outcome(await client.run(ask(run=run))) == "success"

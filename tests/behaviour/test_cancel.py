@@ -1,0 +1,200 @@
+"""A cancel ends a run at once, from anywhere, and ends it properly."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import (
+    ReasoningMessageStartEvent,
+    RunAgentInput,
+    StepStartedEvent,
+    SubagentStartedEvent,
+    TextMessageStartEvent,
+    ToolCallArgsEvent,
+    ToolCallStartEvent,
+)
+
+from app.ports import Item
+from tests.behaviour.client import Refused, outcome, types
+from tests.conftest import Connect
+from tests.engine.doubles import ask, happened
+from tests.requirements import requirement
+
+
+async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Say one thing and then nothing."""
+    yield "hi"
+    await asyncio.Event().wait()
+
+
+@requirement("cancel.closes")
+async def test_a_cancelled_run_closes_everything(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield StepStartedEvent(step_name="s")
+        yield SubagentStartedEvent(subagent_run_id="sub", name="helper")
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="tool")
+        yield ToolCallArgsEvent(tool_call_id="c", delta='{"a')
+        yield ReasoningMessageStartEvent(message_id="g", role="reasoning")
+        yield TextMessageStartEvent(message_id="m", role="assistant")
+        await asyncio.Event().wait()
+
+    client = await connect(agent)
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_START")
+    await client.cancel("t1", "r1")
+    events = await stream.rest()
+    assert types(events) == [
+        "TEXT_MESSAGE_END",
+        "REASONING_MESSAGE_END",
+        "TOOL_CALL_END",
+        "SUBAGENT_ERROR",
+        "STEP_FINISHED",
+        "RUN_FINISHED",
+    ]
+    assert events[-1]["outcome"] == {"type": "cancelled"}
+    assert "result" not in events[-1]
+
+
+@requirement("cancel.closes")
+async def test_a_cancelled_string_is_ended_once(connect: Connect) -> None:
+    client = await connect(silent)
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    await client.cancel("t1", "r1")
+    assert types(await stream.rest()) == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
+
+
+@requirement("cancel.closes")
+async def test_the_agent_is_unwound(connect: Connect) -> None:
+    unwound = asyncio.Event()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        try:
+            yield "hi"
+            await asyncio.Event().wait()
+        finally:
+            unwound.set()
+
+    client = await connect(agent)
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    await client.cancel("t1", "r1")
+    await happened(unwound)
+
+
+@requirement("cancel.at-once")
+async def test_an_agent_that_resists_holds_nobody_up(connect: Connect) -> None:
+    resisting, give_in = asyncio.Event(), asyncio.Event()
+
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        try:
+            if asked.run_id == "r1":
+                await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            resisting.set()
+            await give_in.wait()
+            yield "I go on"
+
+    client = await connect(agent)
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    await client.cancel("t1", "r1")
+    assert types(await stream.rest()) == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
+    await happened(resisting)
+    assert outcome(await client.run(ask(run="r2"))) == "success"
+    give_in.set()
+
+
+@requirement("cancel.idempotent")
+async def test_cancelling_again_changes_nothing(connect: Connect) -> None:
+    client = await connect(silent)
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    first = await client.cancel("t1", "r1")
+    assert first["status"] == "cancelled"
+    events = await stream.rest()
+    again = await client.cancel("t1", "r1")
+    assert (again["status"], again["events"], again["endedAt"]) == ("cancelled", first["events"], first["endedAt"])
+    assert types(await (await client.attach("t1", "r1", first["events"] - 1)).rest()) == types(events[-1:])
+
+
+@requirement("cancel.idempotent")
+async def test_cancelling_a_run_that_succeeded_leaves_it_so(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+
+    client = await connect(agent)
+    await client.run(ask())
+    assert (await client.cancel("t1", "r1"))["status"] == "finished"
+
+
+@requirement("cancel.queued")
+async def test_a_waiting_run_can_be_cancelled(connect: Connect) -> None:
+    client = await connect(silent, on_busy="enqueue")
+    first = await client.start(ask(run="r1"))
+    await first.until("TEXT_MESSAGE_CONTENT")
+    second = await client.start(ask(run="r2"))
+    assert (await client.cancel("t1", "r2"))["status"] == "cancelled"
+    events = await second.rest()
+    assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
+    assert (events[0]["runId"], outcome(events)) == ("r2", "cancelled")
+    assert (await client.cancel("t1", "r1"))["status"] == "cancelled"
+    assert types(await first.rest())[-1] == "RUN_FINISHED"
+
+
+@requirement("cancel.queued")
+async def test_cancelling_a_waiting_run_leaves_the_active_one_its_own(connect: Connect) -> None:
+    started, unwound = [], asyncio.Event()
+
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        started.append(asked.run_id)
+        try:
+            yield "hi"
+            await asyncio.Event().wait()
+        finally:
+            unwound.set()
+
+    client = await connect(agent, on_busy="enqueue")
+    first = await client.start(ask(run="r1"))
+    await first.until("TEXT_MESSAGE_CONTENT")
+    second = await client.start(ask(run="r2"))
+    await client.cancel("t1", "r2")
+    assert outcome(await second.rest()) == "cancelled"
+    await client.cancel("t1", "r1")
+    await happened(unwound)
+    assert started == ["r1"]
+
+
+@requirement("cancel.thread")
+async def test_without_a_run_the_threads_active_one_is_cancelled(connect: Connect) -> None:
+    client = await connect(silent, on_busy="enqueue")
+    first = await client.start(ask(run="r1"))
+    await first.until("TEXT_MESSAGE_CONTENT")
+    second = await client.start(ask(run="r2"))
+    assert (await client.cancel("t1"))["runId"] == "r1"
+    await second.until("TEXT_MESSAGE_CONTENT")
+    assert (await client.cancel("t1"))["runId"] == "r2"
+    assert outcome(await second.rest()) == "cancelled"
+
+
+@requirement("cancel.unknown")
+@pytest.mark.parametrize(("thread", "run"), [("t1", "nobody"), ("nobody", None), ("nobody", "r1"), (None, None)])
+async def test_cancelling_what_is_not_there_is_refused(connect: Connect, thread: str | None, run: str | None) -> None:
+    client = await connect(silent)
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    with pytest.raises(Refused) as refused:
+        await client.cancel(thread, run)
+    assert refused.value.code == "RUN_NOT_FOUND"
+    assert (await client.cancel("t1", "r1"))["events"] == 5  # it was still open: start, three of text, end
+
+
+@requirement("cancel.in-input")
+async def test_a_cancel_inside_an_input_addresses_its_thread(connect: Connect) -> None:
+    client = await connect(silent)
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    result = await client.command(ask(run="c1", forwardedProps={"command": {"type": "cancel"}}))
+    assert (result["command"], result["runId"], result["status"]) == ("cancel", "r1", "cancelled")
+    assert outcome(await stream.rest()) == "cancelled"

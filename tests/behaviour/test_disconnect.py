@@ -1,0 +1,145 @@
+"""What becomes of a run when its last reader has gone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from app.ports import Item
+from tests.behaviour.client import Client, Stream, outcome, types
+from tests.conftest import Connect
+from tests.engine.doubles import ask, eventually, happened
+from tests.requirements import requirement
+
+
+class Talk:
+    """An agent that says something, waits until it may end, and says whether it was cut off."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+        self.cut_off = asyncio.Event()
+
+    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cut_off.set()
+            raise
+
+
+async def begun(client: Client, run: str = "r1") -> Stream:
+    """A run that has said something."""
+    stream = await client.start(ask(run=run))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    return stream
+
+
+def status(client: Client, run: str = "r1") -> str:
+    """How a run stands, asked in a way that reads nothing."""
+    return str(client.service._lifecycle._runs["everybody", "t1", run].status)
+
+
+@requirement("drop.cancel")
+@pytest.mark.parametrize("policy", ["cancel", "grace:0"])
+async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str) -> None:
+    talk = Talk()
+    client = await connect(talk, on_disconnect=policy)
+    await (await begun(client)).leave()
+    assert status(client) == "cancelled"
+    await happened(talk.cut_off)
+
+
+@requirement("drop.continue")
+async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_disconnect="continue")
+    await (await begun(client)).leave()
+    client.clock.advance(3_000)
+    assert status(client) == "running"
+    talk.may_end.set()
+    await eventually(lambda: status(client) == "finished")
+    assert outcome(await (await client.attach("t1", "r1")).rest()) == "success"
+
+
+@requirement("drop.grace")
+async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_disconnect="grace:30")
+    await (await begun(client)).leave()
+    client.clock.advance(29.9)
+    assert status(client) == "running"
+    client.clock.advance(0.1)
+    assert status(client) == "cancelled"
+    await happened(talk.cut_off)
+
+
+@requirement("drop.returns")
+async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_disconnect="grace:30")
+    await (await begun(client)).leave()
+    client.clock.advance(20)
+    stream = await client.attach("t1", "r1")
+    client.clock.advance(60)
+    assert status(client) == "running"
+    talk.may_end.set()
+    assert outcome(await stream.rest()) == "success"
+
+
+@requirement("drop.returns")
+async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
+    client = await connect(Talk(), on_disconnect="grace:30")
+    await (await begun(client)).leave()
+    client.clock.advance(20)
+    stream = await client.attach("t1", "r1", 3)
+    await stream.leave()
+    client.clock.advance(20)
+    assert status(client) == "running"
+    client.clock.advance(10)
+    assert status(client) == "cancelled"
+
+
+@requirement("drop.gives-way")
+@pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
+async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: str) -> None:
+    talk = Talk()
+    client = await connect(talk, on_disconnect="grace:30", on_busy=on_busy)
+    await (await begun(client)).leave()
+    second = await begun(client, "r2")
+    assert status(client) == "cancelled"
+    talk.may_end.set()
+    assert outcome(await second.rest()) == "success"
+
+
+@requirement("drop.others")
+async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_disconnect="cancel")
+    first = await begun(client)
+    second = await client.attach("t1", "r1")
+    await first.leave()
+    assert status(client) == "running"
+    talk.may_end.set()
+    assert types(await second.rest())[-1] == "RUN_FINISHED"
+
+
+@requirement("drop.continue")
+async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
+    talk = Talk()
+    talk.may_end.set()
+    client = await connect(talk, on_disconnect="grace:30")
+    assert outcome(await client.run(ask())) == "success"
+    await eventually(lambda: not client.clock.timers)
+    assert status(client) == "finished"
+
+
+@requirement("drop.grace")
+async def test_a_waiting_run_has_its_grace_too(connect: Connect) -> None:
+    client = await connect(Talk(), on_disconnect="grace:30", on_busy="enqueue")
+    first = await begun(client, "r1")
+    await (await client.start(ask(run="r2"))).leave()
+    client.clock.advance(30)
+    assert (status(client, "r1"), status(client, "r2")) == ("running", "cancelled")
+    await first.leave()

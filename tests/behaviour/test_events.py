@@ -1,0 +1,52 @@
+"""Every event type of AG-UI goes through, as the agent yielded it."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import BaseEvent, EventType, RunAgentInput
+
+from app.core.wire import encode
+from app.ports import Item
+from tests.behaviour.client import types
+from tests.conftest import Connect
+from tests.core.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
+from tests.engine.doubles import ask
+from tests.requirements import requirement
+
+EXPANDED = [
+    *("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"),
+    *("REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"),
+    *("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"),
+]
+
+
+@requirement("run.events")
+@pytest.mark.parametrize("last", [FINISHED, ERROR], ids=["finished", "error"])
+async def test_all_event_types_pass_through(connect: Connect, last: BaseEvent) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for event in (STARTED, *INNER, *CHUNKS, last):
+            yield event
+
+    assert {event.type for event in SAMPLES} == set(EventType)
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events) == ["RUN_STARTED", *(event.type for event in INNER), *EXPANDED, last.type]
+    assert events[1 : 1 + len(INNER)] == [json.loads(encode(event)) for event in INNER]
+
+
+@requirement("run.extras")
+async def test_unknown_fields_of_events_are_kept(connect: Connect) -> None:
+    extended = [
+        type(event).model_validate({**event.model_dump(by_alias=True), "x-own": {"none": None}}) for event in INNER
+    ]
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for event in extended:
+            yield event
+        yield FINISHED.model_copy(update={"x_own": 1})
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert all(event["x-own"] == {"none": None} for event in events[1:-1])
+    assert len(events) == len(INNER) + 2

@@ -1,0 +1,252 @@
+"""Whatever an agent does wrong, its run stays legal, and the client learns nothing it should not."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from ag_ui.core import (
+    CustomEvent,
+    ReasoningMessageStartEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedEvent,
+    StateSnapshotEvent,
+    StepFinishedEvent,
+    StepStartedEvent,
+    SubagentStartedEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCallStartEvent,
+)
+
+from app.core.errors import AppError, Code
+from app.ports import Item
+from tests.behaviour.client import outcome, types
+from tests.conftest import Connect
+from tests.core.samples import forged
+from tests.engine.doubles import ask
+from tests.requirements import requirement
+
+SECRET = "sk-secret in /home/me/key.pem"  # noqa: S105 - it stands for one
+
+OPENERS: list[Item] = [
+    StepStartedEvent(step_name="s"),
+    TextMessageStartEvent(message_id="m", role="assistant"),
+    TextMessageContentEvent(message_id="m", delta="Hel"),
+    ToolCallStartEvent(tool_call_id="c", tool_call_name="tool"),
+    ReasoningMessageStartEvent(message_id="g", role="reasoning"),
+]
+CLOSERS = ["REASONING_MESSAGE_END", "TOOL_CALL_END", "TEXT_MESSAGE_END", "STEP_FINISHED"]
+
+
+@requirement("fail.before")
+async def test_raising_at_once_is_a_start_and_an_error(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        raise ValueError(SECRET)
+        yield "never"
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events) == ["RUN_STARTED", "RUN_ERROR"]
+    assert outcome(events) == "AGENT_ERROR"
+
+
+@requirement("fail.before")
+async def test_an_agent_that_cannot_even_be_called_is_an_error(connect: Connect) -> None:
+    class Agent:
+        def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
+            raise ValueError(SECRET)
+
+    client = await connect(Agent())
+    assert types(await client.run(ask())) == ["RUN_STARTED", "RUN_ERROR"]
+
+
+@requirement("fail.middle")
+async def test_raising_in_the_middle_closes_everything_first(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for item in OPENERS:
+            yield item
+        raise ValueError(SECRET)
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events)[-5:] == [*CLOSERS, "RUN_ERROR"]
+
+
+@requirement("fail.middle")
+async def test_raising_after_a_string_closes_its_message_once(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "Hel"
+        raise ValueError(SECRET)
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events)[1:] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_ERROR"]
+
+
+@requirement("fail.after")
+async def test_raising_after_the_end_changes_nothing(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield RunFinishedEvent(thread_id="t1", run_id="r1")
+        raise ValueError(SECRET)
+
+    client = await connect(agent)
+    assert types(await client.run(ask())) == ["RUN_STARTED", "RUN_FINISHED"]
+    assert types(await client.run(ask(run="r2"))) == ["RUN_STARTED", "RUN_FINISHED"]
+
+
+@requirement("fail.reported")
+async def test_the_agents_own_error_says_what_it_says(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "Hel"
+        yield RunErrorEvent(message="Out of coffee.", code="NO_COFFEE")
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert (events[-1]["code"], events[-1]["message"]) == ("NO_COFFEE", "Out of coffee.")
+
+
+@requirement("fail.subagent")
+async def test_a_failure_ends_subagents_as_failed(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield SubagentStartedEvent(subagent_run_id="outer", name="helper")
+        yield SubagentStartedEvent(subagent_run_id="inner", name="helper", parent_subagent_run_id="outer")
+        raise AppError(Code.MODEL_ERROR, "The model failed.")
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert [(event.get("subagentRunId"), event["message"]) for event in events[-3:]] == [
+        ("inner", "The model failed."),
+        ("outer", "The model failed."),
+        (None, "The model failed."),
+    ]
+    assert types(events)[-3:] == ["SUBAGENT_ERROR", "SUBAGENT_ERROR", "RUN_ERROR"]
+
+
+# --- what may not be yielded ---
+
+ILLEGAL = {
+    "a content without a start": TextMessageContentEvent(message_id="m2", delta="x"),
+    "a second start": TextMessageStartEvent(message_id="m", role="assistant"),
+    "an end without a start": TextMessageEndEvent(message_id="m2"),
+    "a step that was not started": StepFinishedEvent(step_name="other"),
+    "a parent that was not started": SubagentStartedEvent(subagent_run_id="a", name="n", parent_subagent_run_id="b"),
+}
+
+
+@requirement("fail.illegal")
+@pytest.mark.parametrize("illegal", ILLEGAL.values(), ids=ILLEGAL)
+async def test_an_illegal_event_is_the_agents_error(connect: Connect, illegal: Item) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for item in OPENERS:
+            yield item
+        yield illegal
+        yield "never"
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events)[5:] == ["REASONING_MESSAGE_START", *CLOSERS, "RUN_ERROR"]
+    assert outcome(events) == "AGENT_ERROR"
+
+
+@requirement("fail.not-an-event")
+@pytest.mark.parametrize("thing", [None, 1, b"bytes", {"type": "CUSTOM", "name": "n", "value": 1}, ["a"]])
+async def test_what_is_no_event_is_the_agents_error(connect: Connect, thing: object) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[object]:
+        yield thing
+
+    client = await connect(agent)
+    assert types(await client.run(ask())) == ["RUN_STARTED", "RUN_ERROR"]
+
+
+def circle() -> object:
+    value: dict[str, object] = {}
+    value["itself"] = value
+    return value
+
+
+UNENCODABLE: dict[str, Callable[[], Item]] = {
+    "an object": lambda: StateSnapshotEvent(snapshot=object()),
+    "a circle": lambda: CustomEvent(name="n", value=circle()),
+    "half a surrogate pair": lambda: CustomEvent(name="n", value="\ud800"),
+    "half a surrogate pair in a string": lambda: "\ud800",
+    "a wrong type": lambda: forged(TextMessageStartEvent, message_id=7, role="assistant"),
+    "too much": lambda: CustomEvent(name="n", value="x" * 8_000_001),
+    "a bad end": lambda: RunFinishedEvent(thread_id="t", run_id="r", result=object()),
+    "a bad error": lambda: RunErrorEvent(message="\ud800"),
+}
+
+
+@requirement("fail.unencodable")
+@pytest.mark.parametrize("make", UNENCODABLE.values(), ids=UNENCODABLE)
+async def test_what_cannot_be_sent_is_the_agents_error(connect: Connect, make: Callable[[], Item]) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield make()
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    shell = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_END")  # a string's message is begun before its text is looked at
+    assert [name for name in types(events) if name not in shell] == ["RUN_STARTED", "RUN_ERROR"]
+    assert outcome(events) == "AGENT_ERROR"
+
+
+# --- what a client learns ---
+
+
+@requirement("fail.safe")
+@pytest.mark.parametrize("error", [ValueError(SECRET), KeyError(SECRET), RuntimeError(SECRET)])
+async def test_exception_text_stays_in_the_log(
+    connect: Connect, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "Hel"
+        raise error
+
+    client = await connect(agent)
+    with caplog.at_level(logging.ERROR, "app.engine.run"):
+        events = await client.run(ask())
+    assert "secret" not in str(events)
+    assert "key.pem" not in str(events)
+    assert SECRET in caplog.text
+
+
+@requirement("fail.shown")
+async def test_an_app_error_shows_its_code_and_message(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "Hel"
+        raise AppError(Code.MODEL_ERROR, "The model is overloaded.") from ValueError(SECRET)
+
+    client = await connect(agent)
+    last = (await client.run(ask()))[-1]
+    assert (last["code"], last["message"]) == ("MODEL_ERROR", "The model is overloaded.")
+    assert last["metadata"]["retryable"] is True
+    assert "secret" not in str(last)
+
+
+@requirement("fail.request-id")
+async def test_an_error_carries_the_request_id(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        raise ValueError
+        yield "never"
+
+    client = (await connect(agent)).having(x_request_id="req-42")
+    last = (await client.run(ask()))[-1]
+    assert last["metadata"] == {"requestId": "req-42", "retryable": False}
+
+
+@requirement("fail.exit")
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), GeneratorExit(), StopAsyncIteration()])
+async def test_an_agent_cannot_take_the_server_with_it(connect: Connect, error: BaseException) -> None:
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        yield "Hel"
+        if asked.run_id == "bad":
+            raise error
+
+    client = await connect(agent)
+    bad = await client.run(ask(run="bad"))
+    assert types(bad)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert outcome(bad) == "AGENT_ERROR"
+    assert outcome(await client.run(ask(run="good"))) == "success"

@@ -1,0 +1,284 @@
+"""How runs begin and end when the agent does what it should, or nearly."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import (
+    CustomEvent,
+    Interrupt,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunStartedEvent,
+    StepStartedEvent,
+    SubagentStartedEvent,
+    TextMessageContentEvent,
+    TextMessageStartEvent,
+    TokenUsage,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+
+from app.core.errors import AppError, Code
+from app.ports import Item, RunContext
+from tests.behaviour.client import outcome, types
+from tests.conftest import Connect
+from tests.core.samples import forged
+from tests.engine.doubles import START, ask
+from tests.requirements import requirement
+
+
+@requirement("run.starts", "run.succeeds")
+async def test_a_run_begins_with_its_ids_and_ends_in_success(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield CustomEvent(name="n", value=1)
+
+    client = await connect(agent)
+    started, custom, finished = await client.run(ask("thread-7", "run-7"))
+    ids = {"threadId": "thread-7", "runId": "run-7"}
+    assert {**started, "timestamp": 0} == {"type": "RUN_STARTED", "timestamp": 0, **ids, "protocolVersion": "1.0"}
+    assert custom == {"type": "CUSTOM", "name": "n", "value": 1}
+    assert {**finished, "timestamp": 0} == {
+        "type": "RUN_FINISHED",
+        "timestamp": 0,
+        **ids,
+        "outcome": {"type": "success"},
+    }
+
+
+@requirement("run.parent", "run.stamped")
+async def test_the_start_names_the_parent_run_and_the_time(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+
+    client = await connect(agent)
+    events = await client.run(ask(parentRunId="r0"))
+    assert events[0]["parentRunId"] == "r0"
+    assert events[0]["timestamp"] == events[-1]["timestamp"] == int(START * 1000)
+
+
+@requirement("run.result", "run.ids")
+async def test_the_agents_own_end_keeps_its_result_and_gets_the_runs_ids(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield RunFinishedEvent(thread_id="wrong", run_id="wrong", result={"answer": 42}, timestamp=7)
+
+    client = await connect(agent)
+    finished = (await client.run(ask("t", "r")))[-1]
+    assert (finished["threadId"], finished["runId"]) == ("t", "r")
+    assert (finished["result"], finished["timestamp"]) == ({"answer": 42}, 7)
+
+
+@requirement("run.own-start")
+async def test_the_agents_own_start_is_absorbed(connect: Connect) -> None:
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        yield RunStartedEvent(thread_id=asked.thread_id, run_id=asked.run_id)
+        yield CustomEvent(name="n", value=1)
+
+    client = await connect(agent)
+    assert types(await client.run(ask())) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
+
+
+@requirement("run.second-start")
+@pytest.mark.parametrize("before", [[CustomEvent(name="n", value=1)], [RunStartedEvent(thread_id="t", run_id="r")]])
+async def test_a_start_later_on_is_the_agents_error(connect: Connect, before: list[Item]) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for item in before:
+            yield item
+        yield RunStartedEvent(thread_id="t", run_id="r")
+        yield "never"
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events)[-1:] == ["RUN_ERROR"]
+    assert types(events).count("RUN_STARTED") == 1
+    assert outcome(events) == "AGENT_ERROR"
+
+
+@requirement("run.returns-early")
+async def test_what_an_agent_leaves_open_is_closed_in_reverse(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield StepStartedEvent(step_name="s")
+        yield SubagentStartedEvent(subagent_run_id="sub", name="helper")
+        yield TextMessageStartEvent(message_id="m", role="assistant", subagent_run_id="sub")
+        yield ReasoningStartEvent(message_id="g")
+        yield ReasoningMessageStartEvent(message_id="g", role="reasoning")
+        yield "hi"
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events)[-7:] == [
+        "TEXT_MESSAGE_END",
+        "REASONING_MESSAGE_END",
+        "REASONING_END",
+        "TEXT_MESSAGE_END",
+        "SUBAGENT_FINISHED",
+        "STEP_FINISHED",
+        "RUN_FINISHED",
+    ]
+    assert events[-4] == {"type": "TEXT_MESSAGE_END", "messageId": "m", "subagentRunId": "sub"}
+    assert outcome(events) == "success"
+
+
+@requirement("run.over-emits")
+@pytest.mark.parametrize("last", [RunFinishedEvent(thread_id="t1", run_id="r1"), RunErrorEvent(message="over")])
+async def test_what_comes_after_the_end_is_dropped(connect: Connect, last: Item) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield last
+        yield "more"
+        yield RunErrorEvent(message="no")
+        yield RunFinishedEvent(thread_id="t1", run_id="r1")
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert len(events) == 2
+    assert types(await (await client.attach("t1", "r1")).rest()) == types(events)
+
+
+# --- calls and interrupts ---
+
+
+@requirement("run.pending")
+async def test_success_names_the_calls_that_nobody_answered(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for call in ("c1", "c2", "c3"):
+            yield ToolCallStartEvent(tool_call_id=call, tool_call_name="tool")
+            yield ToolCallEndEvent(tool_call_id=call)
+        yield ToolCallResultEvent(message_id="m", tool_call_id="c2", content="done")
+
+    client = await connect(agent)
+    finished = (await client.run(ask()))[-1]
+    assert finished["outcome"] == {"type": "success", "pendingToolCallIds": ["c1", "c3"]}
+
+
+@requirement("run.open-call")
+@pytest.mark.parametrize("own_end", [True, False])
+async def test_success_with_an_open_call_is_the_agents_error(connect: Connect, own_end: bool) -> None:  # noqa: FBT001
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="tool")
+        if own_end:
+            yield RunFinishedEvent(thread_id="t1", run_id="r1")
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_END", "RUN_ERROR"]
+    assert outcome(events) == "AGENT_ERROR"
+
+
+@requirement("run.unknown-result")
+async def test_a_result_for_an_unknown_call_is_the_agents_error(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield ToolCallResultEvent(message_id="m", tool_call_id="nobody", content="forged")
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events) == ["RUN_STARTED", "RUN_ERROR"]
+    assert outcome(events) == "AGENT_ERROR"
+
+
+@requirement("run.known-result")
+async def test_a_call_of_the_history_may_be_answered(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield ToolCallResultEvent(message_id="m", tool_call_id="c", content="done")
+
+    call = {"id": "c", "type": "function", "function": {"name": "tool", "arguments": "{}"}}
+    client = await connect(agent)
+    events = await client.run(ask(messages=[{"id": "a", "role": "assistant", "toolCalls": [call]}]))
+    assert types(events) == ["RUN_STARTED", "TOOL_CALL_RESULT", "RUN_FINISHED"]
+    assert events[-1]["outcome"] == {"type": "success"}
+
+
+def interrupted(*ids: str) -> RunFinishedEvent:
+    interrupts = [Interrupt(id=key, reason="approval") for key in ids]
+    outcome = forged(RunFinishedInterruptOutcome, type="interrupt", interrupts=interrupts)
+    return RunFinishedEvent(thread_id="t1", run_id="r1").model_copy(update={"outcome": outcome})
+
+
+@requirement("run.interrupts")
+async def test_an_interrupt_passes_with_its_open_message_closed(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "May I?"
+        yield interrupted("i1", "i2")
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events)[-2:] == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
+    assert events[-1]["outcome"]["interrupts"] == [{"id": key, "reason": "approval"} for key in ("i1", "i2")]
+    assert (await client.cancel("t1", "r1"))["status"] == "interrupted"
+
+
+@requirement("run.interrupt-ids")
+@pytest.mark.parametrize("ids", [["i", "i"], []])
+async def test_an_interrupt_outcome_names_each_interrupt_once(connect: Connect, ids: list[str]) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield interrupted(*ids)
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events) == ["RUN_STARTED", "RUN_ERROR"]
+    assert outcome(events) == "AGENT_ERROR"
+
+
+@requirement("run.own-cancelled")
+async def test_an_agent_may_end_as_cancelled_with_a_call_open(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="tool")
+        yield RunFinishedEvent(thread_id="t1", run_id="r1", outcome=RunFinishedCancelledOutcome())
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_END", "RUN_FINISHED"]
+    assert outcome(events) == "cancelled"
+
+
+# --- usage ---
+
+
+@requirement("run.usage")
+@pytest.mark.parametrize("end", ["returns", "finishes", "raises", "reports", "is cancelled"])
+async def test_usage_is_summed_on_every_end(connect: Connect, end: str) -> None:
+    own = [TokenUsage(model="a", input_tokens=1)]
+
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.usage.append(TokenUsage(model="a", input_tokens=10, output_tokens=5))
+        ctx.usage.append(TokenUsage(model="b", output_tokens=2))
+        yield TextMessageStartEvent(message_id="m", role="assistant")
+        yield TextMessageContentEvent(message_id="m", delta="x")
+        match end:
+            case "finishes":
+                yield RunFinishedEvent(thread_id="t1", run_id="r1", usage=own)
+            case "raises":
+                raise AppError(Code.MODEL_ERROR, "The model failed.")
+            case "reports":
+                yield RunErrorEvent(message="no", usage=own)
+            case "is cancelled":
+                await asyncio.Event().wait()
+
+    client = await connect(agent)
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    if end == "is cancelled":
+        await client.cancel("t1")
+    last = (await stream.rest())[-1]
+    counted = 11 if end in ("finishes", "reports") else 10
+    assert sorted(last["usage"], key=lambda entry: entry["model"]) == [
+        {"model": "a", "inputTokens": counted, "outputTokens": 5},
+        {"model": "b", "outputTokens": 2},
+    ]
+
+
+@requirement("run.bad-usage")
+async def test_usage_that_cannot_be_added_up_is_left_out(connect: Connect) -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.usage.append(forged(TokenUsage, input_tokens="many"))
+        yield "hi"
+
+    client = await connect(agent)
+    last = (await client.run(ask()))[-1]
+    assert last["outcome"] == {"type": "success"}
+    assert "usage" not in last

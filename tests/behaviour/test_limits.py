@@ -1,0 +1,221 @@
+"""Nothing grows without end, and whatever bites says so; a drain ends everything properly; health tells the truth."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import CustomEvent, RunAgentInput
+
+from app.engine.policy import Limits
+from app.ports import Item
+from tests.behaviour.client import Client, Refused, Stream, outcome, types
+from tests.conftest import Connect
+from tests.engine.doubles import START, ask, eventually
+from tests.requirements import requirement
+
+
+class Talk:
+    """An agent that says something and waits until it may end."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+
+    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        await self.may_end.wait()
+
+
+async def begun(client: Client, thread: str = "t1", run: str = "r1") -> Stream:
+    """A run that has said something."""
+    stream = await client.start(ask(thread, run))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    return stream
+
+
+async def says_much(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Custom events without end."""
+    while True:
+        yield CustomEvent(name="n", value="x" * 100)
+
+
+async def says_little(_: RunAgentInput) -> AsyncIterator[Item]:
+    """One event of a known size."""
+    yield CustomEvent(name="n", value="x" * 1_000)
+
+
+@requirement("limit.time")
+async def test_a_run_that_takes_too_long_is_ended(connect: Connect) -> None:
+    client = await connect(Talk(), run_timeout=60)
+    stream = await begun(client)
+    client.clock.advance(59)
+    client.clock.advance(1)
+    events = await stream.rest()
+    assert types(events) == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert outcome(events) == "RUN_TIMEOUT"
+
+
+@requirement("limit.time")
+async def test_time_spent_waiting_in_line_does_not_count(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, run_timeout=60, on_busy="enqueue")
+    first = await begun(client)
+    second = await client.start(ask(run="r2"))
+    client.clock.advance(60)
+    assert outcome(await first.rest()) == "RUN_TIMEOUT"
+    await second.until("TEXT_MESSAGE_CONTENT")
+    client.clock.advance(59)
+    talk.may_end.set()
+    assert outcome(await second.rest()) == "success"
+
+
+@requirement("limit.time")
+async def test_a_run_that_ended_leaves_no_timer(connect: Connect) -> None:
+    client = await connect(says_little)
+    assert outcome(await client.run(ask())) == "success"
+    await eventually(lambda: not client.clock.timers)
+
+
+@requirement("limit.size")
+async def test_a_run_that_says_too_much_is_ended(connect: Connect) -> None:
+    client = await connect(says_much, Limits(run_bytes=2_000))
+    events = await client.run(ask())
+    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
+    assert len(events) < 25
+
+
+@requirement("limit.open")
+async def test_open_runs_are_bounded(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, Limits(open_runs=2))
+    streams = [await begun(client, thread) for thread in ("t1", "t2")]
+    with pytest.raises(Refused) as refused:
+        await client.start(ask("t3"))
+    assert refused.value.code == "RATE_LIMIT_EXCEEDED"
+    talk.may_end.set()
+    assert [outcome(await stream.rest()) for stream in streams] == ["success", "success"]
+    assert outcome(await client.run(ask("t3"))) == "success"
+
+
+async def found(client: Client, *runs: str) -> list[str]:
+    """Which of these runs can still be read."""
+    kept = []
+    for run in runs:
+        try:
+            await client.cancel(None, run)
+        except Refused as refused:
+            assert refused.code == "RUN_NOT_FOUND"  # noqa: PT017 - it is not the point of the test
+        else:
+            kept.append(run)
+    return kept
+
+
+async def unread(client: Client) -> None:
+    """Until the server has noticed that every stream was read to its end."""
+    await eventually(lambda: not any(run.readers for run in client.service._lifecycle._runs.values()))
+
+
+@requirement("limit.kept")
+async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
+    client = await connect(says_little, Limits(kept_runs=2))
+    for run in ("r1", "r2", "r3", "r4"):
+        await client.run(ask(run=run))
+        await unread(client)
+    assert await found(client, "r1", "r2", "r3", "r4") == ["r3", "r4"]
+
+
+@requirement("limit.kept-bytes")
+async def test_what_ended_runs_weigh_is_bounded(connect: Connect) -> None:
+    client = await connect(says_little, Limits(kept_bytes=3_000))
+    for run in ("r1", "r2", "r3"):
+        await client.run(ask(run=run))
+        await unread(client)
+    assert await found(client, "r1", "r2", "r3") == ["r2", "r3"]
+
+
+@requirement("limit.read")
+async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, Limits(kept_runs=0))
+    first = await begun(client, "t1", "r1")
+    run = client.service._lifecycle._runs["everybody", "t1", "r1"]
+    reader = client.service.attach(run.ctx.caller, "t1", "r1", 0)
+    talk.may_end.set()
+    assert outcome(await first.rest()) == "success"
+    assert await found(client, "r1") == ["r1"]
+    reader.close()
+    await eventually(lambda: run.readers == 0)
+    assert await found(client, "r1") == []
+
+
+# --- drain and health ---
+
+
+@requirement("drain.ends")
+async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
+    client = await connect(Talk(), on_busy="enqueue")
+    active = await begun(client)
+    waiting = await client.start(ask(run="r2"))
+    await client.service.drain(0)
+    active_events, waiting_events = await active.rest(), await waiting.rest()
+    assert types(active_events) == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert types(waiting_events) == ["RUN_STARTED", "RUN_ERROR"]
+    assert outcome(active_events) == outcome(waiting_events) == "SHUTTING_DOWN"
+
+
+@requirement("drain.grace")
+async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk)
+    stream = await begun(client)
+    draining = asyncio.create_task(client.service.drain(10))
+    await eventually(lambda: client.service._draining)
+    talk.may_end.set()
+    assert outcome(await stream.rest()) == "success"
+    await draining
+
+
+@requirement("drain.grace")
+async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy="enqueue")
+    active = await begun(client)
+    waiting = await client.start(ask(run="r2"))
+    draining = asyncio.create_task(client.service.drain(10))
+    assert outcome(await waiting.rest()) == "SHUTTING_DOWN"
+    assert not draining.done()
+    talk.may_end.set()
+    assert outcome(await active.rest()) == "success"
+    await draining
+
+
+@requirement("drain.refuses")
+async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
+    client = await connect(says_little)
+    await client.run(ask(run="r1"))
+    await client.service.drain(0)
+    with pytest.raises(Refused) as refused:
+        await client.start(ask(run="r2"))
+    assert refused.value.code == "SHUTTING_DOWN"
+    assert outcome(await client.run(ask(run="r1"))) == "success"
+
+
+@requirement("health.busy", "health.stamp")
+async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy="enqueue")
+    health = client.service.health
+    client.clock.advance(10)
+    assert health.report() == {"status": "Healthy", "time_of_last_update": int(START)}
+    first = await begun(client)
+    client.clock.advance(10)
+    second = await begun(client, "t2")
+    busy = {"status": "HealthyBusy", "time_of_last_update": int(START) + 10}
+    assert health.report() == busy
+    await client.cancel("t1")
+    await first.rest()
+    client.clock.advance(10)
+    assert health.report() == busy
+    talk.may_end.set()
+    await second.rest()
+    await eventually(lambda: health.report()["status"] == "Healthy")
+    assert health.report()["time_of_last_update"] == int(START) + 30

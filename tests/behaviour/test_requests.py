@@ -1,0 +1,183 @@
+"""Whose runs are whose, what commands answer, and what is refused before a run exists."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import CustomEvent, RunAgentInput
+
+from app.ports import Item
+from tests.behaviour.client import Client, Refused, outcome, types
+from tests.conftest import Connect
+from tests.engine.doubles import Json, ask
+from tests.requirements import requirement
+
+SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
+
+
+async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Say one thing and then nothing."""
+    yield CustomEvent(name="n", value=1)
+    await asyncio.Event().wait()
+
+
+async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Say one thing."""
+    yield CustomEvent(name="n", value=1)
+
+
+def props(asked: RunAgentInput) -> Json:
+    """The forwarded props, which a client may leave out."""
+    return asked.forwarded_props or {}
+
+
+def sessions(client: Client) -> tuple[Client, Client, Client]:
+    """Two sessions, and nobody in particular."""
+    return client.having(**{SESSION: "a"}), client.having(**{SESSION: "b"}), client
+
+
+@requirement("scope.session")
+async def test_another_sessions_runs_are_not_found(connect: Connect) -> None:
+    alice, bob, nobody = sessions(await connect(silent))
+    stream = await alice.start(ask())
+    await stream.until("CUSTOM")
+    for stranger in (bob, nobody):
+        with pytest.raises(Refused) as refused:
+            await stranger.cancel("t1", "r1")
+        assert refused.value.code == "RUN_NOT_FOUND"
+        with pytest.raises(Refused) as refused:
+            await stranger.attach("t1", "r1")
+        assert refused.value.code == "RUN_NOT_FOUND"
+    assert (await alice.cancel("t1", "r1"))["status"] == "cancelled"
+    assert outcome(await stream.rest()) == "cancelled"
+
+
+@requirement("scope.threads")
+async def test_two_sessions_may_use_the_same_ids(connect: Connect) -> None:
+    alice, bob, nobody = sessions(await connect(silent))
+    streams = [await client.start(ask()) for client in (alice, bob, nobody)]
+    for stream in streams:
+        await stream.until("CUSTOM")
+    await bob.cancel("t1")
+    assert outcome(await streams[1].rest()) == "cancelled"
+    assert (await alice.cancel("t1"))["events"] == 3
+    assert (await nobody.cancel("t1"))["events"] == 3
+
+
+@requirement("scope.none")
+async def test_without_a_scope_everybody_sees_all_runs(connect: Connect) -> None:
+    alice, bob, nobody = sessions(await connect(silent, scope="none"))
+    stream = await alice.start(ask())
+    await stream.until("CUSTOM")
+    assert (await (await nobody.attach("t1", "r1")).until("CUSTOM"))["value"] == 1
+    assert (await bob.cancel("t1"))["status"] == "cancelled"
+    assert outcome(await stream.rest()) == "cancelled"
+
+
+# --- commands ---
+
+
+@requirement("command.capabilities")
+async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
+    client = await connect(brief, run_timeout=7, max_body_bytes=5_000)
+    told = (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
+    assert told["transport"] == {"streaming": True, "websocket": True, "httpBinary": False}
+    assert told["execution"] == {"maxExecutionTime": 7_000}
+    assert told["custom"] == {"commands": ["cancel", "attach", "capabilities", "ping"], "maxBodyBytes": 5_000}
+
+
+@requirement("command.ping")
+@pytest.mark.parametrize("body", [{"type": "ping"}, {"command": {"type": "ping"}}])
+async def test_a_ping_is_answered(connect: Connect, body: Json) -> None:
+    client = await connect(brief)
+    assert await client.command(body) == {"command": "ping", "pong": True}
+
+
+@requirement("command.in-input")
+@pytest.mark.parametrize("kind", ["capabilities", "ping", "cancel"])
+async def test_a_command_may_come_inside_an_input(connect: Connect, kind: str) -> None:
+    client = await connect(brief)
+    await client.run(ask())
+    result = await client.command(ask(run="c1", forwardedProps={"command": {"type": kind}}))
+    assert result["command"] == kind
+    assert [run for _, _, run in client.service._lifecycle._runs] == ["r1"]
+
+
+@requirement("command.foreign")
+@pytest.mark.parametrize("command", [{"resume": {"value": 1}}, {"type": "goto", "node": "x"}, "text", 7, None, []])
+async def test_a_frameworks_own_command_reaches_the_agent(connect: Connect, command: object) -> None:
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        yield CustomEvent(name="command", value=props(asked)["command"])
+
+    client = await connect(agent)
+    events = await client.run(ask(forwardedProps={"command": command}))
+    assert events[1]["value"] == command
+
+
+@requirement("command.invalid")
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"command": {"type": "attach", "after": -1}}, "command.after"),
+        ({"command": {"type": "attach", "after": "soon"}}, "command.after"),
+        ({"command": {"type": "cancel", "runId": 7}}, "command.runId"),
+        ({"command": {"type": "unheard-of"}}, "command"),
+        ({"command": {}}, "command"),
+        ({"command": "cancel"}, "command"),
+        (ask(forwardedProps={"command": {"type": "attach", "after": 1.5}}), "forwardedProps.command.after"),
+    ],
+)
+async def test_a_bad_command_is_refused_by_field(connect: Connect, body: Json, field: str) -> None:
+    client = await connect(brief)
+    with pytest.raises(Refused) as refused:
+        await client.start(body)
+    assert refused.value.code == "VALIDATION_ERROR"
+    assert refused.value.message.startswith(f"{field}: ")
+
+
+# --- refusals ---
+
+MALFORMED = {
+    "empty": "",
+    "not JSON": "{",
+    "no object": "[]",
+    "no messages": json.dumps({"threadId": "t", "runId": "r"}),
+    "a wrong type": json.dumps({"threadId": "t", "runId": 7, "messages": []}),
+    "NaN": '{"threadId":"t","runId":"r","messages":[],"state":NaN}',
+    "a key twice": '{"threadId":"t","threadId":"u","runId":"r","messages":[]}',
+    "too deep": '{"threadId":"t","runId":"r","messages":[],"state":' + "[" * 90_000 + "]" * 90_000 + "}",
+    "half a surrogate pair": '{"threadId":"\\ud800","runId":"r","messages":[]}',
+    "an empty id": json.dumps(ask("", "r")),
+    "a long id": json.dumps(ask("t", "r" * 513)),
+    "another major version": json.dumps(ask(protocolVersion="2.0")),
+}
+
+
+@requirement("error.body")
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
+async def test_malformed_input_is_refused_before_a_run_exists(connect: Connect, body: str) -> None:
+    client = await connect(brief)
+    with pytest.raises(Refused) as refused:
+        await client.start(body)
+    assert refused.value.code == "VALIDATION_ERROR"
+    assert not client.service._lifecycle._runs
+    assert outcome(await client.run(ask())) == "success"
+
+
+@requirement("error.harmless")
+async def test_a_refused_request_harms_no_run(connect: Connect) -> None:
+    go_on = asyncio.Event()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield CustomEvent(name="n", value=1)
+        await go_on.wait()
+
+    client = await connect(agent)
+    stream = await client.start(ask())
+    await stream.until("CUSTOM")
+    for body in ("", "{", "[]", json.dumps(ask(run="r2"))):
+        with pytest.raises(Refused):
+            await client.start(body)
+    go_on.set()
+    assert types(await stream.rest()) == ["RUN_FINISHED"]

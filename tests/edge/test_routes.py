@@ -1,0 +1,123 @@
+"""The plain HTTP routes: health, capabilities, runs and their events, and how commands are answered."""
+
+import httpx
+import pytest
+from ag_ui.core import AgentCapabilities
+
+from app.main import create_app
+from app.settings import Settings
+from tests.behaviour.over_sse import frames, http_client
+from tests.conftest import Serve
+from tests.edge.answers import brief, get, post, refused
+from tests.engine.doubles import START, ask, forever, make_service
+from tests.requirements import requirement
+
+
+@requirement("http.ping")
+async def test_ping_says_how_the_server_is(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    assert (await get(client, "/ping")).json() == {"status": "Healthy", "time_of_last_update": int(START)}
+    client.clock.advance(5)
+    await (await client.start(ask())).until("RUN_STARTED")
+    answers = [await get(client, "/ping") for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {200}
+    busy = {"status": "HealthyBusy", "time_of_last_update": int(START) + 5}
+    assert [answer.json() for answer in answers] == [busy] * 3
+
+
+@requirement("health.ready")
+async def test_before_it_is_ready_ping_says_so() -> None:
+    service = make_service(brief)
+    transport = httpx.ASGITransport(create_app(Settings(), service))
+    async with httpx.AsyncClient(transport=transport, base_url="http://app") as http:
+        assert (await http.get("/ping")).status_code == 503
+        service.ready()
+        assert (await http.get("/ping")).status_code == 200
+
+
+@requirement("http.capabilities")
+async def test_capabilities_are_official_and_the_same_as_the_commands(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    told = (await get(client, "/capabilities")).json()
+    assert told == (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
+    assert AgentCapabilities.model_validate(told).identity is not None
+
+
+@requirement("http.runs")
+async def test_the_callers_runs_are_listed_newest_first(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    name = "x-amzn-bedrock-agentcore-runtime-session-id"
+    await client.run(ask(run="r1"))
+    client.clock.advance(2)
+    await client.run(ask(run="r2"))
+    await client.having(**{name.replace("-", "_"): "other"}).run(ask(run="r3"))
+    newest, oldest = (await get(client, "/runs")).json()["runs"]
+    assert (newest["runId"], oldest["runId"]) == ("r2", "r1")
+    assert {**newest, "readers": 0} == {
+        "runId": "r2",
+        "threadId": "t1",
+        "status": "finished",
+        "startedAt": START + 2,
+        "endedAt": START + 2,
+        "events": 3,
+        "readers": 0,
+    }
+    assert (await get(client, "/runs/r1")).json()["runId"] == "r1"
+    for path in ("/runs/r3", "/runs/r1?threadId=t2"):
+        answer = await get(client, path)
+        assert (answer.status_code, refused(answer)["code"]) == (404, "RUN_NOT_FOUND")
+
+
+@requirement("http.cancel")
+async def test_cancel_by_route_is_idempotent(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    stream = await client.start(ask())
+    await stream.until("RUN_STARTED")
+    async with http_client(client.url) as http:
+        answers = [await http.post("/runs/r1/cancel") for _ in range(2)]
+        missing = await http.post("/runs/nobody/cancel")
+    assert [answer.json()["status"] for answer in answers] == ["cancelled", "cancelled"]
+    assert (missing.status_code, refused(missing)["code"]) == (404, "RUN_NOT_FOUND")
+    assert (await stream.rest())[-1]["outcome"] == {"type": "cancelled"}
+
+
+@requirement("http.events")
+@pytest.mark.parametrize(
+    ("query", "headers", "first"),
+    [
+        ("", {}, 1),
+        ("?after=2", {}, 3),
+        ("", {"last-event-id": "1"}, 2),
+        ("?after=2", {"last-event-id": "1"}, 3),
+        ("?after=3", {}, 4),
+        ("?threadId=t1&after=1", {}, 2),
+    ],
+)
+async def test_a_runs_events_can_be_read_from_anywhere(
+    serve: Serve, query: str, headers: dict[str, str], first: int
+) -> None:
+    client, _ = await serve(brief)
+    whole = [event async for event in frames(await post(client, ask()))]
+    response = await get(client, f"/runs/r1/events{query}", headers)
+    assert response.headers["cache-control"] == "no-cache, no-transform"
+    assert [event async for event in frames(response)] == whole[first - 1 :]
+
+
+@requirement("http.cursor")
+@pytest.mark.parametrize(("query", "last"), [("?after=x", ""), ("?after=-1", ""), ("", "abc"), ("?after=9", "")])
+async def test_a_bad_cursor_is_refused(serve: Serve, query: str, last: str) -> None:
+    client, _ = await serve(brief)
+    await client.run(ask())
+    response = await get(client, f"/runs/r1/events{query}", {"last-event-id": last})
+    assert response.status_code == 400
+    assert refused(response)["message"].startswith("after: ")
+
+
+@requirement("http.command")
+async def test_a_command_inside_an_input_is_answered_with_its_ids(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    events = await client.run(ask("t9", "c1", forwardedProps={"command": {"type": "ping"}}))
+    assert [(event["threadId"], event["runId"]) for event in (events[0], events[-1])] == [("t9", "c1")] * 2
+    bare = await client.run({"command": {"type": "ping"}})
+    assert bare[0]["threadId"] != bare[0]["runId"]
+    assert bare[0]["protocolVersion"] == "1.0"

@@ -1,0 +1,133 @@
+"""Stand-ins around the engine: a clock that tests move, callers, inputs, and a service wired without an application."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from ag_ui.core import RunAgentInput
+
+from app.agents.callables import adapt
+from app.core.wire import Envelope
+from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
+from app.engine.service import Reader, Service
+from app.main import build_capabilities
+from app.ports import Caller, Tool
+from app.settings import Settings
+
+WAIT = 10.0
+"""Seconds after which a wait has failed; no test waits this long."""
+
+START = 1_800_000_000.0
+"""Where a fake clock starts, in Unix seconds."""
+
+Json = dict[str, Any]
+
+
+@dataclass(eq=False)
+class FakeTimer:
+    """A callback that waits for ``FakeClock.advance``."""
+
+    due: float
+    callback: Callable[[], None]
+    on_cancel: Callable[["FakeTimer"], None]
+
+    def cancel(self) -> None:
+        self.on_cancel(self)
+
+
+@dataclass
+class FakeClock:
+    """Time that stands still until a test moves it."""
+
+    now: float = START
+    timers: list[FakeTimer] = field(default_factory=list)
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> FakeTimer:
+        timer = FakeTimer(self.now + delay, callback, self._call_off)
+        self.timers.append(timer)
+        return timer
+
+    def advance(self, seconds: float) -> None:
+        """Let this much time pass and run what is due, in order."""
+        end = self.now + seconds
+        while due := sorted((timer for timer in self.timers if timer.due <= end), key=lambda timer: timer.due):
+            self.timers.remove(due[0])
+            self.now = due[0].due
+            due[0].callback()
+        self.now = end
+
+    def _call_off(self, timer: FakeTimer) -> None:
+        if timer in self.timers:
+            self.timers.remove(timer)
+
+
+def make_service(
+    agent: object,
+    settings: Settings | None = None,
+    *,
+    clock: FakeClock | None = None,
+    limits: Limits | None = None,
+    tools: Mapping[str, Tool] | None = None,
+) -> Service:
+    """The engine around an agent in any accepted form; ids are id-1, id-2 and so on."""
+    settings = settings or Settings()
+    adapted = adapt(agent, "agent")
+    numbers = count(1)
+    return Service(
+        adapted,
+        Policy(
+            on_busy=OnBusy(settings.on_busy),
+            on_disconnect=OnDisconnect(settings.disconnect_grace),
+            run_timeout=settings.run_timeout,
+            limits=limits or Limits(),
+        ),
+        clock or FakeClock(),
+        tools=tools or {},
+        capabilities=build_capabilities(adapted, settings),
+        new_id=lambda: f"id-{next(numbers)}",
+    )
+
+
+def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 - the fields of Caller
+    return Caller(owner=owner, request_id=fields.pop("request_id", "request-1"), **fields)
+
+
+def asking(thread: str = "t1", run: str = "r1", **fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON
+    """A run input with one user message."""
+    return RunAgentInput.model_validate(ask(thread, run, **fields))
+
+
+def ask(thread: str = "t1", run: str = "r1", text: str = "hi", **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
+    """The JSON of a run input with one user message; ``fields`` are added as they are."""
+    messages = [{"id": "u1", "role": "user", "content": text}]
+    return {"threadId": thread, "runId": run, "messages": messages, **fields}
+
+
+async def envelopes(reader: Reader) -> list[Envelope]:
+    """All that a reader gets until the run has ended."""
+    async with asyncio.timeout(WAIT):
+        return [envelope async for batch in reader for envelope in batch]
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Let others work until the condition holds."""
+    async with asyncio.timeout(WAIT):
+        while not condition():  # noqa: ASYNC110 - what it waits for has no event
+            await asyncio.sleep(0)
+
+
+async def happened(event: asyncio.Event) -> None:
+    """Wait for an event, not for ever."""
+    async with asyncio.timeout(WAIT):
+        await event.wait()
+
+
+async def forever(_: RunAgentInput) -> AsyncIterator[str]:
+    """An agent that never says anything."""
+    await asyncio.Event().wait()
+    yield "never"

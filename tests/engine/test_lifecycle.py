@@ -1,0 +1,211 @@
+"""Tasks and bounds of the process: background work, drains that meet resistance, and what is remembered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from app.core.errors import AppError, Code
+from app.engine import lifecycle
+from app.engine.health import Health
+from app.engine.policy import Limits
+from app.engine.service import Service
+from app.ports import Item, RunContext
+from app.settings import Settings
+from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, forever, make_service
+from tests.requirements import requirement
+
+
+async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Say one thing."""
+    yield "hi"
+
+
+async def ran(service: Service, run: str, thread: str = "t1") -> None:
+    """A whole run whose reader has left."""
+    reader = service.start(asking(thread, run), caller())
+    await envelopes(reader)
+    reader.close()
+
+
+# --- background work ---
+
+
+async def nothing() -> None:
+    """Work that is done at once."""
+
+
+WORK: dict[str, Callable[[], Awaitable[object]]] = {
+    "a coroutine": nothing,
+    "a task": lambda: asyncio.create_task(nothing()),
+    "a future": lambda: asyncio.gather(nothing(), nothing()),
+}
+
+
+@requirement("agent.background")
+@pytest.mark.parametrize("make", WORK.values(), ids=WORK)
+async def test_anything_that_can_be_awaited_is_background_work(make: Callable[[], Awaitable[object]]) -> None:
+    service = make_service(brief)
+    service._lifecycle.background(make())
+    assert service.health.report()["status"] == "HealthyBusy"
+    await eventually(lambda: service.health.report()["status"] == "Healthy")
+
+
+@requirement("agent.background")
+async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        raise OSError("no disk")
+
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.background(work())
+        yield "hi"
+
+    service = make_service(agent)
+    assert (await envelopes(service.start(asking(), caller())))[-1].type == "RUN_FINISHED"
+    await eventually(lambda: service.health.report()["status"] == "Healthy")
+    assert "background work failed" in caplog.text
+    assert "no disk" in caplog.text
+
+
+# --- drain ---
+
+
+@requirement("drain.ends")
+async def test_a_drain_does_not_wait_for_agents_that_resist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "UNWIND_SECONDS", 0)
+    give_in = asyncio.Event()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        while not give_in.is_set():
+            try:
+                await give_in.wait()
+            except asyncio.CancelledError:
+                continue
+
+    service = make_service(agent)
+    reader = service.start(asking(), caller())
+    await eventually(lambda: len(reader.run.log) == 3)
+    await service.drain(0)
+    assert b"SHUTTING_DOWN" in (await envelopes(reader))[-1].data
+    assert service.health.report()["status"] == "HealthyBusy"
+    give_in.set()
+    await eventually(lambda: service.health.report()["status"] == "Healthy")
+
+
+@requirement("drain.ends")
+async def test_a_drain_ends_a_run_that_has_not_begun() -> None:
+    service = make_service(forever)
+    reader = service.start(asking(), caller())
+    await service.drain(0)
+    assert [envelope.type.value for envelope in await envelopes(reader)] == ["RUN_STARTED", "RUN_ERROR"]
+
+
+@requirement("drain.ends")
+async def test_a_drain_cuts_off_background_work() -> None:
+    service = make_service(brief)
+    cut_off = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cut_off.set()
+            raise
+
+    service._lifecycle.background(work())
+    await asyncio.sleep(0)
+    await service.drain(0)
+    assert cut_off.is_set()
+
+
+@requirement("drain.ends")
+async def test_draining_again_is_harmless() -> None:
+    service = make_service(forever)
+    reader = service.start(asking(), caller())
+    await service.drain(0)
+    await service.drain(0)
+    assert len(await envelopes(reader)) == 2
+
+
+async def test_reading_out_waits_for_the_last_reader() -> None:
+    service = make_service(brief)
+    readers = [service.start(asking(), caller()) for _ in range(2)]
+    await service.drain(1)
+    waiting = asyncio.create_task(service.read_out(10))
+    await asyncio.sleep(0)
+    readers[0].close()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    readers[1].close()
+    await waiting
+    await service.read_out(10)
+
+
+async def test_reading_out_does_not_wait_for_ever() -> None:
+    service = make_service(brief)
+    service.start(asking(), caller())
+    await service.drain(1)
+    await service.read_out(0)
+
+
+# --- what is remembered ---
+
+
+@requirement("retry.forgotten", "limit.kept")
+async def test_only_so_many_forgotten_ids_are_remembered() -> None:
+    service = make_service(brief, limits=Limits(kept_runs=0, remembered_ids=2))
+    for run in ("r1", "r2", "r3"):
+        await ran(service, run)
+    known = [service._lifecycle.is_forgotten(("everybody", "t1", run)) for run in ("r1", "r2", "r3")]
+    assert known == [False, True, True]
+    with pytest.raises(AppError) as refused:
+        service.start(asking(run="r3"), caller())
+    assert refused.value.code is Code.RUN_NOT_FOUND
+
+
+@requirement("busy.free")
+async def test_nothing_is_left_of_threads_that_are_idle() -> None:
+    service = make_service(brief, Settings(on_busy="enqueue"), limits=Limits(kept_runs=0))
+    for run in range(20):
+        await ran(service, f"r{run}", f"t{run % 3}")
+    await eventually(lambda: not service._lifecycle._tasks)
+    assert (service._lifecycle._threads, service._lifecycle._runs) == ({}, {})
+    assert service._lifecycle.budget.used == 0
+
+
+@requirement("limit.open")
+async def test_waiting_runs_count_as_open() -> None:
+    service = make_service(forever, Settings(on_busy="enqueue"), limits=Limits(open_runs=2))
+    for run in ("r1", "r2"):
+        service.start(asking(run=run), caller())
+    with pytest.raises(AppError) as refused:
+        service.start(asking("t2", "r3"), caller())
+    assert refused.value.code is Code.RATE_LIMIT_EXCEEDED
+    await service.drain(0)
+
+
+# --- health ---
+
+
+@requirement("health.ready")
+def test_a_server_is_not_ready_before_it_says_so() -> None:
+    health = Health(FakeClock())
+    assert not health.ready
+    health.start()
+    assert health.ready
+    assert health.report() == {"status": "Healthy", "time_of_last_update": int(START)}
+
+
+@requirement("health.stamp")
+def test_saying_the_same_again_stamps_nothing() -> None:
+    clock = FakeClock()
+    health = Health(clock)
+    health.start()
+    stamps = []
+    for busy in (False, True, True, False, False, True):
+        clock.advance(1)
+        health.update(busy=busy)
+        stamps.append(int(health.report()["time_of_last_update"]) - int(START))
+    assert stamps == [0, 2, 2, 4, 4, 6]

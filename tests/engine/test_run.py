@@ -1,0 +1,275 @@
+"""One run's corners: agents that resist, clean up badly or meddle, and what the log of the process says of it."""
+
+import asyncio
+import gc
+import logging
+import weakref
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from ag_ui.core import (
+    CustomEvent,
+    RunAgentInput,
+    RunFinishedEvent,
+    StateSnapshotEvent,
+    SubagentStartedEvent,
+    TokenUsage,
+)
+
+from app.core.wire import Envelope
+from app.engine.policy import Limits
+from app.engine.service import Service
+from app.ports import LOG_FIELDS, Item, RunContext
+from tests.core.samples import forged
+from tests.engine.doubles import asking, caller, envelopes, eventually, happened, make_service
+from tests.requirements import requirement
+
+
+def names(log: list[Envelope]) -> list[str]:
+    return [envelope.type.value for envelope in log]
+
+
+async def logged(agent: object, **limits: int) -> list[Envelope]:
+    """The log of one run."""
+    return await envelopes(make_service(agent, limits=Limits(**limits)).start(asking(), caller()))
+
+
+async def idle(service: Service) -> None:
+    """Until no run and no task is left."""
+    await eventually(lambda: not service._lifecycle._tasks)
+
+
+@requirement("cancel.at-once")
+async def test_what_a_cancelled_agent_still_yields_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    closed = asyncio.Event()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        try:
+            yield CustomEvent(name="n", value=1)
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            yield "I go on"
+            yield "and on"
+        finally:
+            closed.set()
+
+    service = make_service(agent)
+    reader = service.start(asking(), caller())
+    await eventually(lambda: len(reader.run.log) == 2)
+    service.cancel(caller(), "t1", "r1")
+    assert names(await envelopes(reader)) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
+    await happened(closed)
+    await idle(service)
+    assert "the agent went on after the end of its run" in caplog.text
+
+
+@requirement("fail.after")
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_an_agent_that_fails_to_clean_up_changes_nothing(
+    caplog: pytest.LogCaptureFixture, *, cancelled: bool
+) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        try:
+            yield CustomEvent(name="n", value=1)
+            if cancelled:
+                await asyncio.Event().wait()
+        finally:
+            raise OSError("cannot clean up")
+
+    service = make_service(agent)
+    reader = service.start(asking(), caller())
+    await eventually(lambda: len(reader.run.log) >= 2)
+    if cancelled:
+        service.cancel(caller(), "t1", "r1")
+    await idle(service)
+    expected = "RUN_FINISHED" if cancelled else "RUN_ERROR"
+    assert names(await envelopes(reader)) == ["RUN_STARTED", "CUSTOM", expected]
+    assert "cannot clean up" in caplog.text
+
+
+class Stream:
+    """An async iterator that is no generator."""
+
+    def __init__(self, *items: Item) -> None:
+        self._items = list(items)
+
+    def __aiter__(self) -> AsyncIterator[Item]:
+        return self
+
+    async def __anext__(self) -> Item:
+        if not self._items:
+            raise StopAsyncIteration
+        return self._items.pop(0)
+
+
+@requirement("agent.object")
+@pytest.mark.parametrize("awaited", [True, False])
+async def test_an_agent_may_return_any_async_iterator(*, awaited: bool) -> None:
+    class Agent:
+        def run(self, _: RunAgentInput) -> object:
+            stream = Stream(CustomEvent(name="n", value=1))
+            if not awaited:
+                return stream
+
+            async def later() -> Stream:
+                return stream
+
+            return later()
+
+    assert names(await logged(Agent())) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
+
+
+@requirement("fail.not-an-event")
+@pytest.mark.parametrize("stream", [None, [], "text", 7])
+async def test_an_agent_that_returns_no_iterator_is_an_error(stream: object) -> None:
+    class Agent:
+        def run(self, _: RunAgentInput) -> object:
+            return stream
+
+    assert names(await logged(Agent())) == ["RUN_STARTED", "RUN_ERROR"]
+
+
+@requirement("run.ids")
+@pytest.mark.parametrize("field", ["thread_id", "run_id", "caller", "usage", "new_id"])
+async def test_an_agent_cannot_change_what_the_run_is(field: str) -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        setattr(ctx, field, None)
+        yield "never"
+
+    service = make_service(agent)
+    reader = service.start(asking(), caller())
+    assert names(await envelopes(reader)) == ["RUN_STARTED", "RUN_ERROR"]
+    assert reader.run.key == ("everybody", "t1", "r1")
+    assert service._lifecycle._threads == {}
+
+
+@requirement("attach.same")
+async def test_what_an_agent_changes_after_yielding_it_has_left_already() -> None:
+    state = {"step": 1}
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        while state["step"] < 3:
+            yield StateSnapshotEvent(snapshot=state)
+            state["step"] += 1
+
+    log = await logged(agent)
+    assert [envelope.data for envelope in log[1:3]] == [
+        b'{"type":"STATE_SNAPSHOT","snapshot":{"step":1}}',
+        b'{"type":"STATE_SNAPSHOT","snapshot":{"step":2}}',
+    ]
+
+
+@requirement("run.bad-usage")
+@pytest.mark.parametrize("entry", [None, "many", {"inputTokens": 1}, forged(TokenUsage, model=["a"])])
+async def test_junk_in_the_usage_is_left_out(entry: object) -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        usage: list[Any] = ctx.usage
+        usage.append(entry)
+        yield CustomEvent(name="n", value=1)
+
+    log = await logged(agent)
+    assert names(log) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
+    assert b"usage" not in log[-1].data
+
+
+@requirement("limit.size")
+async def test_the_end_of_a_run_that_is_too_large_is_still_whole() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        while True:
+            yield "x" * 100
+
+    log = await logged(agent, run_bytes=1_000)
+    assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+
+
+@requirement("fail.subagent")
+async def test_an_end_that_cannot_be_sent_fails_what_is_open() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield SubagentStartedEvent(subagent_run_id="sub", name="helper")
+        yield RunFinishedEvent(thread_id="t1", run_id="r1", result=object())
+
+    assert names(await logged(agent))[1:] == ["SUBAGENT_STARTED", "SUBAGENT_ERROR", "RUN_ERROR"]
+
+
+@requirement("limit.kept-bytes")
+async def test_the_input_of_a_run_is_let_go_when_it_ends() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+
+    service = make_service(agent)
+    run_input = asking()
+    kept = weakref.ref(run_input.messages[0])
+    await envelopes(service.start(run_input, caller()))
+    await idle(service)
+    del run_input
+    gc.collect()
+    assert kept() is None
+
+
+@requirement("limit.all")
+async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> None:
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        if asked.run_id == "silent":
+            await asyncio.Event().wait()
+        yield CustomEvent(name="n", value="x" * 600)
+
+    service = make_service(agent, limits=Limits(all_bytes=1_500, kept_runs=1))
+    silent = service.start(asking("t0", "silent"), caller())
+    ends = []
+    for run in ("r1", "r2"):
+        reader = service.start(asking("t1", run), caller())
+        ends.append((await envelopes(reader))[-1].type.value)
+        reader.close()
+    assert ends == ["RUN_FINISHED", "RUN_ERROR"]
+    assert silent.run.status == "running"
+    reader = service.start(asking("t1", "r3"), caller())
+    assert service._lifecycle.budget.used < 1_500
+    service.cancel(caller(), "t0", "silent")
+    await idle(service)
+
+
+@requirement("agent.background")
+async def test_a_tight_agent_lets_others_run() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(2_000):
+            yield CustomEvent(name="n", value=number)
+
+    service = make_service(agent)
+    reader = service.start(asking(), caller())
+    seen = [0]
+    while not reader.run.log.ended:
+        await asyncio.sleep(0)
+        seen.append(len(reader.run.log))
+    assert max(later - earlier for earlier, later in pairwise(seen)) <= 18
+    assert len(seen) > 100
+
+
+@requirement("fail.request-id")
+async def test_log_lines_of_a_run_carry_its_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, str]] = []
+
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        seen.append(dict(LOG_FIELDS.get()))
+        seen.append(await asyncio.to_thread(lambda: dict(LOG_FIELDS.get())))
+        yield "hi"
+
+    service = make_service(agent)
+    await envelopes(service.start(asking(), caller(session_id="s1")))
+    assert seen == [{"requestId": "request-1", "threadId": "t1", "runId": "r1", "sessionId": "s1"}] * 2
+    assert LOG_FIELDS.get() == {}
+
+
+@requirement("fail.safe")
+async def test_the_log_says_why_an_agent_was_blamed(caplog: pytest.LogCaptureFixture) -> None:
+    async def agent(asked: RunAgentInput) -> AsyncIterator[object]:
+        yield {"r1": 7, "r2": CustomEvent(name="n", value=object())}[asked.run_id]
+
+    service = make_service(agent)
+    with caplog.at_level(logging.ERROR, "app.engine.run"):
+        for run in ("r1", "r2"):
+            await envelopes(service.start(asking(run=run), caller()))
+    assert "int is neither an AG-UI event nor a string" in caplog.text
+    assert "CustomEvent cannot be encoded" in caplog.text
+    assert {record.levelname for record in caplog.records} == {"ERROR"}

@@ -1,0 +1,144 @@
+"""The one door: readers, finding runs, and what happens at no time but when it is needed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import AgentCapabilities, RunAgentInput
+
+from app.agents.callables import adapt
+from app.core.errors import AppError, Code
+from app.engine.policy import OnBusy, Policy
+from app.engine.service import Service, busy_choice
+from app.main import create_app
+from app.ports import Item
+from app.settings import Settings
+from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, forever, make_service
+from tests.requirements import requirement
+
+
+async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Say one thing."""
+    yield "hi"
+
+
+@requirement("drop.others")
+async def test_closing_a_reader_twice_counts_once() -> None:
+    service = make_service(forever, Settings(on_disconnect="cancel"))
+    first = service.start(asking(), caller())
+    service.attach(caller(), "t1", "r1", 0)
+    first.close()
+    first.close()
+    assert (first.run.readers, first.run.status) == (1, "queued")
+    await service.drain(0)
+
+
+@requirement("drop.returns")
+async def test_a_reader_that_is_refused_is_no_reader() -> None:
+    service = make_service(forever)
+    first = service.start(asking(), caller())
+    first.close()
+    with pytest.raises(AppError):
+        service.attach(caller(), "t1", "r1", 9)
+    assert first.run.readers == 0
+    assert first.run.grace is not None
+    await service.drain(0)
+
+
+@requirement("busy.reject")
+async def test_a_refused_request_ends_no_run_in_its_grace() -> None:
+    service = make_service(forever)
+    first = service.start(asking(), caller())
+    service.start(asking(run="r2", forwardedProps={"onBusy": "enqueue"}), caller())
+    first.close()
+    assert first.run.grace is not None
+    with pytest.raises(AppError, match="active on this thread"):
+        service.start(asking(run="r3"), caller())
+    assert not first.run.log.ended
+    await service.drain(0)
+
+
+@requirement("scope.session")
+async def test_a_run_of_another_owner_is_found_by_nobody_else() -> None:
+    service = make_service(forever)
+    service.start(asking(), caller("alice"))
+    assert [run["runId"] for run in service.list(caller("alice"))] == ["r1"]
+    assert service.list(caller("bob")) == []
+    for thread, run in (("t1", "r1"), (None, "r1"), ("t1", None)):
+        with pytest.raises(AppError) as refused:
+            service.find(caller("bob"), thread, run)
+        assert refused.value.code is Code.RUN_NOT_FOUND
+        assert service.find(caller("alice"), thread, run).ctx.run_id == "r1"
+    await service.drain(0)
+
+
+@requirement("attach.thread")
+async def test_a_run_id_alone_finds_the_newest_run_of_that_name() -> None:
+    service = make_service(brief)
+    for thread in ("t1", "t2"):
+        await envelopes(service.start(asking(thread, "same"), caller()))
+    assert service.find(caller(), None, "same").ctx.thread_id == "t2"
+    assert service.find(caller(), "t1", "same").ctx.thread_id == "t1"
+
+
+@requirement("http.runs")
+async def test_a_summary_shows_how_a_run_stands() -> None:
+    clock = FakeClock()
+    service = make_service(forever, Settings(on_busy="enqueue"), clock=clock)
+    readers = [service.start(asking(run=run), caller()) for run in ("r1", "r2")]
+    await eventually(lambda: readers[0].run.status == "running")
+    clock.advance(3)
+    service.cancel(caller(), "t1", "r1")
+    waiting, ended = service.list(caller())
+    assert waiting == {
+        "runId": "r2",
+        "threadId": "t1",
+        "status": "queued",
+        "startedAt": START,
+        "events": 0,
+        "readers": 1,
+    }
+    assert ended == {**waiting, "runId": "r1", "status": "cancelled", "events": 2, "endedAt": START + 3}
+    await service.drain(0)
+
+
+@requirement("busy.override", "busy.invalid")
+@pytest.mark.parametrize("forwarded", [None, {}, [], "text", {"onBusy": None}])
+def test_without_a_choice_the_policy_holds(forwarded: object) -> None:
+    assert busy_choice(forwarded, OnBusy.ENQUEUE) is OnBusy.ENQUEUE
+
+
+@requirement("busy.override")
+@pytest.mark.parametrize("choice", OnBusy)
+def test_each_choice_is_known(choice: OnBusy) -> None:
+    assert busy_choice({"onBusy": choice.value}, OnBusy.REJECT) is choice
+
+
+@requirement("retry.joins")
+async def test_many_retries_at_once_run_once() -> None:
+    started = []
+
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        started.append(asked.run_id)
+        yield "hi"
+
+    service = make_service(agent)
+    readers = [service.start(asking(), caller()) for _ in range(50)]
+    logs = await asyncio.gather(*(envelopes(reader) for reader in readers))
+    assert started == ["r1"]
+    assert all(log == logs[0] for log in logs)
+
+
+@requirement("run.made-late")
+def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
+    class NoClock(FakeClock):
+        def time(self) -> float:
+            raise NotImplementedError
+
+    def no_id() -> str:
+        raise NotImplementedError
+
+    agent = adapt(brief, "agent")
+    service = Service(agent, Policy(), NoClock(), tools={}, capabilities=AgentCapabilities(), new_id=no_id)
+    assert create_app(Settings(), service).state.service is service
+    assert not service.health.ready

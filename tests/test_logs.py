@@ -1,0 +1,99 @@
+"""Log lines: one JSON object each or readable, with the ids of what they belong to, on standard error."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from app import logs
+from app.ports import LOG_FIELDS, Caller
+
+
+@pytest.fixture
+def ids() -> Iterator[None]:
+    token = LOG_FIELDS.set({"requestId": "req-1", "runId": "r1"})
+    yield
+    LOG_FIELDS.reset(token)
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Undo what ``configure`` does to the root logger."""
+    root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
+    handlers, level, its_level = root.handlers[:], root.level, uvicorn.level
+    yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    uvicorn.setLevel(its_level)
+
+
+def record(message: str = "hello %s", *values: object, error: BaseException | None = None) -> logging.LogRecord:
+    failed = (type(error), error, error.__traceback__) if error is not None else None
+    made = logging.LogRecord("app.x", logging.WARNING, __file__, 1, message, values or ("you",), failed)
+    made.created = 1_800_000_000.5
+    return made
+
+
+def test_a_json_line_has_the_message_and_the_ids(ids: None) -> None:
+    line = logs.JsonFormatter().format(record())
+    assert json.loads(line) == {
+        "timestamp": "2027-01-15T08:00:00.500+00:00",
+        "level": "WARNING",
+        "logger": "app.x",
+        "message": "hello you",
+        "requestId": "req-1",
+        "runId": "r1",
+    }
+
+
+def test_a_json_line_is_one_line_with_the_traceback(ids: None) -> None:
+    line = logs.JsonFormatter().format(record(error=ValueError("two\nlines")))
+    fields = json.loads(line)
+    assert "\n" not in line
+    assert fields["errorType"] == "ValueError"
+    assert "two\nlines" in fields["stackTrace"]
+
+
+def test_a_json_line_without_ids_has_none() -> None:
+    assert json.loads(logs.JsonFormatter().format(record())).keys() == {"timestamp", "level", "logger", "message"}
+
+
+@pytest.mark.parametrize("value", [object(), b"bytes", {1, 2}, "\ud800"])
+def test_a_json_line_can_say_anything(value: object) -> None:
+    assert json.loads(logs.JsonFormatter().format(record("%s", value)))["message"] == str(value)
+
+
+def test_a_console_line_ends_with_the_ids(ids: None) -> None:
+    line = logs.ConsoleFormatter().format(record())
+    assert line.endswith("WARNING app.x: hello you [requestId=req-1 runId=r1]")
+
+
+def test_a_console_line_without_ids_has_no_brackets() -> None:
+    assert logs.ConsoleFormatter().format(record()).endswith(": hello you")
+
+
+def test_a_console_line_puts_the_traceback_below(ids: None) -> None:
+    line = logs.ConsoleFormatter().format(record(error=ValueError("x")))
+    assert line.splitlines()[0].endswith("[requestId=req-1 runId=r1]")
+    assert line.splitlines()[-1] == "ValueError: x"
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(("name", "kind"), [("json", logs.JsonFormatter), ("console", logs.ConsoleFormatter)])
+def test_lines_go_to_standard_error_and_requests_are_not_logged(name: str, kind: type[logging.Formatter]) -> None:
+    logs.configure(name)
+    [handler] = logging.getLogger().handlers
+    assert isinstance(handler, logging.StreamHandler)
+    assert handler.stream is sys.stderr
+    assert isinstance(handler.formatter, kind)
+    assert not logging.getLogger("uvicorn.access").isEnabledFor(logging.INFO)
+    assert logging.getLogger("app").isEnabledFor(logging.INFO)
+
+
+def test_a_caller_does_not_show_its_headers() -> None:
+    assert "secret" not in repr(Caller("o", "r", headers={"authorization": "Bearer secret"}))

@@ -1,0 +1,156 @@
+"""Settings come from the environment once, and whatever is wrong there is one clear line."""
+
+from pathlib import Path
+
+import pytest
+
+from app.__main__ import main
+from app.settings import Scope, Settings, SettingsError, load_settings
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the machine's own."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"AGUI_{name.upper()}", raising=False)
+
+
+def failure(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> str:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError) as failed:
+        load_settings()
+    return str(failed.value)
+
+
+def test_the_defaults_are_those_of_the_design() -> None:
+    settings = load_settings()
+    assert (settings.host, settings.port, settings.agent, settings.model) == ("0.0.0.0", 8080, "assistant", "offline")  # noqa: S104
+    assert (settings.on_disconnect, settings.on_busy, settings.scope) == ("grace:30", "reject", Scope.SESSION)
+    assert (settings.error_status, settings.log_format) == ("http", "console")
+    assert (settings.run_timeout, settings.keepalive, settings.max_body_bytes) == (3300, 15, 10_000_000)
+    assert (settings.max_steps, settings.cors_origins) == (16, ())
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "field", "expected"),
+    [
+        ("AGUI_PORT", "9000", "port", 9000),
+        ("AGUI_PORT", "0", "port", 0),
+        ("agui_port", "9001", "port", 9001),
+        ("AGUI_SCOPE", "none", "scope", Scope.NONE),
+        ("AGUI_RUN_TIMEOUT", "0.5", "run_timeout", 0.5),
+        ("AGUI_CORS_ORIGINS", "http://a, https://b:1/ ,", "cors_origins", ("http://a", "https://b:1")),
+        ("AGUI_CORS_ORIGINS", "", "cors_origins", ()),
+        ("AGUI_ON_DISCONNECT", "cancel", "disconnect_grace", 0.0),
+        ("AGUI_ON_DISCONNECT", "continue", "disconnect_grace", None),
+        ("AGUI_ON_DISCONNECT", "grace:0.5", "disconnect_grace", 0.5),
+        ("AGUI_ON_DISCONNECT", "grace:30", "disconnect_grace", 30.0),
+        ("AGUI_LOG_FORMAT", "json", "log_format", "json"),
+        ("AGUI_ERROR_STATUS", "stream", "error_status", "stream"),
+    ],
+)
+def test_a_variable_is_understood(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, field: str, expected: object
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert getattr(load_settings(), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AGUI_PORT", "eighty"),
+        ("AGUI_PORT", "65536"),
+        ("AGUI_PORT", "-1"),
+        ("AGUI_PORT", ""),
+        ("AGUI_MAX_STEPS", "0"),
+        ("AGUI_ON_DISCONNECT", "grace"),
+        ("AGUI_ON_DISCONNECT", "grace:-1"),
+        ("AGUI_ON_DISCONNECT", "grace:30s"),
+        ("AGUI_ON_DISCONNECT", "Cancel"),
+        ("AGUI_ON_DISCONNECT", "cancel\n"),
+        ("AGUI_ON_BUSY", "wait"),
+        ("AGUI_CORS_ORIGINS", "*"),
+        ("AGUI_CORS_ORIGINS", "example.com"),
+        ("AGUI_CORS_ORIGINS", "https://*.example.com"),
+        ("AGUI_MODEL", "bedrock"),
+        ("AGUI_MODEL", "gpt:5"),
+        ("AGUI_SCOPE", "user"),
+        ("AGUI_ERROR_STATUS", "200"),
+        ("AGUI_RUN_TIMEOUT", "0"),
+        ("AGUI_RUN_TIMEOUT", "inf"),
+        ("AGUI_RUN_TIMEOUT", "nan"),
+        ("AGUI_KEEPALIVE", "-1"),
+        ("AGUI_KEEPALIVE", "inf"),
+        ("AGUI_MAX_BODY_BYTES", "10"),
+        ("AGUI_MAX_BODY_BYTES", "100000001"),
+        ("AGUI_MAX_BODY_BYTES", "10MB"),
+        ("AGUI_LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_bad_value_is_one_line_that_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    message = failure(monkeypatch, variable, value)
+    assert message.startswith(f"{variable}={value!r}: ")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("variable", ["AGUI_ON_BUZY", "AGUI_", "agui_prot", "AGUI_DISCONNECT_GRACE"])
+def test_an_unknown_variable_is_a_mistake(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    message = failure(monkeypatch, variable, "x")
+    assert message.startswith(f"{variable} is not a setting of this version; known are AGUI_AGENT, ")
+    assert "\n" not in message
+
+
+def test_variables_of_others_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_AGUI_PORT", "x")
+    monkeypatch.setenv("AGUIX", "x")
+    assert load_settings() == Settings()
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings().port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AGUI_PORT", "x"),
+        ("AGUI_TYPO", "x"),
+        ("AGUI_AGENT", "nowhere_at_all:agent"),
+        ("AGUI_AGENT", "json"),
+        ("AGUI_AGENT", "json:dumps"),
+        ("AGUI_MODEL", "psychic"),
+    ],
+)
+def test_the_start_stops_with_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setattr("app.logs.configure", lambda _: None)
+    assert main(["serve"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("cannot start: ")
+    assert output.err.count("\n") == 1
+
+
+def test_a_module_that_breaks_on_import_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "broken_agent_module.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("AGUI_AGENT", "broken_agent_module:agent")
+    monkeypatch.setattr("app.logs.configure", lambda _: None)
+    assert main(["serve"]) == 2
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["serve", "now"]])
+def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: python -m app" in capsys.readouterr().err
