@@ -5,6 +5,7 @@ a policy must not fall back to a default in silence.
 """
 
 import os
+import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -12,6 +13,9 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "AGUI_"
+
+
+ORIGIN = re.compile(r"https?://[^/*\s]+")
 
 
 class SettingsError(Exception):
@@ -60,6 +64,15 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(origin.strip().rstrip("/") for origin in value.split(",") if origin.strip())
         return value
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        """Origins as browsers send them; a ``*`` would let any web page drive the agent."""
+        for origin in origins:
+            if not ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin} is not an origin such as https://example.com")
+        return origins
 
     @property
     def disconnect_grace(self) -> float | None:

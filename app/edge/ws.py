@@ -119,27 +119,31 @@ class Connection:
 
     async def _run(self, run_input: RunAgentInput) -> None:
         try:
-            self._make_room(run_input)
-            self._queue(self._service.start(run_input, self._caller))
+            self._start(run_input)
         except AppError as error:
             await self._refuse(error, threadId=run_input.thread_id, runId=run_input.run_id)
 
-    def _make_room(self, run_input: RunAgentInput) -> None:
+    def _start(self, run_input: RunAgentInput) -> None:
         """A run that arrives during a run follows ``AGUI_ON_BUSY``, whatever its thread: runs do not interleave."""
-        open_readers = [reader for reader in self._readers if not reader.run.log.ended]
-        if not open_readers or any(reader.run.log.run_id == run_input.run_id for reader in open_readers):
-            return
+        standing = [reader.run for reader in self._readers if not reader.run.log.ended]
         on_busy = busy_choice(run_input.forwarded_props, self._on_busy)
-        if on_busy is OnBusy.REJECT:
+        if standing and on_busy is OnBusy.REJECT:
             raise AppError(Code.THREAD_BUSY, "Another run is streaming on this connection.")
+        self._check_room()
+        reader = self._service.start(run_input, self._caller)
+        self._queue(reader)
         if on_busy is OnBusy.INTERRUPT:
-            for reader in reversed(open_readers):
-                reader.run.cancel()
+            for run in reversed(standing):
+                run.cancel()
+
+    def _check_room(self) -> None:
+        if len(self._readers) > MAX_WAITING:
+            raise AppError(Code.THREAD_BUSY, "Too many runs wait on this connection.")
 
     def _queue(self, reader: Reader) -> None:
-        if any(waiting.run is reader.run for waiting in self._readers) or len(self._readers) > MAX_WAITING:
+        if any(waiting.run is reader.run for waiting in self._readers):
             reader.close()
-            raise AppError(Code.THREAD_BUSY, "This run is streaming already, or too many wait on this connection.")
+            raise AppError(Code.THREAD_BUSY, "This run is streaming on this connection already.")
         self._readers.append(reader)
         self._asked.set()
 
@@ -151,6 +155,7 @@ class Connection:
         try:
             result = answer(self._service, command, self._caller)
             if isinstance(command, Attach):
+                self._check_room()
                 self._queue(self._service.attach(self._caller, command.thread_id, command.run_id, command.after))
         except AppError as error:
             await self._refuse(error, id=asked.frame_id)

@@ -105,11 +105,12 @@ class Service:
     def _make_room(self, run_input: RunAgentInput, caller: Caller) -> None:
         """What is to happen to the runs that stand before this one on its thread."""
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        for run in reversed(self._lifecycle.line(caller.owner, run_input.thread_id)):
+        line = self._lifecycle.line(caller.owner, run_input.thread_id)
+        if on_busy is OnBusy.REJECT and any(run.grace is None for run in line):
+            raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
+        for run in reversed(line):
             if on_busy is OnBusy.INTERRUPT or run.grace is not None:
                 run.cancel()
-        if on_busy is OnBusy.REJECT and self._lifecycle.line(caller.owner, run_input.thread_id):
-            raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
 
     def _new_run(self, run_input: RunAgentInput, caller: Caller) -> Run:
         ctx = RunContext(
