@@ -8,13 +8,15 @@ from typing import TypeVar
 from ag_ui.core import BaseEvent, Context, Message, RunAgentInput, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
-from app.ports import Caller, Item, RunContext
+from app.ports import Caller, Item, RunContext, State
 
 E = TypeVar("E", bound=BaseEvent)
 
 
-def run_context(is_cancelled: Callable[[], bool] = lambda: False) -> RunContext:
-    """Make a context whose ids are id-1, id-2 and so on."""
+def run_context(
+    is_cancelled: Callable[[], bool] = lambda: False, emit: Callable[[Item], None] = lambda _: None
+) -> RunContext:
+    """Make a context whose ids are id-1, id-2 and so on; what tools emit goes to ``emit``."""
     numbers = count(1)
     return RunContext(
         thread_id="thread",
@@ -25,6 +27,8 @@ def run_context(is_cancelled: Callable[[], bool] = lambda: False) -> RunContext:
         logger=logging.getLogger("tests.agent"),
         background=_refuse,
         is_cancelled=is_cancelled,
+        emit=emit,
+        state=State(dict, emit),
     )
 
 

@@ -23,12 +23,12 @@ from ag_ui.core import (
 )
 
 from app.agents.approvals import Approval, Approvals
-from app.agents.closing import closing
 from app.agents.history import conversation
 from app.agents.resume import resume
 from app.agents.sources import gathered
 from app.agents.toolbox import Toolbox
 from app.agents.turn import Call, Turn
+from app.closing import closing
 from app.core.errors import AppError, Code
 from app.ports import (
     Item,

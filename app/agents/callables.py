@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
-from app.agents.closing import closing
 from app.agents.threads import ThreadAgent
+from app.closing import closing
 from app.ports import Agent, Item, RunContext
 
 T = TypeVar("T")

@@ -21,17 +21,21 @@ from ag_ui.core import (
     RunFinishedInterruptOutcome,
     RunFinishedSuccessOutcome,
     RunStartedEvent,
-    TokenUsage,
-    aggregate_token_usage,
+    StateDeltaEvent,
+    StateSnapshotEvent,
 )
 
+from app.closing import closing
 from app.core import order
 from app.core.chunks import Expander
 from app.core.duties import Duties
 from app.core.errors import AppError, Code, IllegalEvent, run_error
+from app.core.patch import PatchError
 from app.core.sequence import RunSequence
+from app.core.state import SharedState
 from app.engine.log import RunLog, encoded
 from app.engine.turns import Turns
+from app.engine.usage import summed
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
 
 BURST = 16
@@ -85,6 +89,7 @@ class Run:
         self._on_end = on_end
         self._expander = Expander(ctx.new_id)
         self._sequence = RunSequence()
+        self.state = SharedState(run_input.state)
         self._duties = Duties(run_input.messages)
         self._task: asyncio.Task[None] | None = None
         self._announced = False
@@ -100,7 +105,7 @@ class Run:
         return self._task
 
     async def _main(self, agent: Agent, seconds: float, turns: Turns) -> None:
-        LOG_FIELDS.set(log_fields(self.ctx))
+        LOG_FIELDS.set(self.ctx.log_fields)
         self._announce()
         timer = self._clock.call_later(seconds, self._time_out)
         try:
@@ -117,11 +122,8 @@ class Run:
         """Iterate the agent; every failure of its own becomes the run's."""
         task = asyncio.current_task()
         try:
-            stream = agent.run(run_input, self.ctx)
-            try:
+            async with closing(agent.run(run_input, self.ctx)) as stream:
                 await self._iterate(stream, turns)
-            finally:
-                await close(stream)
             self.finish()
         except asyncio.CancelledError:
             if task is not None and task.cancelling():
@@ -162,7 +164,33 @@ class Run:
                     self._end(event, Status.ERROR, failure=event.message)
                 case _:
                     self._write(event)
+                    self._fold(event)
                     self.log.check()
+
+    def send(self, item: Item) -> None:
+        """Accept what comes from elsewhere than the agent's generator: ``emit``, but for a part, and stricter.
+
+        Raises:
+            IllegalEvent: not now, or not at all: the run itself is not a tool's to start or end.
+            PatchError: a delta that does not apply to the state.
+        """
+        if self.log.ended:
+            return
+        if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
+            raise IllegalEvent(f"{type(item).__name__} from a tool")
+        if isinstance(item, StateDeltaEvent):
+            self.state.check(item)
+        self.emit(item)
+
+    def _fold(self, event: BaseEvent) -> None:
+        """Keep the state as the client has it: it skips a delta that does not apply, and says so too."""
+        if isinstance(event, StateSnapshotEvent):
+            self.state.replace(event.snapshot)
+        elif isinstance(event, StateDeltaEvent):
+            try:
+                self.state.patch(event)
+            except PatchError as error:
+                logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)
 
     def _write(self, event: BaseEvent) -> None:
         event_type, data = encoded(event)
@@ -267,27 +295,3 @@ class Run:
 
     def _now_ms(self) -> int:
         return int(self._clock.time() * 1000)
-
-
-def summed(usage: list[TokenUsage]) -> list[TokenUsage] | None:
-    """One entry per provider and model, as AG-UI counts; None where nothing is known or it makes no sense."""
-    try:
-        return aggregate_token_usage(usage) or None
-    except (AttributeError, TypeError, ValueError):
-        logger.warning("the run's usage cannot be added up and is left out", exc_info=True)
-        return None
-
-
-def log_fields(ctx: RunContext) -> dict[str, str]:
-    """The ids that log lines of a run carry."""
-    fields = {"requestId": ctx.caller.request_id, "threadId": ctx.thread_id, "runId": ctx.run_id}
-    if ctx.caller.session_id:
-        fields["sessionId"] = ctx.caller.session_id
-    return fields
-
-
-async def close(stream: AsyncIterator[Item]) -> None:
-    """Let an abandoned agent clean up."""
-    aclose = getattr(stream, "aclose", None)
-    if aclose is not None:
-        await aclose()

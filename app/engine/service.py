@@ -16,9 +16,10 @@ from app.core.wire import Envelope
 from app.engine.health import Health
 from app.engine.lifecycle import Lifecycle, shutting_down
 from app.engine.log import RunLog
+from app.engine.outlet import Outlet
 from app.engine.policy import OnBusy, Policy
 from app.engine.run import Run
-from app.ports import Agent, Caller, Clock, RunContext, Tool
+from app.ports import Agent, Caller, Clock, RunContext, State, Tool
 
 
 class Reader:
@@ -113,6 +114,7 @@ class Service:
                 run.cancel()
 
     def _new_run(self, run_input: RunAgentInput, caller: Caller) -> Run:
+        outlet = Outlet(lambda item: run.send(item), lambda: run.state.value())  # noqa: PLW0108 - there is no run yet
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -122,6 +124,8 @@ class Service:
             logger=logging.getLogger("agent"),
             background=self._lifecycle.background,
             is_cancelled=lambda: run.log.ended,
+            emit=outlet.emit,
+            state=State(outlet.state, outlet.emit),
         )
         log = RunLog(run_input.run_id, self._lifecycle.budget)
         run = Run(run_input, ctx, self._clock, log, on_end=self._lifecycle.ended)

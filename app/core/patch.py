@@ -1,0 +1,201 @@
+"""JSON Patch (RFC 6902) on a JSON document, in place: all operations of a patch or none.
+
+Rule: the cost is that of the paths and values in the patch, never that of the document; so a large state with small
+deltas stays cheap. Undoing is recorded step by step, for the operation that fails after others were done. Values put
+into the document are copies: what a caller does to its own afterwards changes nothing here.
+
+Sources: RFC 6901, RFC 6902; AG-UI spec 1.1, basic/patterns/snapshots#deltas.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from ag_ui.core import StateDeltaEvent
+from pydantic_core import from_json, to_json
+
+INDEX = re.compile(r"0|[1-9][0-9]*")
+
+Json = object
+"""None, bool, int, float, str, or a list or dict of these."""
+
+
+class PatchError(ValueError):
+    """A patch does not apply; the document is as it was. The text names the operation and the path."""
+
+
+class Document:
+    """A JSON document that patches change.
+
+    Args:
+        value: the document; it is owned, and changed, from now on.
+    """
+
+    def __init__(self, value: Json) -> None:
+        # The document is the one item of a list, so that the path "" has a parent like every other.
+        self._root: list[Json] = [value]
+        self._undo: list[Callable[[], object]] = []
+
+    @property
+    def value(self) -> Json:
+        """The document as it is now, not a copy."""
+        return self._root[0]
+
+    def apply(self, event: StateDeltaEvent) -> None:
+        """Do the patch. Raises ``PatchError``."""
+        self._undo.clear()
+        for number, operation in enumerate(event.delta, 1):
+            try:
+                self._do(
+                    operation.op, operation.path, getattr(operation, "from_", ""), getattr(operation, "value", None)
+                )
+            except PatchError as error:
+                self._roll_back()
+                raise PatchError(f"operation {number} ({operation.op} {operation.path!r}): {error}") from None
+
+    def check(self, event: StateDeltaEvent) -> None:
+        """Raises ``PatchError`` where ``apply`` would; changes nothing."""
+        self.apply(event)
+        self._roll_back()
+
+    def _roll_back(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def _do(self, op: str, path: str, source: str, value: Json) -> None:
+        match op:
+            case "add":
+                self._add(path, copied(value))
+            case "remove":
+                self._remove(path)
+            case "replace":
+                self._replace(path, copied(value))
+            case "move":
+                self._move(source, path)
+            case "copy":
+                self._add(path, copied(self._get(source)))
+            case "test":
+                if not equal(self._get(path), value):
+                    raise PatchError("the value is another one")
+            case _:
+                raise PatchError("there is no such operation")
+
+    # --- operations ---
+
+    def _add(self, path: str, value: Json) -> None:
+        parent, key = self._parent(path)
+        if parent is self._root:
+            self._replace(path, value)
+        elif isinstance(parent, dict):
+            self._set(parent, key, value)
+        else:
+            at = len(parent) if key == "-" else index(key, len(parent) + 1)
+            parent.insert(at, value)
+            self._undo.append(lambda: parent.pop(at))
+
+    def _remove(self, path: str) -> Json:
+        parent, key = self._parent(path)
+        if parent is self._root:
+            removed = self.value
+            self._replace(path, None)
+        elif isinstance(parent, dict):
+            removed = member(parent, key)
+            del parent[key]
+            self._undo.append(lambda: parent.__setitem__(key, removed))
+        else:
+            at = index(key, len(parent))
+            removed = parent.pop(at)
+            self._undo.append(lambda: parent.insert(at, removed))
+        return removed
+
+    def _replace(self, path: str, value: Json) -> None:
+        parent, key = self._parent(path)
+        if isinstance(parent, dict):
+            member(parent, key)
+            self._set(parent, key, value)
+        else:
+            at = index(key, len(parent))
+            previous, parent[at] = parent[at], value
+            self._undo.append(lambda: parent.__setitem__(at, previous))
+
+    def _move(self, source: str, path: str) -> None:
+        if path.startswith(f"{source}/"):
+            raise PatchError("a value cannot move into itself")
+        moved = self._get(source)
+        if source != path:
+            self._remove(source)
+            self._add(path, moved)
+
+    def _set(self, parent: dict[str, Json], key: str, value: Json) -> None:
+        if key in parent:
+            previous = parent[key]
+            self._undo.append(lambda: parent.__setitem__(key, previous))
+        else:
+            self._undo.append(lambda: parent.pop(key))
+        parent[key] = value
+
+    # --- paths ---
+
+    def _get(self, path: str) -> Json:
+        parent, key = self._parent(path)
+        return child(parent, key)
+
+    def _parent(self, path: str) -> tuple[dict[str, Json] | list[Json], str]:
+        """The container that holds the place, and the place's key in it."""
+        node: Json = self._root
+        keys = ["0", *tokens(path)]
+        for key in keys[:-1]:
+            node = child(node, key)
+        if not isinstance(node, dict | list):
+            raise PatchError("it is inside a value that has no parts")
+        return node, keys[-1]
+
+
+def tokens(path: str) -> Sequence[str]:
+    """The keys of a JSON pointer. Raises ``PatchError``."""
+    if not path:
+        return ()
+    if not path.startswith("/"):
+        raise PatchError("a path begins with '/'")
+    return [token.replace("~1", "/").replace("~0", "~") for token in path[1:].split("/")]
+
+
+def child(node: Json, key: str) -> Json:
+    """What is at ``key``. Raises ``PatchError``."""
+    if isinstance(node, dict):
+        return member(node, key)
+    if isinstance(node, list):
+        return node[index(key, len(node))]
+    raise PatchError("it is inside a value that has no parts")
+
+
+def member(node: dict[str, Json], key: str) -> Json:
+    """The member of an object. Raises ``PatchError``."""
+    try:
+        return node[key]
+    except KeyError:
+        raise PatchError(f"there is no member {key!r}") from None
+
+
+def index(key: str, length: int) -> int:
+    """The position in an array of ``length``. Raises ``PatchError``."""
+    if not INDEX.fullmatch(key) or len(key) > len(str(length)) or int(key) >= length:
+        raise PatchError(f"there is no position {key!r}")
+    return int(key)
+
+
+def copied(value: Json) -> Json:
+    """A copy as plain JSON, whatever models it was made of."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return from_json(to_json(value, inf_nan_mode="constants"))
+
+
+def equal(one: Json, other: Json) -> bool:
+    """Equality of JSON values: 1 is 1.0 and not true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return type(one) is type(other) and one == other if isinstance(one, str | dict | list) else one == other

@@ -1,0 +1,53 @@
+"""The state that agent and application share, as a run's events make it: a value that is replaced and patched.
+
+Rule: what is handed in is copied and what is handed out is a copy, so nobody changes it but by events. A run that never
+touches its state pays for nothing but keeping its JSON. Source: AG-UI spec 1.1, events/state.
+"""
+
+from ag_ui.core import StateDeltaEvent
+from pydantic_core import from_json, to_json
+
+from app.core.patch import Document, Json
+
+
+class SharedState:
+    """The state of one run.
+
+    Args:
+        value: what the run starts from: the input's ``state``; None, which is none, stands for the empty object.
+    """
+
+    def __init__(self, value: Json) -> None:
+        self._json: bytes | None = None
+        self._document: Document | None = None
+        self.replace({} if value is None else value)
+
+    def value(self) -> Json:
+        """The state now, as the caller's own copy."""
+        if self._json is None:
+            self._json = dumped(self._parsed().value)
+        return from_json(self._json)
+
+    def replace(self, value: Json) -> None:
+        """Start over from this value."""
+        self._json = dumped(value)
+        self._document = None
+
+    def patch(self, event: StateDeltaEvent) -> None:
+        """Apply a delta, all of it. Raises ``PatchError``; then the state is as it was."""
+        self._parsed().apply(event)
+        self._json = None
+
+    def check(self, event: StateDeltaEvent) -> None:
+        """Raises ``PatchError`` where ``patch`` would; changes nothing."""
+        self._parsed().check(event)
+
+    def _parsed(self) -> Document:
+        if self._document is None:
+            self._document = Document(self.value())
+        return self._document
+
+
+def dumped(value: Json) -> bytes:
+    """JSON bytes that ``from_json`` gives back as they were."""
+    return to_json(value, inf_nan_mode="constants", by_alias=True)

@@ -1,0 +1,52 @@
+"""What code outside the agent's generator does to a run: send events, look at the state. From any thread.
+
+Rule: everything happens on the event loop. A call from a worker thread waits there for its outcome, so an illegal event
+raises where it was sent, and a tool cannot run ahead of the readers' log.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from app.ports import Item
+
+T = TypeVar("T")
+
+
+class Outlet:
+    """One run's door for tools. Make it on the event loop.
+
+    Args:
+        send: takes what is emitted.
+        read: gives the state.
+    """
+
+    def __init__(self, send: Callable[[Item], None], read: Callable[[], object]) -> None:
+        self._send = send
+        self._read = read
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    def emit(self, item: Item) -> None:
+        """Send an event or a string of assistant text."""
+        self._on_loop(lambda: self._send(item))
+
+    def state(self) -> object:
+        """The shared state of the moment."""
+        return self._on_loop(self._read)
+
+    def _on_loop(self, function: Callable[[], T]) -> T:
+        if threading.get_ident() == self._thread:
+            return function()
+        outcome: Future[T] = Future()
+        self._loop.call_soon_threadsafe(_settle, outcome, function)
+        return outcome.result()
+
+
+def _settle(outcome: "Future[T]", function: Callable[[], T]) -> None:
+    try:
+        outcome.set_result(function())
+    except Exception as error:  # noqa: BLE001 - raised in the thread that asked
+        outcome.set_exception(error)

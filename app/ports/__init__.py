@@ -1,0 +1,75 @@
+"""The seams: what an agent, a model, a tool and a clock are to the engine, and what an agent is given.
+
+Rule: small Protocols and frozen data, nothing that knows a transport or a store. Plug-ins (agents, models, tools)
+import this package and ``core`` only.
+"""
+
+from app.ports.model import (
+    Counting,
+    Delta,
+    EncryptedDelta,
+    Model,
+    Prompt,
+    ReasoningDelta,
+    StopDelta,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    UsageDelta,
+)
+from app.ports.run import (
+    LOG_FIELDS,
+    Agent,
+    Caller,
+    Clock,
+    Emit,
+    Item,
+    RunContext,
+    State,
+    Timer,
+    Tool,
+    ToolContent,
+)
+from app.ports.tool import (
+    Permission,
+    Policy,
+    Resumable,
+    Ruling,
+    Suspended,
+    Suspension,
+    ToolError,
+    ToolSource,
+)
+
+__all__ = [
+    "LOG_FIELDS",
+    "Agent",
+    "Caller",
+    "Clock",
+    "Counting",
+    "Delta",
+    "Emit",
+    "EncryptedDelta",
+    "Item",
+    "Model",
+    "Permission",
+    "Policy",
+    "Prompt",
+    "ReasoningDelta",
+    "Resumable",
+    "Ruling",
+    "RunContext",
+    "State",
+    "StopDelta",
+    "StopReason",
+    "Suspended",
+    "Suspension",
+    "TextDelta",
+    "Timer",
+    "Tool",
+    "ToolCallDelta",
+    "ToolContent",
+    "ToolError",
+    "ToolSource",
+    "UsageDelta",
+]
