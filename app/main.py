@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from ag_ui.core import (
     AgentCapabilities,
@@ -22,9 +23,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
+from app.agents.approvals import Approvals
 from app.agents.assistant import SYSTEM_PROMPT, Assistant
 from app.agents.callables import capabilities_of
 from app.agents.loader import load_agent
+from app.agents.subagents import Subagent
 from app.core.errors import AppError
 from app.core.inbound import COMMANDS
 from app.edge import http, sse, ws
@@ -47,6 +50,8 @@ DRAIN_SECONDS = 2.0
 """How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
 
 REFUSED_IN_STREAM = 200
+
+DELEGATE = "Hand a part of the work to another assistant, which knows only what the task says and reports the result."
 
 
 class SystemClock:
@@ -142,7 +147,7 @@ def build_assistant(
     except PolicyError as error:
         raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
     closers.extend(source.aclose for source in sources)
-    return Assistant(
+    assistant = Assistant(
         build_model(settings, closers),
         tools,
         settings.system_prompt or SYSTEM_PROMPT,
@@ -151,6 +156,15 @@ def build_assistant(
         policy=policy,
         trust_instructions=settings.trust_instructions,
     )
+    return delegating(assistant, settings.delegate_depth)
+
+
+def delegating(assistant: Assistant, depth: int) -> Assistant:
+    """The assistant with others of its kind to hand work to, ``depth`` deep. Each keeps its own approvals."""
+    if depth == 0:
+        return assistant
+    helper = Subagent("delegate", DELEGATE, delegating(replace(assistant, approvals=Approvals()), depth - 1))
+    return replace(assistant, tools=(*assistant.tools, helper))
 
 
 def build_model(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:

@@ -43,6 +43,7 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr = SecretStr("")
     system_prompt: str = ""
     max_steps: Annotated[int, Field(ge=1)] = 16
+    delegate_depth: Annotated[int, Field(ge=0, le=8)] = 2
     tools: str = ""
     tool_policy: str = "[]"
     mcp_servers: str = "[]"

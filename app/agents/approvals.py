@@ -1,5 +1,7 @@
 """Calls that wait for somebody's word, and what became of them.
 
+They are of two kinds: a call that must be approved before it begins, and one of a subagent that has begun and asks.
+
 Rule: what is run is what was asked for: name and arguments come from here, never from the messages a caller sends. A
 call is run at most once, whatever is sent again: it is *open* until an answer claims it, *settled* from then on with
 the result it had, and forgotten only when a run that saw the result has ended well. Kept in memory, and bounded.
@@ -19,7 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from app.agents.turn import Call
 from app.core.errors import AppError, Code
-from app.ports import Ruling, ToolContent
+from app.ports import Ruling, Suspension, ToolContent
 
 MAX_THREADS = 10_000
 """Threads with open approvals. Beyond it the oldest are forgotten, which means: not run."""
@@ -50,10 +52,14 @@ class Answer(BaseModel):
 
 @dataclass(slots=True)
 class Approval:
-    """One call that waits, in the words of the model. ``result`` is set once it was decided."""
+    """One call that waits, in the words of the model. ``result`` is set once it was decided.
 
-    interrupt: Interrupt
+    ``suspension`` says where a call that has begun goes on; a call that has not begun has none.
+    """
+
     call: Call
+    interrupts: Sequence[Interrupt]
+    suspension: Suspension | None = None
     result: ToolContent | None = None
 
     @property
@@ -62,11 +68,17 @@ class Approval:
         return self.result is not None
 
 
+def held(call: Call, suspension: Suspension) -> Approval:
+    """What holds a call that stopped to ask."""
+    return Approval(call, suspension.interrupts, suspension)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An approval and what was decided: the answer, or None where it was abandoned."""
+    """An approval and what was decided: the entries, and what they say of a call that has not begun."""
 
     approval: Approval
+    entries: Sequence[ResumeEntry]
     answer: Answer | None
 
 
@@ -81,7 +93,7 @@ class Approvals:
     def __init__(self, now: Callable[[], float] = time.time, lifetime: float = 3600.0) -> None:
         self.now = now
         self._lifetime = lifetime
-        self._threads: OrderedDict[Thread, dict[str, Approval]] = OrderedDict()
+        self._threads: OrderedDict[Thread, Sequence[Approval]] = OrderedDict()
 
     def ask(self, call: Call, ruling: Ruling, interrupt_id: str) -> Approval:
         """What asks for a call. It counts once it is held."""
@@ -98,17 +110,17 @@ class Approvals:
             expires_at=expires_at.isoformat(timespec="seconds"),
             metadata=metadata,
         )
-        return Approval(interrupt, call)
+        return Approval(call, (interrupt,))
 
     def of(self, thread: Thread) -> Sequence[Approval]:
         """The thread's approvals, in the order they were asked for."""
-        return tuple(self._threads.get(thread, {}).values())
+        return self._threads.get(thread, ())
 
     def commit(self, thread: Thread, waiting: Sequence[Approval]) -> None:
         """A run of the thread has ended well: these wait now, and whatever else was held has reached its end."""
         self._threads.pop(thread, None)
         if waiting:
-            self._threads[thread] = {approval.interrupt.id: approval for approval in waiting}
+            self._threads[thread] = tuple(waiting)
             if len(self._threads) > MAX_THREADS:
                 self._threads.popitem(last=False)
 
@@ -122,18 +134,21 @@ def decisions(approvals: Sequence[Approval], entries: Sequence[ResumeEntry], now
     by_id = {entry.interrupt_id: (at, entry) for at, entry in enumerate(entries)}
     decided = []
     for approval in approvals:
-        found = by_id.get(approval.interrupt.id)
-        if found is not None:
-            decided.append(Decision(approval, None if approval.settled else _answer(approval, *found, now)))
+        found = [(interrupt, *by_id[interrupt.id]) for interrupt in approval.interrupts if interrupt.id in by_id]
+        if found and not approval.settled:
+            answers = [_answer(interrupt, at, entry, now) for interrupt, at, entry in found]
+            decided.append(Decision(approval, [entry for _, _, entry in found], answers[0]))
     return decided
 
 
-def _answer(approval: Approval, at: int, entry: ResumeEntry, now: float) -> Answer | None:
+def _answer(interrupt: Interrupt, at: int, entry: ResumeEntry, now: float) -> Answer | None:
+    """The answer to an interrupt of this module; None where it was abandoned, or somebody else asked."""
     if entry.status == "cancelled":
         return None
-    expires_at = approval.interrupt.expires_at
-    if expires_at is not None and datetime.fromisoformat(expires_at).timestamp() <= now:
+    if interrupt.expires_at is not None and datetime.fromisoformat(interrupt.expires_at).timestamp() <= now:
         raise AppError(Code.VALIDATION_ERROR, f"resume.{at}: this interrupt has expired; cancel it to go on.")
+    if interrupt.response_schema != RESPONSE_SCHEMA:
+        return None
     try:
         return Answer.model_validate(entry.payload)
     except ValidationError as error:

@@ -13,20 +13,24 @@ from ag_ui.core import (
     Context,
     ExecutionCapabilities,
     HumanInTheLoopCapabilities,
+    MultiAgentCapabilities,
     ReasoningCapabilities,
     RunAgentInput,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
+    StateCapabilities,
+    SubagentInfo,
     ToolCallResultEvent,
     ToolMessage,
     ToolsCapabilities,
 )
 
-from app.agents.approvals import Approval, Approvals
+from app.agents.approvals import Approval, Approvals, held
 from app.agents.history import conversation
 from app.agents.resume import resume
 from app.agents.sources import gathered
-from app.agents.toolbox import Toolbox
+from app.agents.subagents import Subagent
+from app.agents.toolbox import Answered, Toolbox
 from app.agents.turn import Call, Turn
 from app.closing import closing
 from app.core.errors import AppError, Code
@@ -38,8 +42,8 @@ from app.ports import (
     Prompt,
     Ruling,
     RunContext,
+    Suspension,
     Tool,
-    ToolContent,
     ToolSource,
 )
 
@@ -82,7 +86,7 @@ class Assistant:
         toolbox = Toolbox.of(tools, input.tools or (), self.policy)
         thread = (ctx.caller.owner, ctx.thread_id)
         resumed = await resume(self.approvals.of(thread), input.resume or (), toolbox, ctx, self.approvals.now())
-        for result in resumed.unseen(input.messages):
+        for result in resumed.unseen(input):
             yield shown(result)
         waiting = resumed.waiting
         system = system_text(self.system_prompt, input.context or ())
@@ -104,10 +108,12 @@ class Assistant:
             own = [call for call in turn.calls if not toolbox.left_to_client(call)]
             asked = {call.id: ruling for call in own if (ruling := toolbox.asks(call)) is not None}
             ready = [call for call in own if call.id not in asked]
-            results = results_of(ready, await toolbox.answers(ready, ctx), ctx)
+            answers = await toolbox.answers(ready, ctx)
+            results = results_of(ready, answers, ctx)
             for result in results:
                 yield shown(result)
             waiting = [self.approvals.ask(call, asked[call.id], ctx.new_id()) for call in own if call.id in asked]
+            waiting += [held(call, it) for call, it in zip(ready, answers, strict=True) if isinstance(it, Suspension)]
             if len(own) < len(turn.calls) or not own:
                 break
             messages = [*messages, *turn.messages, *results]
@@ -124,9 +130,18 @@ class Assistant:
                 client_provided=True,
             ),
             reasoning=ReasoningCapabilities(supported=True, streaming=True),
+            state=StateCapabilities(snapshots=True, deltas=True),
+            multi_agent=self._subagents(),
             human_in_the_loop=self._human_in_the_loop(),
             execution=ExecutionCapabilities(max_iterations=self.max_steps),
         )
+
+    def _subagents(self) -> MultiAgentCapabilities | None:
+        agents = [tool for tool in self.tools if isinstance(tool, Subagent)]
+        if not agents:
+            return None
+        named = [SubagentInfo(name=agent.name, description=agent.description) for agent in agents]
+        return MultiAgentCapabilities(supported=True, delegation=True, subagents=named)
 
     def _human_in_the_loop(self) -> HumanInTheLoopCapabilities | None:
         if not any(self.policy(tool.spec.name).permission is Permission.ASK for tool in self.tools):
@@ -136,7 +151,7 @@ class Assistant:
 
 def finished(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:
     """The end of a run: a success, or an interrupt for each call that waits."""
-    interrupts = [approval.interrupt for approval in waiting]
+    interrupts = [interrupt for approval in waiting for interrupt in approval.interrupts]
     outcome = RunFinishedInterruptOutcome(interrupts=interrupts) if interrupts else None
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
@@ -147,11 +162,12 @@ def system_text(prompt: str, context: Sequence[Context]) -> str:
     return "\n\n".join([prompt, "## Context from the application", *entries]) if entries else prompt
 
 
-def results_of(calls: Sequence[Call], answers: Sequence[ToolContent], ctx: RunContext) -> list[ToolMessage]:
-    """The tool messages of answered calls, each with an id of its own."""
+def results_of(calls: Sequence[Call], answers: Sequence[Answered], ctx: RunContext) -> list[ToolMessage]:
+    """The tool messages of answered calls, each with an id of its own; calls that wait have none yet."""
     return [
         ToolMessage(id=ctx.new_id(), tool_call_id=call.id, content=answer)
         for call, answer in zip(calls, answers, strict=True)
+        if not isinstance(answer, Suspension)
     ]
 
 

@@ -22,13 +22,14 @@ UNANSWERED = "This call was not answered."
 def conversation(messages: Sequence[Message], *, trust_instructions: bool = False) -> list[Message]:
     """What of the caller's messages a model is shown.
 
-    Activities are for eyes only. Instructions (system and developer messages) are dropped unless the operator trusts
-    callers with them: whoever can write them could rewrite the assistant's orders.
+    Activities are for eyes only, and what subagents said to themselves is not the assistant's. Instructions (system and
+    developer messages) are dropped unless the operator trusts callers with them: whoever can write them could rewrite
+    the assistant's orders.
     """
     hidden: tuple[type, ...] = (ActivityMessage,)
     if not trust_instructions:
         hidden = (ActivityMessage, SystemMessage, DeveloperMessage)
-    return paired([message for message in messages if not isinstance(message, hidden)])
+    return paired([message for message in messages if not isinstance(message, hidden) and not message.subagent_run_id])
 
 
 def paired(messages: Sequence[Message]) -> list[Message]:

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, ToolCall, ToolMessage
+from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
 from pydantic_core import to_json
 
 from app.agents.approvals import Approval, Decision, decisions
-from app.agents.toolbox import Toolbox
-from app.ports import RunContext
+from app.agents.toolbox import Answered, Toolbox
+from app.ports import RunContext, Suspension
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
 ABANDONED = "Error: the user did not want this call."
@@ -41,17 +41,20 @@ class Resumed:
             shown.append(AssistantMessage(id=f"held-{missing[0].id}", tool_calls=missing))
         return [*shown, *self.results]
 
-    def unseen(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
-        """The results that the caller does not have yet."""
+    def unseen(self, asked: RunAgentInput) -> Sequence[ToolMessage]:
+        """The results that the caller does not have yet, of calls that it asks about or knows."""
+        messages = asked.messages
         seen = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-        return [result for result in self.results if result.tool_call_id not in seen]
+        known = {call.id for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()}
+        new = [result for result in self.results if result.tool_call_id not in seen]
+        return new if asked.resume else [result for result in new if result.tool_call_id in known]
 
 
 async def resume(
     held: Sequence[Approval], entries: Sequence[ResumeEntry], toolbox: Toolbox, ctx: RunContext, now: float
 ) -> Resumed:
     """Act on the answers. Raises ``AppError`` VALIDATION_ERROR for one that cannot be taken."""
-    known = {approval.interrupt.id for approval in held}
+    known = {interrupt.id for approval in held for interrupt in approval.interrupts}
     for entry in entries:
         if entry.interrupt_id not in known:
             ctx.logger.warning("interrupt=<%s> | an answer to what nobody asked is ignored", entry.interrupt_id)
@@ -69,19 +72,30 @@ async def resume(
 
 
 async def settle(decision: Decision, toolbox: Toolbox, ctx: RunContext) -> None:
-    """Give the call its result, once."""
+    """Give the call its result, once; or let it go on to its next question."""
     approval, answer = decision.approval, decision.answer
-    if approval.settled:
-        return
-    if answer is None:
+    if approval.suspension is None and answer is None:
         approval.result = ABANDONED
-    elif not answer.approved:
+    elif approval.suspension is None and answer is not None and not answer.approved:
         approval.result = f"Error: the user denied this call{f': {answer.reason}' if answer.reason else '.'}"
     else:
-        if answer.edited_args is not None:
-            approval.call = replace(approval.call, arguments=to_json(answer.edited_args).decode())
         approval.result = CUT_OFF
-        approval.result = await toolbox.answer(approval.call, ctx)
+        answered = await perform(decision, toolbox, ctx)
+        approval.result = None
+        if isinstance(answered, Suspension):
+            approval.suspension, approval.interrupts = answered, answered.interrupts
+        else:
+            approval.result = answered
+
+
+async def perform(decision: Decision, toolbox: Toolbox, ctx: RunContext) -> Answered:
+    """Run an approved call, as it was asked for or edited, or go on with one that has begun."""
+    approval, answer = decision.approval, decision.answer
+    if approval.suspension is not None:
+        return await toolbox.resume(approval.call, approval.suspension, decision.entries, ctx)
+    if answer is not None and answer.edited_args is not None:
+        approval.call = replace(approval.call, arguments=to_json(answer.edited_args).decode())
+    return await toolbox.answer(approval.call, ctx)
 
 
 def with_calls(message: Message, held: dict[str, ToolCall]) -> Message:

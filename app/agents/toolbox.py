@@ -5,14 +5,29 @@ only ``ToolError`` texts leave the server, other exceptions go to the log.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from ag_ui.core import ResumeEntry
 from ag_ui.core import Tool as ToolSpec
 from pydantic_core import from_json
 
 from app.agents.turn import Call
-from app.ports import Permission, Policy, Ruling, RunContext, Tool, ToolContent, ToolError
+from app.ports import (
+    Permission,
+    Policy,
+    Resumable,
+    Ruling,
+    RunContext,
+    Suspended,
+    Suspension,
+    Tool,
+    ToolContent,
+    ToolError,
+)
+
+Answered = ToolContent | Suspension
+"""The result of a call, or that it waits for somebody's answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +71,7 @@ class Toolbox:
             return f"Error: this tool is not allowed{f': {ruling.reason}' if ruling.reason else '.'}"
         return None
 
-    async def answers(self, calls: Sequence[Call], ctx: RunContext) -> Sequence[ToolContent]:
+    async def answers(self, calls: Sequence[Call], ctx: RunContext) -> Sequence[Answered]:
         """Run the calls side by side; the answers come in the order of the calls."""
         if len(calls) == 1:
             return [await self.answer(calls[0], ctx)]
@@ -64,23 +79,47 @@ class Toolbox:
             tasks = [group.create_task(self.answer(call, ctx)) for call in calls]
         return [task.result() for task in tasks]
 
-    async def answer(self, call: Call, ctx: RunContext) -> ToolContent:
+    async def answer(self, call: Call, ctx: RunContext) -> Answered:
         """Run one call. What goes wrong is the answer; only the cancellation of the run is raised."""
         refusal = self.refusal(call)
         if refusal is not None:
             return refusal
-        try:
+
+        async def run(ctx: RunContext) -> ToolContent:
             return await self.server[call.name].call(arguments_of(call), ctx)
-        except ToolError as error:
-            return f"Error: {error}"
-        except TimeoutError:
-            ctx.logger.warning("tool=<%s> call=<%s> | the tool timed out", call.name, call.id, exc_info=True)
-            return "Error: the tool timed out."
-        except BaseException as error:
-            if not is_failure(error):
-                raise
-            ctx.logger.exception("tool=<%s> call=<%s> | the tool failed", call.name, call.id)
-            return "Error: the tool failed."
+
+        return await answered(run, call, ctx)
+
+    async def resume(
+        self, call: Call, suspension: Suspension, entries: Sequence[ResumeEntry], ctx: RunContext
+    ) -> Answered:
+        """Go on with a call that was suspended. As ``answer``."""
+        tool = self.server.get(call.name)
+        if not isinstance(tool, Resumable):
+            return f"Error: there is no tool named '{call.name}' any more."
+
+        async def run(ctx: RunContext) -> ToolContent:
+            return await tool.resume(suspension, entries, ctx)
+
+        return await answered(run, call, ctx)
+
+
+async def answered(run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext) -> Answered:
+    """What running a tool gives, whatever happens."""
+    try:
+        return await run(replace(ctx, tool_call_id=call.id))
+    except Suspended as waiting:
+        return waiting.suspension
+    except ToolError as error:
+        return f"Error: {error}"
+    except TimeoutError:
+        ctx.logger.warning("tool=<%s> call=<%s> | the tool timed out", call.name, call.id, exc_info=True)
+        return "Error: the tool timed out."
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        ctx.logger.exception("tool=<%s> call=<%s> | the tool failed", call.name, call.id)
+        return "Error: the tool failed."
 
 
 def arguments_of(call: Call) -> Mapping[str, object]:

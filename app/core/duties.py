@@ -26,10 +26,13 @@ class Duties:
 
     Args:
         history: the input's messages; their calls may be answered in this run.
+        resumed: whether the run answers interrupts; then it may bring the results of calls that were held for them,
+            also where a client sends no history.
     """
 
-    def __init__(self, history: Iterable[Message]) -> None:
+    def __init__(self, history: Iterable[Message], *, resumed: bool = False) -> None:
         self._known = set(_call_ids(history))
+        self._resumed = resumed
         self._unanswered: dict[str, None] = {}
 
     def feed(self, event: BaseEvent) -> None:
@@ -39,7 +42,7 @@ class Duties:
                 self._known.add(event.tool_call_id)
                 self._unanswered[event.tool_call_id] = None
             case ToolCallResultEvent():
-                if event.tool_call_id not in self._known:
+                if event.tool_call_id not in self._known and not self._resumed:
                     raise IllegalEvent(f"TOOL_CALL_RESULT for the unknown call {event.tool_call_id!r}")
                 self._unanswered.pop(event.tool_call_id, None)
             case MessagesSnapshotEvent():

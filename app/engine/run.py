@@ -90,7 +90,7 @@ class Run:
         self._expander = Expander(ctx.new_id)
         self._sequence = RunSequence()
         self.state = SharedState(run_input.state)
-        self._duties = Duties(run_input.messages)
+        self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
         self._task: asyncio.Task[None] | None = None
         self._announced = False
 

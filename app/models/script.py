@@ -153,6 +153,10 @@ def _calculate(found: re.Match[str], tools: Tools) -> Plan:
     return _builtin("calculate", {"expression": found[1].rstrip(" \t\r\n=?")}, tools)
 
 
+def _delegate(found: re.Match[str], tools: Tools) -> Plan:
+    return _builtin("delegate", {"task": found[1].strip()}, tools)
+
+
 def _builtin(name: str, arguments: dict[str, str], tools: Tools) -> Plan:
     if name not in tools:
         return (Say(f"The tool {name} is not available here."),)
@@ -191,6 +195,7 @@ RULES = (
     Rule("what time is it", _pattern(r"what\s+time\s+is\s+it(?:\s+in\s+([^\s?.!]+))?\s*[?.!]*"), _time),
     Rule("calculate 2*(3+4)", _pattern(r"calculate\s+(.+)"), _calculate),
     Rule('call calculate {"expression": "6*7"}', CALL, _calls),
+    Rule("delegate calculate 6*7", _pattern(r"delegate\s+(.+)"), _delegate),
     Rule("wait 2", _pattern(r"wait\s+(\d+(?:\.\d+)?)\s*s?"), _wait),
     Rule("fail", _pattern(r"fail\s*[.!]?"), _fail),
 )

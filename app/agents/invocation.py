@@ -1,0 +1,182 @@
+"""One invocation of a subagent: what its agent yields, as part of the run it works for.
+
+Rules: what comes in untagged goes out with the invocation's ``subagentRunId``; what has another tag is a descendant's
+and keeps it. RUN_* of the agent are the invocation's own ends and stay inside, and so does MESSAGES_SNAPSHOT, which
+would replace the conversation of the whole run. Everything passes the funnel of the run (``ctx.emit``) first, so what
+is illegal is refused there before it is counted here. Source: AG-UI spec 1.1, events/subagents.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ag_ui.core import (
+    AssistantMessage,
+    BaseEvent,
+    Interrupt,
+    Message,
+    MessagesSnapshotEvent,
+    ResumeEntry,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunStartedEvent,
+    SubagentErrorEvent,
+    SubagentFinishedEvent,
+    SubagentFinishedSuccessOutcome,
+    SubagentFinishedSuspendedOutcome,
+    SubagentStartedEvent,
+    ToolCallResultEvent,
+)
+from pydantic_core import to_json
+
+from app.core.chunks import Expander
+from app.core.duties import Duties
+from app.core.errors import IllegalEvent
+from app.core.fold import Transcript
+from app.core.sequence import RunSequence, tag_of
+from app.ports import Item, RunContext, State, Suspended, Suspension, ToolContent, ToolError
+
+UNANSWERED = "Error: this call was not answered."
+
+
+class Invocation:
+    """A run inside the run.
+
+    Args:
+        key: its ``subagentRunId``.
+        messages: its own conversation so far.
+        parent: the context of the call that hands over the task.
+    """
+
+    def __init__(self, key: str, messages: Sequence[Message], parent: RunContext) -> None:
+        self.key = key
+        self.ctx = replace(
+            parent,
+            thread_id=f"{parent.thread_id}/{key}",
+            emit=self.emit,
+            state=State(parent.state.read, self.emit),
+            tool_call_id=None,
+            subagent_run_id=key,
+        )
+        self.ended: RunFinishedEvent | None = None
+        self._parent = parent
+        self._expander = Expander(parent.new_id)
+        self._sequence = RunSequence()
+        self._duties = Duties(messages, resumed=True)
+        self._transcript = Transcript(messages)
+
+    def input(self, answers: Sequence[ResumeEntry]) -> RunAgentInput:
+        """What the agent is asked: its conversation, on a thread of its own, and the run's state."""
+        return RunAgentInput(
+            thread_id=self.ctx.thread_id,
+            run_id=self.ctx.run_id,
+            state=self.ctx.state.value,
+            messages=self._transcript.messages,
+            tools=[],
+            context=[],
+            resume=list(answers) or None,
+        )
+
+    def start(self, name: str, description: str) -> None:
+        """Announce it."""
+        started = SubagentStartedEvent(
+            subagent_run_id=self.key,
+            name=name,
+            description=description,
+            parent_subagent_run_id=self._parent.subagent_run_id,
+            parent_tool_call_id=self._parent.tool_call_id,
+        )
+        self._parent.emit(started)
+        self._sequence.feed(RunStartedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id))
+        self._sequence.feed(SubagentStartedEvent(subagent_run_id=self.key, name=name))
+
+    def emit(self, item: Item) -> None:
+        """Take what the agent, or one of its tools, sends.
+
+        Raises:
+            IllegalEvent: where the run would.
+            ToolError: the agent says that it failed.
+        """
+        for event in self._expander.expand(item):
+            match event:
+                case RunStartedEvent():
+                    pass
+                case RunFinishedEvent():
+                    self.ended = event
+                case RunErrorEvent():
+                    raise self.fail(event.message, event.code)
+                case MessagesSnapshotEvent():
+                    self._transcript.feed(event)
+                case _:
+                    self._pass_on(event)
+
+    def finish(self) -> ToolContent:
+        """Close it; the result for the model that handed over the task.
+
+        Raises:
+            ToolError: it was cancelled.
+            Suspended: it stopped to ask.
+        """
+        ended = self.ended or RunFinishedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id)
+        self._parent.usage.extend(ended.usage or ())
+        if isinstance(ended.outcome, RunFinishedCancelledOutcome):
+            raise self.fail("The agent was cancelled.", None)
+        if isinstance(ended.outcome, RunFinishedInterruptOutcome):
+            raise self._suspend(ended.outcome.interrupts)
+        self._close(None)
+        success = SubagentFinishedSuccessOutcome()
+        self._pass_on(SubagentFinishedEvent(subagent_run_id=self.key, result=ended.result, outcome=success))
+        return self._result(ended)
+
+    def fail(self, message: str, code: str | None) -> ToolError:
+        """Close it as failed; the error for the model that handed over the task."""
+        # A run that is too large, or whose ids clash, takes no closers either: then its own end writes them.
+        with contextlib.suppress(IllegalEvent, ValueError):
+            self._close(message)
+            self._pass_on(SubagentErrorEvent(subagent_run_id=self.key, message=message, code=code))
+        return ToolError(message)
+
+    def _suspend(self, interrupts: Sequence[Interrupt]) -> Suspended:
+        own = [interrupt.id for interrupt in interrupts if interrupt.subagent_run_id in (None, self.key)]
+        self._close(None, answered=False)
+        suspended = SubagentFinishedSuspendedOutcome(interrupt_ids=own or None)
+        self._pass_on(SubagentFinishedEvent(subagent_run_id=self.key, outcome=suspended))
+        tagged = [
+            interrupt if interrupt.subagent_run_id else interrupt.model_copy(update={"subagent_run_id": self.key})
+            for interrupt in interrupts
+        ]
+        return Suspended(Suspension(tagged, self.key, self._transcript.messages))
+
+    def _close(self, failure: str | None, *, answered: bool = True) -> None:
+        """End what is open, and answer calls that nobody will."""
+        for event in self._expander.flush():
+            self._pass_on(event)
+        for event in self._sequence.closers(failure):
+            if not (
+                isinstance(event, SubagentFinishedEvent | SubagentErrorEvent) and event.subagent_run_id == self.key
+            ):
+                self._pass_on(event)
+        for call_id in self._duties.pending() if answered else ():
+            message_id = self.ctx.new_id()
+            self._pass_on(ToolCallResultEvent(message_id=message_id, tool_call_id=call_id, content=UNANSWERED))
+
+    def _pass_on(self, event: BaseEvent) -> None:
+        tag = tag_of(event)
+        tagged = event
+        if tag is None and "subagent_run_id" in type(event).model_fields:
+            tagged = event.model_copy(update={"subagent_run_id": self.key})
+        self._parent.emit(tagged)
+        self._sequence.feed(tagged)
+        if tag is None:
+            # Its own conversation: as its agent knows it, without a tag.
+            self._duties.feed(event)
+            self._transcript.feed(event)
+
+    def _result(self, ended: RunFinishedEvent) -> str:
+        if ended.result is not None:
+            return ended.result if isinstance(ended.result, str) else to_json(ended.result).decode()
+        said = (m.content for m in reversed(self._transcript.messages) if isinstance(m, AssistantMessage) and m.content)
+        return next(said, "")
