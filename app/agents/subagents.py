@@ -93,5 +93,5 @@ async def drive(items: AsyncIterator[Item], invocation: Invocation) -> None:
             return
         invocation.emit(item)
         count += 1
-        if count % BURST == 0:
+        if count % BURST == 0 and not invocation.ended:
             await asyncio.sleep(0)

@@ -147,7 +147,9 @@ class Run:
                 return
             self.emit(item)
             count += 1
-            if count % BURST == 0:
+            if (
+                count % BURST == 0 and not self.log.ended
+            ):  # what an agent does after its end comes before readers see it
                 await turns.next()
 
     # --- the funnel ---
