@@ -78,7 +78,7 @@ def routes(service: Service, *, max_body: int, keepalive: float) -> APIRouter:
         caller = caller_of(request)
         asked = await understand(await read_body(request, max_body))
         if isinstance(asked, RunAgentInput):
-            return RunStream(service.start(asked, caller), caller.request_id, keepalive)
+            return RunStream(await service.admit(asked, caller), caller.request_id, keepalive)
         if isinstance(asked.command, Attach):
             reader = service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
             return RunStream(reader, caller.request_id, keepalive)

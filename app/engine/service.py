@@ -22,6 +22,11 @@ from app.engine.run import Run
 from app.ports import Agent, Caller, Clock, RunContext, State, Tool
 
 
+LEAVING_SECONDS = 0.25
+"""How long a request waits on a busy thread for a reader that is on its way out. A client that stops a run and asks
+again at once uses two connections, and the server may hear of the second first."""
+
+
 class Reader:
     """One watcher of a run, from its creation until ``close``. The last to leave may end the run (``OnDisconnect``)."""
 
@@ -80,6 +85,7 @@ class Service:
         self._draining = False
         self._readers = 0
         self._all_read = asyncio.Event()
+        self._leaver = asyncio.Event()
 
     # --- runs ---
 
@@ -102,6 +108,19 @@ class Service:
         run = self._new_run(run_input, caller)
         self._lifecycle.add(run)
         return self._read(run, 0)
+
+    async def admit(self, run_input: RunAgentInput, caller: Caller) -> Reader:
+        """``start``, for a caller whose connection to the run before may be closing just now. Raises as ``start``."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LEAVING_SECONDS
+        while True:
+            try:
+                return self.start(run_input, caller)
+            except AppError as error:
+                if error.code is not Code.THREAD_BUSY or loop.time() >= deadline:
+                    raise
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._leaver.wait(), deadline - loop.time())
 
     def _make_room(self, run_input: RunAgentInput, caller: Caller) -> None:
         """What is to happen to the runs that stand before this one on its thread."""
@@ -169,13 +188,17 @@ class Service:
         self._readers -= 1
         if not self._readers:
             self._all_read.set()
-        if run.readers:
-            return
+        if not run.readers:
+            self._abandon(run)
+        self._leaver.set()
+        self._leaver.clear()
+
+    def _abandon(self, run: Run) -> None:
+        """Nobody reads this run any more."""
+        grace = self._policy.on_disconnect.grace
         if run.log.ended:
             self._lifecycle.trim()
-            return
-        grace = self._policy.on_disconnect.grace
-        if grace == 0:
+        elif grace == 0:
             run.cancel()
         elif grace is not None:
             run.grace = self._clock.call_later(grace, run.cancel)

@@ -369,5 +369,6 @@ def test_capabilities_say_what_is_configured() -> None:
             "clientProvided": True,
         },
         "reasoning": {"supported": True, "streaming": True},
+        "state": {"snapshots": True, "deltas": True},
         "execution": {"maxIterations": MAX_STEPS},
     }

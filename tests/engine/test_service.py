@@ -142,3 +142,25 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
     service = Service(agent, Policy(), NoClock(), tools={}, capabilities=AgentCapabilities(), new_id=no_id)
     assert create_app(Settings(), service).state.service is service
     assert not service.health.ready
+
+
+@requirement("busy.leaving")
+async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused() -> None:
+    service = make_service(forever)
+    first = service.start(asking(), caller())
+    asked = asyncio.create_task(service.admit(asking(run="r2"), caller()))
+    await asyncio.sleep(0)
+    first.close()
+    second = await asked
+    assert (first.run.status, second.run.key[2]) == ("cancelled", "r2")
+    await service.drain(0)
+
+
+@requirement("busy.leaving")
+async def test_a_thread_that_stays_busy_refuses_soon() -> None:
+    service = make_service(forever)
+    service.start(asking(), caller())
+    with pytest.raises(AppError) as refused:
+        await service.admit(asking(run="r2"), caller())
+    assert refused.value.code is Code.THREAD_BUSY
+    await service.drain(0)

@@ -1,0 +1,30 @@
+"""An assistant with two subagents: a plain function, and an assistant with a tool of its own.
+
+    AGUI_AGENT=examples.team_agent:agent make run
+
+Say: call poet {"task": "the sea"}
+Or:  call accountant {"task": "calculate 12*30"}
+"""
+
+from collections.abc import AsyncIterator
+
+from ag_ui.core import RunAgentInput
+
+from app.agents.assistant import Assistant
+from app.agents.callables import adapt
+from app.agents.subagents import Subagent
+from app.models.offline import OfflineModel
+from app.tools.builtin import builtin_tools
+
+
+async def verses(input: RunAgentInput) -> AsyncIterator[str]:
+    """Write about whatever the task is. Any agent can be a subagent: a framework's, or a function like this."""
+    task = input.messages[-1].content
+    yield f"O {task}, "
+    yield "how you rhyme."
+
+
+poet = Subagent("poet", "Writes verses about a subject.", adapt(verses, "verses"))
+accountant = Subagent("accountant", "Computes.", Assistant(model=OfflineModel(), tools=builtin_tools()))
+
+agent = Assistant(model=OfflineModel(), tools=(poet, accountant))

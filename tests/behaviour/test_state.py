@@ -1,0 +1,180 @@
+"""Tools and agents read and change the state they share with the application, and send events of their own."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import (
+    ActivityDeltaEvent,
+    ActivitySnapshotEvent,
+    CustomEvent,
+    RunAgentInput,
+    RunFinishedEvent,
+    StateDeltaEvent,
+    TextMessageContentEvent,
+)
+
+from app.agents.assistant import Assistant
+from app.models.offline import OfflineModel
+from app.ports import Item, RunContext
+from app.tools.decorator import tool
+from tests.behaviour.client import outcome, text, types
+from tests.conftest import Connect
+from tests.engine.doubles import Json, ask
+from tests.requirements import requirement
+
+LIST = {"items": ["tea"]}
+
+
+@tool
+def peek(ctx: RunContext) -> object:
+    """Tell the state."""
+    return ctx.state.value
+
+
+@tool
+def push(item: str, ctx: RunContext) -> str:
+    """Add to the list, in a thread."""
+    ctx.state.patch({"op": "add", "path": "/items/-", "value": item})
+    return str(ctx.state.value)
+
+
+@tool
+async def reset(ctx: RunContext) -> str:
+    """Put an empty list in its place."""
+    ctx.state.replace({"items": []})
+    return str(ctx.state.value)
+
+
+@tool
+async def spoil(ctx: RunContext) -> str:
+    """Change what is not there, then what is."""
+    with pytest.raises(ValueError, match="no member 'none'"):
+        ctx.state.patch({"op": "remove", "path": "/items"}, {"op": "remove", "path": "/none"})
+    return str(ctx.state.value)
+
+
+@tool
+async def progress(ctx: RunContext) -> str:
+    """Show how far it is."""
+    key = ctx.tool_call_id or ""
+    ctx.emit(ActivitySnapshotEvent(message_id=key, activity_type="PROGRESS", content={"done": 0}))
+    patch = [{"op": "replace", "path": "/done", "value": 1}]
+    ctx.emit(ActivityDeltaEvent(message_id=key, activity_type="PROGRESS", patch=patch))
+    return "done"
+
+
+@tool
+def rogue(ctx: RunContext) -> str:
+    """Continue a message that nobody began."""
+    ctx.emit(TextMessageContentEvent(message_id="none", delta="x"))
+    return "never said"
+
+
+@tool
+def ender(ctx: RunContext) -> str:
+    """End the run."""
+    ctx.emit(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id))
+    return "never said"
+
+
+def assistant() -> Assistant:
+    return Assistant(OfflineModel(), (peek, push, reset, spoil, progress, rogue, ender))
+
+
+async def said(connect: Connect, message: str, state: object = None) -> list[Json]:
+    client = await connect(assistant())
+    fields: Json = {} if state is None else {"state": state}
+    return await client.run(ask(text=message, **fields))
+
+
+@requirement("state.read")
+@pytest.mark.parametrize(("state", "seen"), [(LIST, '{"items":["tea"]}'), ([1], "[1]"), (None, "{}")])
+async def test_a_tool_reads_the_inputs_state(connect: Connect, state: object, seen: str) -> None:
+    assert text(await said(connect, "call peek", state)) == f"The result of peek is {seen}."
+
+
+@requirement("state.changed", "state.thread")
+async def test_a_tool_changes_the_state_and_the_client_is_told(connect: Connect) -> None:
+    events = await said(connect, 'call push {"item": "milk"}', LIST)
+    delta = next(event for event in events if event["type"] == "STATE_DELTA")
+    assert delta["delta"] == [{"op": "add", "path": "/items/-", "value": "milk"}]
+    assert "['tea', 'milk']" in text(events)
+    assert types(events).index("TOOL_CALL_END") < types(events).index("STATE_DELTA")
+    assert types(events).index("STATE_DELTA") < types(events).index("TOOL_CALL_RESULT")
+
+
+@requirement("state.changed")
+async def test_a_tool_replaces_the_state(connect: Connect) -> None:
+    events = await said(connect, "call reset", LIST)
+    assert next(event for event in events if event["type"] == "STATE_SNAPSHOT")["snapshot"] == {"items": []}
+    assert "{'items': []}" in text(events)
+
+
+@requirement("state.atomic")
+async def test_a_change_that_does_not_apply_raises_in_the_tool_and_is_not_sent(connect: Connect) -> None:
+    events = await said(connect, "call spoil", LIST)
+    assert "STATE_DELTA" not in types(events)
+    assert "{'items': ['tea']}" in text(events)
+    assert outcome(events) == "success"
+
+
+@requirement("state.agent")
+async def test_an_agents_own_state_events_are_what_its_context_says(connect: Connect) -> None:
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield StateDeltaEvent.model_validate({"delta": [{"op": "add", "path": "/items/-", "value": "milk"}]})
+        yield StateDeltaEvent.model_validate({"delta": [{"op": "remove", "path": "/none"}]})
+        yield CustomEvent(name="now", value=ctx.state.value)
+
+    events = await (await connect(agent)).run(ask(state=LIST))
+    assert types(events)[1:4] == ["STATE_DELTA", "STATE_DELTA", "CUSTOM"]
+    assert events[3]["value"] == {"items": ["tea", "milk"]}
+    assert outcome(events) == "success"
+
+
+@requirement("state.copies")
+async def test_what_an_agent_does_to_its_copy_changes_nothing(connect: Connect) -> None:
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        assert input.state is not None
+        input.state["items"].append("mine")
+        taken = ctx.state.value
+        assert isinstance(taken, dict)
+        taken["items"].append("mine too")
+        yield CustomEvent(name="now", value=ctx.state.value)
+
+    events = await (await connect(agent)).run(ask(state=LIST))
+    assert events[1]["value"] == LIST
+
+
+@requirement("emit.activity")
+async def test_a_tool_shows_its_progress(connect: Connect) -> None:
+    events = await said(connect, "call progress")
+    call = next(event for event in events if event["type"] == "TOOL_CALL_START")
+    activity = [event for event in events if event["type"].startswith("ACTIVITY")]
+    assert [event["type"] for event in activity] == ["ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA"]
+    assert {event["messageId"] for event in activity} == {call["toolCallId"]}
+
+
+@requirement("emit.illegal")
+@pytest.mark.parametrize("name", ["rogue", "ender"])
+async def test_an_illegal_event_of_a_tool_fails_its_call_only(connect: Connect, name: str) -> None:
+    events = await said(connect, f"call {name}")
+    result = next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
+    assert result["content"] == "Error: the tool failed."
+    assert outcome(events) == "success"
+
+
+@requirement("emit.late")
+async def test_what_is_emitted_after_the_end_is_dropped(connect: Connect) -> None:
+    kept: list[RunContext] = []
+
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        kept.append(ctx)
+        yield "hi"
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    kept[0].emit("too late")
+    await asyncio.to_thread(kept[0].emit, "much too late")
+    again = await (await client.attach("t1", "r1")).rest()
+    assert again == events

@@ -1,0 +1,302 @@
+"""Work that an assistant hands to other agents: attributed, nested, failing alone, waiting for people."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from ag_ui.core import (
+    MessagesSnapshotEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    TextMessageChunkEvent,
+    TextMessageContentEvent,
+    TextMessageStartEvent,
+    TokenUsage,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+    UserMessage,
+)
+
+from app.agents.approvals import Approvals
+from app.agents.assistant import SYSTEM_PROMPT, Assistant
+from app.agents.callables import adapt
+from app.agents.subagents import Subagent
+from app.models.offline import OfflineModel
+from app.ports import Item, Permission, Ruling, RunContext
+from app.tools.builtin import builtin_tools
+from app.tools.decorator import tool
+from tests.behaviour.client import outcome, text, types
+from tests.conftest import Connect
+from tests.engine.doubles import Json, ask
+from tests.requirements import requirement
+
+paid: list[int] = []
+
+
+@tool
+def pay(amount: int) -> str:
+    """Pay."""
+    paid.append(amount)
+    return f"paid {amount}"
+
+
+def rules(name: str) -> Ruling:
+    return Ruling(Permission.ASK, reason="money") if name == "pay" else Ruling(Permission.ALLOW)
+
+
+def team(depth: int = 2) -> Assistant:
+    """An assistant that can delegate, ``depth`` deep."""
+    paid.clear()
+    agent = Assistant(OfflineModel(), (pay, *builtin_tools()), policy=rules)
+    for _ in range(depth):
+        inner = replace(agent, approvals=Approvals())
+        agent = replace(inner, tools=(pay, *builtin_tools(), Subagent("delegate", "Helps.", inner)))
+    return agent
+
+
+def led_by(agent: object) -> Assistant:
+    """An assistant whose only helper is this agent."""
+    return Assistant(OfflineModel(), (Subagent("delegate", "Helps.", adapt(agent, "agent")),))
+
+
+def of(events: list[Json], event_type: str) -> list[Json]:
+    return [event for event in events if event["type"] == event_type]
+
+
+def parts(events: list[Json]) -> list[str]:
+    """The subagentRunIds in the order in which they were announced."""
+    return [event["subagentRunId"] for event in of(events, "SUBAGENT_STARTED")]
+
+
+@requirement("sub.attributed")
+async def test_all_that_a_subagent_does_is_attributed_to_it(connect: Connect) -> None:
+    events = await (await connect(team())).run(ask(text="delegate calculate 6*7"))
+    names = types(events)
+    first, last = names.index("SUBAGENT_STARTED"), names.index("SUBAGENT_FINISHED")
+    [key] = parts(events)
+    tags = [event.get("subagentRunId") for event in events]
+    start, end = tags.index(key), len(tags) - tags[::-1].index(key)
+    assert set(tags[start:end]) == {key}
+    assert set(tags[:start] + tags[end:]) == {None}
+    assert first < names.index("TOOL_CALL_START", first) < last
+    call = of(events, "TOOL_CALL_START")[0]
+    assert events[start]["parentToolCallId"] == call["toolCallId"]
+    assert of(events, "TOOL_CALL_RESULT")[-1]["content"] == "The result of calculate is 42."
+
+
+@requirement("sub.nested")
+async def test_a_subagent_may_delegate(connect: Connect) -> None:
+    events = await (await connect(team())).run(ask(text="delegate delegate calculate 1+2"))
+    outer, inner = of(events, "SUBAGENT_STARTED")
+    assert "parentSubagentRunId" not in outer
+    assert inner["parentSubagentRunId"] == outer["subagentRunId"]
+    calls = {event["toolCallName"]: event.get("subagentRunId") for event in of(events, "TOOL_CALL_START")}
+    assert calls["calculate"] == inner["subagentRunId"]
+    ends = [event["subagentRunId"] for event in of(events, "SUBAGENT_FINISHED")]
+    assert ends == [inner["subagentRunId"], outer["subagentRunId"]]
+    assert "is 3" in text(events)
+
+
+@requirement("sub.parallel")
+async def test_two_subagents_work_side_by_side(connect: Connect) -> None:
+    meeting = asyncio.Barrier(2)
+
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield "one "
+        async with asyncio.timeout(10):
+            await meeting.wait()
+        yield "two"
+
+    both = 'call delegate {"task": "a"}\ncall delegate {"task": "b"}'
+    events = await (await connect(led_by(agent))).run(ask(text=both))
+    names = [name for name in types(events) if name.startswith("SUBAGENT")]
+    assert names == ["SUBAGENT_STARTED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_FINISHED"]
+    assert [event["content"] for event in of(events, "TOOL_CALL_RESULT")] == ["one two", "one two"]
+    assert len(set(parts(events))) == 2
+
+
+@requirement("sub.any-agent")
+async def test_any_agent_can_be_a_subagent(connect: Connect) -> None:
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        assert (input.thread_id, input.tools, ctx.thread_id) == (ctx.thread_id, [], input.thread_id)
+        yield "A string, "
+        yield TextMessageChunkEvent(message_id="chunked", role="assistant", delta=f"and {input.messages[0].content}.")
+        yield MessagesSnapshotEvent(messages=[UserMessage(id="mine", content="private")])
+        yield TextMessageChunkEvent(message_id="last", role="assistant", delta="The end.")
+
+    events = await (await connect(led_by(agent))).run(ask(text="delegate chunks"))
+    [key] = parts(events)
+    assert {event["subagentRunId"] for event in of(events, "TEXT_MESSAGE_START")[:3]} == {key}
+    assert "MESSAGES_SNAPSHOT" not in types(events)
+    assert of(events, "TOOL_CALL_RESULT")[0]["content"] == "The end."
+
+
+async def raises(input: RunAgentInput) -> AsyncIterator[Item]:
+    yield TextMessageStartEvent(message_id="open", role="assistant")
+    raise RuntimeError("secret")
+
+
+async def errs(input: RunAgentInput) -> AsyncIterator[Item]:
+    yield TextMessageStartEvent(message_id="open", role="assistant")
+    yield RunErrorEvent(message="I give up.", code="TIRED")
+
+
+async def breaks(input: RunAgentInput) -> AsyncIterator[Item]:
+    yield TextMessageStartEvent(message_id="open", role="assistant")
+    yield TextMessageContentEvent(message_id="other", delta="x")
+
+
+async def gives_in(input: RunAgentInput) -> AsyncIterator[Item]:
+    yield TextMessageStartEvent(message_id="open", role="assistant")
+    yield RunFinishedEvent(thread_id="t", run_id="r", outcome=RunFinishedCancelledOutcome())
+
+
+GENERAL = "The agent failed; the server's log has the cause."
+
+
+@requirement("sub.fails")
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [(raises, GENERAL), (errs, "I give up."), (breaks, GENERAL), (gives_in, "The agent was cancelled.")],
+)
+async def test_a_subagent_fails_without_ending_the_run(connect: Connect, agent: object, message: str) -> None:
+    events = await (await connect(led_by(agent))).run(ask(text="delegate x"))
+    [error] = of(events, "SUBAGENT_ERROR")
+    assert (error["message"], error["subagentRunId"]) == (message, parts(events)[0])
+    names = types(events)
+    assert names.index("TEXT_MESSAGE_END") < names.index("SUBAGENT_ERROR") < names.index("TOOL_CALL_RESULT")
+    assert of(events, "TOOL_CALL_RESULT")[0]["content"] == f"Error: {message}"
+    assert outcome(events) == "success"
+    assert "secret" not in str(events)
+
+
+@requirement("sub.fails")
+async def test_a_task_that_is_none_is_refused(connect: Connect) -> None:
+    events = await (await connect(team())).run(ask(text='call delegate {"job": "x"}'))
+    assert parts(events) == []
+    assert "'task'" in of(events, "TOOL_CALL_RESULT")[0]["content"]
+
+
+@requirement("sub.open-calls")
+async def test_calls_that_a_subagent_leaves_open_are_not_the_clients(connect: Connect) -> None:
+    async def agent(input: RunAgentInput) -> AsyncIterator[Item]:
+        yield ToolCallStartEvent(tool_call_id="lost", tool_call_name="somewhere")
+        yield ToolCallEndEvent(tool_call_id="lost")
+
+    events = await (await connect(led_by(agent))).run(ask(text="delegate x"))
+    assert of(events, "TOOL_CALL_RESULT")[0]["toolCallId"] == "lost"
+    assert events[-1]["outcome"] == {"type": "success"}
+
+
+@requirement("sub.usage")
+async def test_a_subagents_usage_is_the_runs(connect: Connect) -> None:
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.usage.append(TokenUsage(model="own", total_tokens=5))
+        yield RunFinishedEvent(
+            thread_id="t", run_id="r", usage=[TokenUsage(model="own", total_tokens=7)], result={"sum": 12}
+        )
+
+    events = await (await connect(led_by(agent))).run(ask(text="delegate x"))
+    assert {entry["model"]: entry["totalTokens"] for entry in events[-1]["usage"]}["own"] == 12
+    assert of(events, "SUBAGENT_FINISHED")[0]["result"] == {"sum": 12}
+    assert of(events, "TOOL_CALL_RESULT")[0]["content"] == '{"sum":12}'
+
+
+@requirement("sub.cancelled")
+async def test_a_cancel_ends_the_subagent_with_the_run(connect: Connect) -> None:
+    left = asyncio.Event()
+
+    async def agent(input: RunAgentInput) -> AsyncIterator[Item]:
+        try:
+            yield "working"
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+
+    client = await connect(led_by(agent))
+    stream = await client.start(ask(text="delegate x"))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    await client.cancel("t1", "r1")
+    events = await stream.rest()
+    assert types(events) == ["TEXT_MESSAGE_END", "SUBAGENT_ERROR", "RUN_FINISHED"]
+    assert outcome(events) == "cancelled"
+    async with asyncio.timeout(10):
+        await left.wait()
+
+
+def called(events: list[Json]) -> list[Json]:
+    """The user's message and the assistant's own calls, as a client keeps them that knows no subagents."""
+    start = of(events, "TOOL_CALL_START")[0]
+    pieces = [e["delta"] for e in of(events, "TOOL_CALL_ARGS") if e["toolCallId"] == start["toolCallId"]]
+    function = {"name": start["toolCallName"], "arguments": "".join(pieces)}
+    call = {"id": start["toolCallId"], "type": "function", "function": function}
+    return [
+        {"id": "u1", "role": "user", "content": "asked"},
+        {"id": start["parentMessageId"], "role": "assistant", "toolCalls": [call]},
+    ]
+
+
+@requirement("sub.suspended", "sub.resumed")
+@pytest.mark.parametrize("message", ["delegate call pay {}", "delegate delegate call pay {}"])
+async def test_a_subagent_that_must_ask_is_suspended_and_goes_on_with_the_answer(
+    connect: Connect, message: str
+) -> None:
+    client = await connect(team())
+    first = await client.run(ask(text=message.format('{"amount": 5}')))
+    [interrupt] = first[-1]["outcome"]["interrupts"]
+    keys = parts(first)
+    assert interrupt["subagentRunId"] == keys[-1]
+    ends = of(first, "SUBAGENT_FINISHED")
+    assert ends[0]["outcome"] == {"type": "suspended", "interruptIds": [interrupt["id"]]}
+    assert all(end["outcome"] == {"type": "suspended"} for end in ends[1:])
+    assert paid == []
+    answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}
+    body = ask(run="r2", messages=called(first), resume=[answer])
+    second = await client.run(body)
+    assert parts(second) == keys
+    assert paid == [5]
+    assert "paid 5" in text(second)
+    assert outcome(second) == "success"
+    third = await client.run({**body, "runId": "r3"})
+    assert paid == [5]
+    assert outcome(third) == "success"
+
+
+@requirement("sub.suspended")
+async def test_a_subagent_that_is_denied_is_told_so(connect: Connect) -> None:
+    client = await connect(team())
+    first = await client.run(ask(text='delegate call pay {"amount": 5}'))
+    [interrupt] = first[-1]["outcome"]["interrupts"]
+    payload = {"approved": False, "reason": "too much"}
+    answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": payload}
+    second = await client.run(ask(run="r2", messages=called(first), resume=[answer]))
+    assert "too much" in text(second)
+    assert paid == []
+
+
+@requirement("sub.suspended")
+async def test_answers_may_come_one_by_one(connect: Connect) -> None:
+    client = await connect(team())
+    both = 'delegate call pay {"amount": 1}\ncall pay {"amount": 2}'
+    first = await client.run(ask(text=both))
+    one, two = first[-1]["outcome"]["interrupts"]
+    yes = {"status": "resolved", "payload": {"approved": True}}
+    messages = called(first)
+    second = await client.run(ask(run="r2", messages=messages, resume=[{"interruptId": one["id"], **yes}]))
+    assert [interrupt["id"] for interrupt in second[-1]["outcome"]["interrupts"]] == [two["id"]]
+    assert paid == [1]
+    third = await client.run(ask(run="r3", messages=messages, resume=[{"interruptId": two["id"], **yes}]))
+    assert outcome(third) == "success"
+    assert paid == [1, 2]
+
+
+@requirement("sub.history")
+async def test_what_subagents_said_is_not_the_assistants_history(connect: Connect) -> None:
+    private = {"id": "s1", "role": "assistant", "content": "secret plan", "subagentRunId": "sub"}
+    said = {"id": "u2", "role": "user", "content": "stream 1"}
+    events = await (await connect(team())).run(ask(messages=[private, said]))
+    system = len(SYSTEM_PROMPT.split())
+    assert events[-1]["usage"][0]["inputTokens"] == system + 2
