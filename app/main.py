@@ -1,7 +1,7 @@
 """The composition root: settings in, application out. The only module that knows every name.
 
-Rule: building the application does no I/O, makes no id and reads no clock; that begins with the application's lifespan
-(AgentCore restores snapshots of started processes, reference 1.6).
+Rule: building the application reads the files that settings name and does no other I/O, makes no id and reads no clock;
+that begins with the application's lifespan (AgentCore restores snapshots of started processes, reference 1.6).
 """
 
 import asyncio
@@ -25,8 +25,12 @@ from starlette.middleware.cors import CORSMiddleware
 from app import __version__
 from app.agents.approvals import Approvals
 from app.agents.assistant import SYSTEM_PROMPT, Assistant
+from app.agents.budget import Budget, Overflow
 from app.agents.callables import capabilities_of
+from app.agents.instructions import project_context, system_text
 from app.agents.loader import load_agent
+from app.agents.project import ContextFileError, read_context_files
+from app.agents.skills import Skill, SkillError, read_skills
 from app.agents.subagents import Subagent
 from app.core.errors import AppError
 from app.core.inbound import COMMANDS
@@ -146,17 +150,32 @@ def build_assistant(
         raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
     except PolicyError as error:
         raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
+    prompt, skills = read_guidance(settings)
     closers.extend(source.aclose for source in sources)
     assistant = Assistant(
         build_model(settings, closers),
         tools,
-        settings.system_prompt or SYSTEM_PROMPT,
+        prompt,
         settings.max_steps,
         sources=sources,
         policy=policy,
         trust_instructions=settings.trust_instructions,
+        skills=skills,
+        budget=Budget(settings.context_tokens, Overflow(settings.context_overflow)),
     )
     return delegating(assistant, settings.delegate_depth)
+
+
+def read_guidance(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
+    """What the operator's files tell the assistant: the prompt with the project's context, and the skills."""
+    try:
+        files = read_context_files(settings.context_files)
+        skills = read_skills(settings.skills) if settings.skills else ()
+    except ContextFileError as error:
+        raise SettingsError(f"AGUI_CONTEXT_FILES: {error}") from None
+    except SkillError as error:
+        raise SettingsError(f"AGUI_SKILLS: {error}") from None
+    return system_text(settings.system_prompt or SYSTEM_PROMPT, project_context(files)), skills
 
 
 def delegating(assistant: Assistant, depth: int) -> Assistant:

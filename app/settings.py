@@ -48,6 +48,10 @@ class Settings(BaseSettings):
     tool_policy: str = "[]"
     mcp_servers: str = "[]"
     trust_instructions: bool = False
+    context_tokens: Annotated[int, Field(ge=0)] = 0
+    context_overflow: Literal["trim", "summarise"] = "trim"
+    context_files: Annotated[tuple[str, ...], NoDecode] = ()
+    skills: str = ""
     on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
     on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
     scope: Scope = Scope.SESSION
@@ -58,22 +62,23 @@ class Settings(BaseSettings):
     cors_origins: Annotated[tuple[str, ...], NoDecode] = ()
     log_format: Literal["console", "json"] = "console"
 
-    @field_validator("cors_origins", mode="before")
+    @field_validator("cors_origins", "context_files", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         """A comma-separated list."""
         if isinstance(value, str):
-            return tuple(origin.strip().rstrip("/") for origin in value.split(",") if origin.strip())
+            return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
     @field_validator("cors_origins")
     @classmethod
     def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
         """Origins as browsers send them; a ``*`` would let any web page drive the agent."""
-        for origin in origins:
+        bare = tuple(origin.rstrip("/") for origin in origins)
+        for origin in bare:
             if not ORIGIN.fullmatch(origin):
                 raise ValueError(f"{origin} is not an origin such as https://example.com")
-        return origins
+        return bare
 
     @property
     def disconnect_grace(self) -> float | None:

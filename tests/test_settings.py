@@ -29,6 +29,8 @@ def test_the_defaults_are_those_of_the_design() -> None:
     assert (settings.error_status, settings.log_format) == ("http", "console")
     assert (settings.run_timeout, settings.keepalive, settings.max_body_bytes) == (3300, 15, 10_000_000)
     assert (settings.max_steps, settings.cors_origins) == (16, ())
+    assert (settings.context_tokens, settings.context_overflow) == (0, "trim")
+    assert (settings.context_files, settings.skills) == ((), "")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,11 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ("AGUI_ON_DISCONNECT", "continue", "disconnect_grace", None),
         ("AGUI_ON_DISCONNECT", "grace:0.5", "disconnect_grace", 0.5),
         ("AGUI_ON_DISCONNECT", "grace:30", "disconnect_grace", 30.0),
+        ("AGUI_CONTEXT_TOKENS", "8000", "context_tokens", 8000),
+        ("AGUI_CONTEXT_OVERFLOW", "summarise", "context_overflow", "summarise"),
+        ("AGUI_CONTEXT_FILES", "AGENTS.md, docs/STYLE.md ,", "context_files", ("AGENTS.md", "docs/STYLE.md")),
+        ("AGUI_CONTEXT_FILES", "", "context_files", ()),
+        ("AGUI_SKILLS", "skills", "skills", "skills"),
         ("AGUI_LOG_FORMAT", "json", "log_format", "json"),
         ("AGUI_ERROR_STATUS", "stream", "error_status", "stream"),
     ],
@@ -85,6 +92,9 @@ def test_a_variable_is_understood(
         ("AGUI_MAX_BODY_BYTES", "10"),
         ("AGUI_MAX_BODY_BYTES", "100000001"),
         ("AGUI_MAX_BODY_BYTES", "10MB"),
+        ("AGUI_CONTEXT_TOKENS", "-1"),
+        ("AGUI_CONTEXT_TOKENS", "8k"),
+        ("AGUI_CONTEXT_OVERFLOW", "drop"),
         ("AGUI_LOG_FORMAT", "xml"),
     ],
 )
@@ -123,6 +133,8 @@ def test_settings_cannot_be_changed() -> None:
         ("AGUI_AGENT", "json"),
         ("AGUI_AGENT", "json:dumps"),
         ("AGUI_MODEL", "psychic"),
+        ("AGUI_CONTEXT_FILES", "nowhere/AGENTS.md"),
+        ("AGUI_SKILLS", "nowhere/skills"),
     ],
 )
 def test_the_start_stops_with_one_clear_line(

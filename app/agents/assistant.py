@@ -6,7 +6,7 @@ end it with interrupts: the next run brings the answers.
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ag_ui.core import (
     AgentCapabilities,
@@ -26,8 +26,12 @@ from ag_ui.core import (
 )
 
 from app.agents.approvals import Approval, Approvals, held
+from app.agents.budget import Budget
 from app.agents.history import conversation
+from app.agents.instructions import application_context, system_text
 from app.agents.resume import resume
+from app.agents.skill_use import Invocation, invocation_of, skill_tools
+from app.agents.skills import Skill, skill_list
 from app.agents.sources import gathered
 from app.agents.subagents import Subagent
 from app.agents.toolbox import Answered, Toolbox
@@ -67,6 +71,8 @@ class Assistant:
         trust_instructions: whether a caller's system and developer messages reach the model.
         approvals: the calls that wait for somebody's word.
         sources: tools that are known only at run time. One that fails costs a run its own tools and nothing else.
+        skills: instructions that the model reads when it needs them, or that a caller asks for.
+        budget: how many tokens a model call may be sent.
     """
 
     model: Model
@@ -77,10 +83,13 @@ class Assistant:
     policy: Policy = allow_all
     trust_instructions: bool = False
     approvals: Approvals = field(default_factory=Approvals)
+    skills: Sequence[Skill] = ()
+    budget: Budget = field(default_factory=Budget)
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
-        tools, outages = await gathered(self.tools, self.sources, ctx)
+        skill = invocation_of(input.forwarded_props, self.skills)
+        tools, outages = await gathered(self._tools, self.sources, ctx)
         for outage in outages:
             yield outage.event
         toolbox = Toolbox.of(tools, input.tools or (), self.policy)
@@ -89,8 +98,10 @@ class Assistant:
         for result in resumed.unseen(input):
             yield shown(result)
         waiting = resumed.waiting
-        system = system_text(self.system_prompt, input.context or ())
         messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
+        asking = skill.asked(messages, ctx.new_id) if skill else messages
+        prompt = Prompt(self._system(skill, input.context or ()), asking, toolbox.specs)
+        window = self.budget.window(self.model, prompt, ctx)
         steps = 0
         while not waiting:
             if steps == self.max_steps:
@@ -98,13 +109,16 @@ class Assistant:
                     Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing."
                 )
             steps += 1
+            await window.fit()
             turn = Turn(ctx)
-            async with closing(self.model.stream(Prompt(system, messages, toolbox.specs))) as deltas:
+            async with closing(self.model.stream(replace(prompt, messages=window.messages))) as deltas:
                 async for delta in deltas:
                     for event in turn.feed(delta):
                         yield event
             for event in turn.close():
                 yield event
+            window.add(turn.messages)
+            window.snapshot()
             own = [call for call in turn.calls if not toolbox.left_to_client(call)]
             asked = {call.id: ruling for call in own if (ruling := toolbox.asks(call)) is not None}
             ready = [call for call in own if call.id not in asked]
@@ -116,7 +130,7 @@ class Assistant:
             waiting += [held(call, it) for call, it in zip(ready, answers, strict=True) if isinstance(it, Suspension)]
             if len(own) < len(turn.calls) or not own:
                 break
-            messages = [*messages, *turn.messages, *results]
+            window.add(results)
         yield finished(ctx, waiting)
         self.approvals.commit(thread, waiting)
 
@@ -125,7 +139,7 @@ class Assistant:
         return AgentCapabilities(
             tools=ToolsCapabilities(
                 supported=True,
-                items=[tool.spec for tool in self.tools],
+                items=[tool.spec for tool in self._tools],
                 parallel_calls=True,
                 client_provided=True,
             ),
@@ -134,7 +148,16 @@ class Assistant:
             multi_agent=self._subagents(),
             human_in_the_loop=self._human_in_the_loop(),
             execution=ExecutionCapabilities(max_iterations=self.max_steps),
+            custom={"skills": [skill.name for skill in self.skills]} if self.skills else None,
         )
+
+    def _system(self, skill: Invocation | None, context: Sequence[Context]) -> str:
+        asked = skill.section if skill else ""
+        return system_text(self.system_prompt, skill_list(self.skills), asked, application_context(context))
+
+    @property
+    def _tools(self) -> Sequence[Tool]:
+        return *self.tools, *skill_tools(self.skills)
 
     def _subagents(self) -> MultiAgentCapabilities | None:
         agents = [tool for tool in self.tools if isinstance(tool, Subagent)]
@@ -154,12 +177,6 @@ def finished(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:
     interrupts = [interrupt for approval in waiting for interrupt in approval.interrupts]
     outcome = RunFinishedInterruptOutcome(interrupts=interrupts) if interrupts else None
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
-
-
-def system_text(prompt: str, context: Sequence[Context]) -> str:
-    """The instructions, followed by every context entry that the application sent along."""
-    entries = [f"### {entry.description}\n{entry.value}" for entry in context]
-    return "\n\n".join([prompt, "## Context from the application", *entries]) if entries else prompt
 
 
 def results_of(calls: Sequence[Call], answers: Sequence[Answered], ctx: RunContext) -> list[ToolMessage]:

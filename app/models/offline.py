@@ -18,7 +18,7 @@ _WORD = re.compile(r"\S+\s*")
 
 
 class OfflineModel:
-    """Implements ``ports.Model``. Stateless: one instance serves any number of runs."""
+    """Implements ``ports.Model`` and ``ports.Counting``. Stateless: one instance serves any number of runs."""
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         """Do the plan step by step, then report the usage."""
@@ -39,6 +39,10 @@ class OfflineModel:
                     yield piece
                 calls += isinstance(step, Call)
         yield UsageDelta(usage_of(prompt, steps))
+
+    def count(self, text: str) -> int:
+        """Words, as in the usage."""
+        return _words((text,))
 
 
 def _pieces(step: Say | Reason | Call, index: int) -> Iterator[Delta]:

@@ -1,0 +1,38 @@
+"""How many tokens a model call may be sent, and what happens to those that are too many: the operator's choice.
+
+Rule: without a budget nothing is counted and nothing is told.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from app.agents.summary import Summaries, Summariser
+from app.agents.tokens import Counter
+from app.agents.window import Bounded, Unbounded, Window
+from app.ports import Model, Prompt, RunContext
+
+
+class Overflow(StrEnum):
+    """What becomes of history that does not fit."""
+
+    TRIM = "trim"
+    SUMMARISE = "summarise"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most ``tokens`` per model call, the answer not included; 0 is no budget."""
+
+    tokens: int = 0
+    overflow: Overflow = Overflow.TRIM
+    summaries: Summaries = field(default_factory=Summaries)
+
+    def window(self, model: Model, prompt: Prompt, ctx: RunContext) -> Window:
+        """The window of a run that begins with this prompt."""
+        if not self.tokens:
+            return Unbounded(prompt.messages)
+        counter = Counter.of(model)
+        if self.overflow is Overflow.TRIM:
+            return Bounded(self.tokens, counter, prompt, ctx.emit)
+        summariser = Summariser(model, counter, self.tokens, self.summaries, ctx)
+        return Bounded(self.tokens, counter, prompt, ctx.emit, summariser)

@@ -1,0 +1,234 @@
+"""What no longer fits is summarised once, by the model, and stays what it was: words of the conversation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from ag_ui.core import (
+    AssistantMessage,
+    CustomEvent,
+    DataSource,
+    FunctionCall,
+    ImagePart,
+    Message,
+    ReasoningMessage,
+    TextPart,
+    TokenUsage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+from app.agents.budget import Budget, Overflow
+from app.agents.summary import EARLIER, MARK, MAX_SUMMARIES, Summaries, newest, rendered
+from app.agents.tokens import Counter, Entry
+from app.agents.window import Window
+from app.core.errors import AppError, Code
+from app.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
+from tests.agents.doubles import ScriptedModel, asks
+from tests.contexts import run_context
+
+BUDGET = 400
+SHORT = [TextDelta("They met "), TextDelta("in Rome. ")]
+
+
+class WordsModel(ScriptedModel):
+    """Counts words."""
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+def model(*turns: Sequence[Delta | Exception]) -> WordsModel:
+    return WordsModel(turns)
+
+
+def thread(turns: int) -> list[Message]:
+    """Questions of 13 tokens, named by their turn, with answers of 12."""
+    words = "word " * 12
+    return [
+        message
+        for at in range(turns)
+        for message in (
+            UserMessage(id=f"u{at}", content=f"u{at} {words}"),
+            AssistantMessage(id=f"a{at}", content=words),
+        )
+    ]
+
+
+def opened(
+    double: ScriptedModel,
+    budget: Budget,
+    messages: Sequence[Message],
+    ctx: RunContext | None = None,
+    now: str = "go on",
+) -> Window:
+    prompt = Prompt("", [*messages, UserMessage(id="now", content=now)])
+    return budget.window(double, prompt, ctx or run_context())
+
+
+async def fitted(
+    double: ScriptedModel, budget: Budget, messages: Sequence[Message], now: str = "go on"
+) -> list[object]:
+    """Strategy, messages before and messages after of what the client is told."""
+    heard: list[Item] = []
+    await opened(double, budget, messages, run_context(emit=heard.append), now).fit()
+    values = [event.value for event in heard if isinstance(event, CustomEvent)]
+    return [(value["strategy"], value["messagesBefore"], value["messagesAfter"]) for value in values]
+
+
+def summarising(tokens: int = BUDGET) -> Budget:
+    return Budget(tokens, Overflow.SUMMARISE)
+
+
+async def test_a_summary_stands_for_what_goes() -> None:
+    assert await fitted(model(SHORT), summarising(), thread(20)) == [("summarise", 41, 18)]
+    window = opened(model(SHORT), summarising(), thread(20))
+    await window.fit()
+    first, second, *_ = window.messages
+    assert isinstance(first, UserMessage)
+    assert first.content == f"{MARK}They met in Rome."
+    assert second.id == "u12"
+
+
+async def test_the_model_is_asked_without_tools_and_within_the_budget() -> None:
+    double = model(SHORT)
+    await opened(double, summarising(), thread(80)).fit()
+    (prompt,) = double.prompts
+    (question,) = prompt.messages
+    assert isinstance(question.content, str)
+    assert not prompt.tools
+    assert prompt.system.startswith("Summarise the conversation")
+    assert double.count(prompt.system) + double.count(question.content) <= BUDGET
+    assert "u71 word" in question.content  # the newest of what goes
+    assert "u0 word" not in question.content
+
+
+async def test_the_result_fits_the_budget_however_long_the_summary_is() -> None:
+    double = model([TextDelta("blah " * 9_999)])
+    window = opened(double, summarising(), thread(20))
+    await window.fit()
+    assert sum(double.count(str(message.content)) for message in window.messages) <= BUDGET
+    assert double.count(str(window.messages[0].content)) == BUDGET // 4
+
+
+async def test_what_a_summary_costs_is_the_runs_usage() -> None:
+    usage, ctx = TokenUsage(total_tokens=7), run_context()
+    await opened(model([*SHORT, UsageDelta(usage)]), summarising(), thread(20), ctx).fit()
+    assert ctx.usage == [usage]
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        [TextDelta("They"), AppError(Code.MODEL_UNAVAILABLE, "The model is not there.")],
+        [],
+        [TextDelta("  \n")],
+        asks("add"),
+    ],
+)
+async def test_without_a_summary_old_turns_just_go(turn: list[Delta | Exception]) -> None:
+    assert await fitted(model(turn), summarising(), thread(20)) == [("trim", 41, 17)]
+    double = model(turn)
+    window = opened(double, summarising(), thread(20))
+    await window.fit()
+    await window.fit()
+    assert window.messages[0].id == "u12"
+    assert len(double.prompts) == 1
+
+
+@pytest.mark.parametrize("error", [AppError(Code.RUN_LIMIT_EXCEEDED, "Enough."), ValueError("bug")])
+async def test_other_failures_end_the_run(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        await opened(model([error]), summarising(), thread(20)).fit()
+
+
+async def test_where_a_summary_has_no_room_none_is_made() -> None:
+    double = model()
+    assert await fitted(double, summarising(), thread(2), now="word " * 390) == [("trim", 5, 1)]
+    assert double.prompts == []
+
+
+async def test_where_the_question_has_no_room_none_is_made() -> None:
+    double = model()
+    assert await fitted(double, summarising(40), thread(3)) == [("trim", 7, 3)]
+    assert double.prompts == []
+
+
+# --- the memory -------------------------------------------------------------------------------------------------------
+
+
+async def test_the_next_run_uses_the_summary_again() -> None:
+    double, budget = model(SHORT), summarising()
+    first, second = opened(double, budget, thread(20)), opened(double, budget, thread(22))
+    await first.fit()
+    await second.fit()
+    assert [message.id for message in second.messages[1:3]] == ["u12", "a12"]
+    assert first.messages[0].content == second.messages[0].content
+    assert len(double.prompts) == 1
+
+
+async def test_a_summary_grows_when_more_has_to_go() -> None:
+    double, budget = model(SHORT, [TextDelta("They parted.")]), summarising()
+    await opened(double, budget, thread(20)).fit()
+    window = opened(double, budget, thread(26))
+    await window.fit()
+    question = str(double.prompts[1].messages[0].content)
+    assert question.startswith(f"{EARLIER}They met in Rome.\n\nuser: u12 word")
+    assert window.messages[0].content == f"{MARK}They parted."
+
+
+async def test_a_history_that_was_changed_is_summarised_anew() -> None:
+    double, budget = model(SHORT, SHORT), summarising()
+    messages = thread(20)
+    await opened(double, budget, messages).fit()
+    await opened(double, budget, [UserMessage(id="other", content="word " * 13), *messages[1:]]).fit()
+    assert not str(double.prompts[1].messages[0].content).startswith(EARLIER)
+
+
+async def test_a_summary_is_of_its_owner_and_thread_alone() -> None:
+    double, budget, ctx = model(SHORT, SHORT, SHORT), summarising(), run_context()
+    for other in (ctx, replace(ctx, thread_id="other"), replace(ctx, caller=replace(ctx.caller, owner="other"))):
+        await opened(double, budget, thread(20), other).fit()
+    assert len(double.prompts) == 3
+
+
+def test_the_threads_unused_for_longest_are_forgotten() -> None:
+    summaries, entries = Summaries(), [Entry(UserMessage(id="u", content=""), 1)]
+    for at in range(MAX_SUMMARIES):
+        summaries.keep(("me", str(at)), entries, "text")
+    assert summaries.of(("me", "0"), entries) is not None
+    summaries.keep(("me", "new"), entries, "text")
+    assert summaries.of(("me", "1"), entries) is None
+    assert summaries.of(("me", "0"), entries) is not None
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+CALL = ToolCall(id="c", function=FunctionCall(name="add", arguments='{"a":1}'))
+PICTURE = ImagePart(source=DataSource(value="AAAA", mime_type="image/png"))
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (UserMessage(id="m", content="hi"), "user: hi"),
+        (UserMessage(id="m", content=[TextPart(text="see"), PICTURE]), "user: see [image]"),
+        (AssistantMessage(id="m", content="so", tool_calls=[CALL]), 'assistant: so\nassistant calls add (c): {"a":1}'),
+        (AssistantMessage(id="m"), ""),
+        (ToolMessage(id="m", tool_call_id="c", content="2"), "Result of c: 2"),
+        (ToolMessage(id="m", tool_call_id="c", content="", error="no"), "Result of c:  (failed: no)"),
+        (ReasoningMessage(id="m", content="hm"), ""),
+    ],
+)
+def test_a_message_is_told_in_words(message: Message, text: str) -> None:
+    assert rendered(message) == text
+
+
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [(-1, ""), (1, "d"), (2, "d e"), (3, "c\n\nd e"), (4, "a\n\nc\n\nd e"), (9, "a b\n\nc\n\nd e")],
+)
+def test_of_what_is_too_long_the_newest_is_told(room: int, told: str) -> None:
+    counter = Counter(lambda text: len(text.split()), per_message=0)
+    assert newest(["a b", "", "c", "d e"], room, counter) == told

@@ -1,0 +1,277 @@
+"""Whatever the history, what a model is sent fits the budget as well as it can, and no call loses its results."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from ag_ui.core import (
+    AssistantMessage,
+    CustomEvent,
+    FunctionCall,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from ag_ui.core import Tool as ToolSpec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.agents.budget import Budget
+from app.agents.history import conversation
+from app.agents.tokens import Counter, Entry
+from app.agents.window import COMPACTED, LISTED, SNAPSHOT, Bounded, Unbounded, cut, is_instruction, run_start
+from app.ports import Item, Prompt
+from tests.agents.doubles import ScriptedModel
+from tests.contexts import run_context
+
+Count = Callable[[str], int]
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+class Heard(Bounded):
+    """A window that keeps what it tells the client."""
+
+    def __init__(self, budget: int, prompt: Prompt, count: Count = words) -> None:
+        self.heard: list[Item] = []
+        super().__init__(budget, Counter(count, per_message=0), prompt, self.heard.append)
+
+    def values(self, name: str) -> list[dict[str, object]]:
+        """The values of what was told since this was last asked."""
+        values = [event.value for event in self.heard if isinstance(event, CustomEvent) and event.name == name]
+        assert len(values) == len(self.heard)
+        self.heard.clear()
+        return values
+
+
+def window(budget: int, *messages: Message, system: str = "", count: Count = words) -> Heard:
+    return Heard(budget, Prompt(system, messages), count)
+
+
+def user(name: str, tokens: int = 1) -> UserMessage:
+    return UserMessage(id=name, content="word " * tokens)
+
+
+def assistant(name: str, tokens: int = 1, *calls: str) -> AssistantMessage:
+    made = [ToolCall(id=call, function=FunctionCall(name="", arguments="")) for call in calls]
+    return AssistantMessage(id=name, content="word " * tokens, tool_calls=made or None)
+
+
+def result(call: str, tokens: int = 1) -> ToolMessage:
+    return ToolMessage(id=f"result-{call}", tool_call_id=call, content="word " * tokens)
+
+
+def ids(messages: Sequence[Message]) -> list[str]:
+    return [message.id for message in messages]
+
+
+async def told(bounded: Heard) -> list[dict[str, object]]:
+    """What the client is told of making the messages fit."""
+    await bounded.fit()
+    return bounded.values(COMPACTED)
+
+
+def shot(bounded: Heard) -> dict[str, object]:
+    """What the client is told of how full the window is."""
+    bounded.snapshot()
+    (value,) = bounded.values(SNAPSHOT)
+    return value
+
+
+# --- without a budget -------------------------------------------------------------------------------------------------
+
+
+async def test_without_a_budget_nothing_is_counted_and_nobody_is_told() -> None:
+    class Counting(ScriptedModel):
+        def count(self, text: str) -> int:
+            raise NotImplementedError
+
+    heard: list[Item] = []
+    prompt = Prompt("system", [user("u")])
+    unbounded = Budget().window(Counting([]), prompt, run_context(emit=heard.append))
+    assert isinstance(unbounded, Unbounded)
+    unbounded.add([assistant("a")])
+    await unbounded.fit()
+    unbounded.snapshot()
+    assert heard == []
+    assert ids(unbounded.messages) == ["u", "a"]
+
+
+# --- what goes --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_conversation_that_fits_is_left_alone() -> None:
+    bounded = window(3, user("u"), assistant("a"), user("v"))
+    assert await told(bounded) == []
+    assert ids(bounded.messages) == ["u", "a", "v"]
+
+
+async def test_the_oldest_turns_go_and_the_client_is_told() -> None:
+    bounded = window(8, user("u"), assistant("a", 3), user("v"), assistant("b"), user("w", 2), system="be kind")
+    assert await told(bounded) == [
+        {"strategy": "trim", "messagesBefore": 5, "messagesAfter": 3, "tokensBefore": 10, "tokensAfter": 6}
+    ]
+    assert ids(bounded.messages) == ["v", "b", "w"]
+
+
+async def test_what_changed_once_is_told_once() -> None:
+    bounded = window(3, user("u"), assistant("a", 3), user("v"))
+    assert len(await told(bounded)) == 1
+    assert await told(bounded) == []
+
+
+async def test_a_turn_goes_with_its_reasoning_calls_and_results() -> None:
+    turn = (user("u"), ReasoningMessage(id="r", content="hm"), assistant("a", 1, "1", "2"), result("1"), result("2"))
+    bounded = window(5, *turn, assistant("b"), user("v"))
+    await bounded.fit()
+    assert ids(bounded.messages) == ["v"]
+
+
+async def test_what_stands_before_the_first_user_goes_first() -> None:
+    bounded = window(4, assistant("a", 2), user("u"), assistant("b"), user("v"))
+    await bounded.fit()
+    assert ids(bounded.messages) == ["u", "b", "v"]
+
+
+async def test_trusted_instructions_stay() -> None:
+    orders = SystemMessage(id="s", content="obey")
+    bounded = window(3, user("u"), orders, assistant("a", 9), user("v"))
+    await bounded.fit()
+    assert ids(bounded.messages) == ["s", "v"]
+
+
+async def test_a_run_that_is_too_much_by_itself_is_sent_all_the_same() -> None:
+    bounded = window(3, user("u"), assistant("a"), user("v", 9))
+    assert [value["tokensAfter"] for value in await told(bounded)] == [9]
+    assert ids(bounded.messages) == ["v"]
+    assert shot(bounded)["remainingTokens"] == 0
+    assert await told(bounded) == []
+
+
+async def test_without_a_user_everything_is_the_current_run() -> None:
+    bounded = window(1, assistant("a", 2, "1"), result("1", 2))
+    assert await told(bounded) == []
+    assert ids(bounded.messages) == ["a", "result-1"]
+
+
+async def test_old_turns_make_room_for_a_run_that_grows() -> None:
+    bounded = window(4, user("u"), assistant("a"), user("v"), assistant("b"), user("w"))
+    assert [value["messagesAfter"] for value in await told(bounded)] == [3]
+    bounded.add([assistant("c", 1, "1"), result("1")])
+    assert await told(bounded) == [
+        {"strategy": "trim", "messagesBefore": 5, "messagesAfter": 3, "tokensBefore": 5, "tokensAfter": 3}
+    ]
+    assert ids(bounded.messages) == ["w", "c", "result-1"]
+    bounded.add([assistant("d", 9, "2"), result("2")])
+    assert await told(bounded) == []
+    assert ids(bounded.messages) == ["w", "c", "result-1", "d", "result-2"]
+
+
+def test_the_cut_stays_while_a_thread_grows_by_less_than_a_step() -> None:
+    history = [Entry(user(str(at)), 10) for at in range(20)]
+    assert [cut(history, excess, 25) for excess in (1, 10, 25, 26, 50, 51)] == [3, 3, 3, 5, 5, 8]
+
+
+# --- whatever the history ---------------------------------------------------------------------------------------------
+
+TOKENS = st.integers(0, 5)
+
+
+def conversations(*call_ids: str) -> st.SearchStrategy[list[Message]]:
+    """Messages in any order, whose calls and results have these ids."""
+    calls = st.sampled_from(call_ids)
+    return st.lists(
+        st.one_of(
+            st.builds(lambda tokens: user("u", tokens), TOKENS),
+            st.builds(lambda tokens: ReasoningMessage(id="r", content="word " * tokens), TOKENS),
+            st.builds(lambda tokens: SystemMessage(id="s", content="word " * tokens), TOKENS),
+            st.builds(lambda tokens, made: assistant("a", tokens, *made), TOKENS, st.sets(calls, max_size=3)),
+            st.builds(lambda tokens, call: result(call, tokens), TOKENS, calls),
+        ),
+        max_size=40,
+    )
+
+
+@given(said=conversations(*"abcdef"), grown=conversations(*"uvwxyz"), budget=st.integers(1, 60), trusted=st.booleans())
+async def test_no_history_is_cut_where_it_must_not_be(
+    said: list[Message], grown: list[Message], budget: int, *, trusted: bool
+) -> None:
+    begun = conversation(said, trust_instructions=trusted)
+    brought = [message for message in conversation(grown) if not isinstance(message, UserMessage)]
+    start = run_start(begun)
+    must = {id(message) for message in (*filter(is_instruction, begun[:start]), *begun[start:], *brought)}
+    bounded = window(budget, *begun)
+    kept = bounded.messages
+    for more in ([], brought):
+        bounded.add(more)
+        await bounded.fit()
+        kept = bounded.messages
+        by_choice = [message for message in kept if id(message) not in must]
+        assert bounded.tokens <= budget or not by_choice
+        assert conversation(kept, trust_instructions=True) == kept  # so every call has its results
+        assert len(kept) == len(begun) + len(more) or not by_choice or isinstance(by_choice[0], UserMessage)
+    there = {id(message) for message in kept}
+    assert must <= there
+    assert [message for message in (*begun, *brought) if id(message) in there] == kept
+
+
+async def test_every_message_is_counted_once() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return 1
+
+    history = [message for at in range(1_000) for message in (user(f"u{at}"), assistant(f"a{at}"))]
+    bounded = window(500, *history, user("u"), system="system", count=count)
+    assert len(counted) == 2_002
+    counted.clear()
+    for step in range(16):
+        bounded.add([assistant(f"b{step}", 1, str(step)), result(str(step))])
+        await bounded.fit()
+        bounded.snapshot()
+    assert len(counted) == 16 * 4
+
+
+# --- the snapshot -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_snapshot_tells_where_the_tokens_are() -> None:
+    spec = ToolSpec(name="add", description="Add.", parameters={"type": "object"})
+    prompt = Prompt("be kind", [user("u", 2), assistant("a"), user("v", 3)], [spec])
+    bounded = Heard(20, prompt)
+    bounded.add([assistant("b", 4)])
+    assert shot(bounded) == {
+        "contextSize": 20,
+        "systemTokens": 2,
+        "toolTokens": 3,
+        "historyTokens": 3,
+        "runTokens": 7,
+        "totalTokens": 15,
+        "remainingTokens": 5,
+        "historyMessages": 2,
+        "runMessages": 2,
+        "messages": [
+            {"id": "u", "role": "user", "source": "history", "tokens": 2},
+            {"id": "a", "role": "assistant", "source": "history", "tokens": 1},
+            {"id": "v", "role": "user", "source": "run", "tokens": 3},
+            {"id": "b", "role": "assistant", "source": "run", "tokens": 4},
+        ],
+    }
+
+
+def test_a_snapshot_lists_the_newest_messages_only() -> None:
+    bounded = window(9_999, *(user(str(at)) for at in range(LISTED + 5)))
+    value = shot(bounded)
+    listed = value["messages"]
+    assert isinstance(listed, list)
+    assert (len(listed), listed[0]["id"], value["historyMessages"]) == (LISTED, "5", LISTED + 4)
+
+
+@pytest.mark.parametrize("messages", [[], [assistant("a")]])
+def test_where_no_user_has_spoken_the_run_begins_with_the_conversation(messages: list[Message]) -> None:
+    assert run_start(messages) == 0

@@ -1,0 +1,137 @@
+"""A client is told how full the model's window is and what went from it, and asks for skills by name."""
+
+from typing import Any
+
+import pytest
+
+from app.agents.assistant import Assistant
+from app.agents.budget import Budget, Overflow
+from app.agents.skills import Skill
+from app.agents.subagents import Subagent
+from app.models.offline import OfflineModel
+from app.tools.builtin import builtin_tools
+from tests.behaviour.client import outcome, text, types
+from tests.conftest import Connect
+from tests.engine.doubles import Json, ask
+from tests.requirements import requirement
+
+TEA = Skill("tea", "Make tea.", "Boil water for $ARGUMENTS.")
+PROMPT = "Be kind."
+
+
+def assistant(tokens: int = 0, overflow: Overflow = Overflow.TRIM, skills: tuple[Skill, ...] = ()) -> Assistant:
+    budget = Budget(tokens, overflow)
+    return Assistant(OfflineModel(), builtin_tools(), PROMPT, skills=skills, budget=budget)
+
+
+def talked(turns: int, said: str) -> Json:
+    """A run input behind so many turns of 20 words each."""
+    words = "word " * 10
+    pairs = ([("user", f"u{at}"), ("assistant", f"a{at}")] for at in range(turns))
+    history: list[Json] = [{"id": name, "role": role, "content": words} for pair in pairs for role, name in pair]
+    return ask(messages=[*history, {"id": "now", "role": "user", "content": said}])
+
+
+def custom(events: list[Json], name: str) -> list[Any]:
+    return [event["value"] for event in events if event["type"] == "CUSTOM" and event["name"] == name]
+
+
+@requirement("context.silent")
+async def test_without_a_budget_nothing_is_told(connect: Connect) -> None:
+    client = await connect(assistant())
+    events = await client.run(talked(100, "think"))
+    assert "CUSTOM" not in types(events)
+
+
+@requirement("context.snapshot")
+async def test_a_snapshot_follows_each_model_call_and_agrees_with_the_usage(connect: Connect) -> None:
+    client = await connect(assistant(1_000))
+    events = await client.run(talked(1, "calculate 1+1"))
+    first, last = custom(events, "context.snapshot")
+    assert (first["historyMessages"], first["runMessages"], last["runMessages"]) == (2, 2, 4)
+    assert [row["role"] for row in last["messages"]] == ["user", "assistant", "user", "assistant", "tool", "assistant"]
+    assert last["totalTokens"] + last["remainingTokens"] == last["contextSize"] == 1_000
+    charged = sum(value["totalTokens"] - value["toolTokens"] for value in (first, last))
+    assert events[-1]["usage"][0]["totalTokens"] == charged
+
+
+@requirement("context.snapshot")
+async def test_a_subagents_window_is_told_as_the_subagents(connect: Connect) -> None:
+    helper = Subagent("helper", "Helps.", assistant(1_000))
+    client = await connect(Assistant(OfflineModel(), [helper], PROMPT))
+    events = await client.run(ask(text='call helper {"task": "think"}'))
+    (started,) = [event for event in events if event["type"] == "SUBAGENT_STARTED"]
+    (told,) = [event for event in events if event["type"] == "CUSTOM"]
+    assert (told["name"], told["subagentRunId"]) == ("context.snapshot", started["subagentRunId"])
+
+
+@requirement("context.trim")
+async def test_old_turns_go_and_the_client_is_told_before_the_answer(connect: Connect) -> None:
+    client = await connect(assistant(200))
+    events = await client.run(talked(20, "what is this"))
+    assert types(events)[:3] == ["RUN_STARTED", "CUSTOM", "TEXT_MESSAGE_START"]
+    (told,), (held,) = custom(events, "context.compacted"), custom(events, "context.snapshot")
+    assert (told["strategy"], told["messagesBefore"]) == ("trim", 41)
+    assert told["tokensAfter"] <= 200 < told["tokensBefore"]
+    assert held["historyMessages"] + 1 == told["messagesAfter"]
+    assert outcome(events) == "success"
+
+
+@requirement("context.summarise")
+async def test_a_summary_is_made_for_the_model_and_not_shown(connect: Connect) -> None:
+    client = await connect(assistant(400, Overflow.SUMMARISE))
+    events = await client.run(talked(40, "calculate 1+1"))
+    (told,) = custom(events, "context.compacted")
+    first, last = custom(events, "context.snapshot")
+    assert told["strategy"] == "summarise"
+    assert told["tokensAfter"] <= 400
+    assert first["messages"][0]["role"] == "user"
+    assert text(events) == "The result of calculate is 2."
+    charged = sum(value["totalTokens"] - value["toolTokens"] for value in (first, last))
+    assert events[-1]["usage"][0]["totalTokens"] > charged
+
+
+@requirement("context.kept")
+async def test_what_must_stay_is_sent_even_if_it_is_too_much(connect: Connect) -> None:
+    client = await connect(assistant(10))
+    events = await client.run(talked(1, "think about " + "rain " * 20))
+    (told,), (held,) = custom(events, "context.compacted"), custom(events, "context.snapshot")
+    assert told["messagesAfter"] == 1
+    assert held["remainingTokens"] == 0
+    assert outcome(events) == "success"
+
+
+@requirement("skill.asked")
+@pytest.mark.parametrize("messages", [[], [{"id": "u", "role": "user", "content": "calculate 2+2"}]])
+async def test_a_caller_asks_for_a_skill(connect: Connect, messages: list[Json]) -> None:
+    client = await connect(assistant(skills=(TEA,)))
+    asked = {"skill": {"name": "tea", "arguments": "calculate 2+2"}}
+    assert text(await client.run(ask(messages=messages, forwardedProps=asked))) == "The result of calculate is 4."
+
+
+@requirement("skill.unknown")
+@pytest.mark.parametrize("skills", [(TEA,), ()])
+async def test_a_skill_that_is_not_there_is_an_error_that_says_what_is(
+    connect: Connect, skills: tuple[Skill, ...]
+) -> None:
+    client = await connect(assistant(skills=skills))
+    events = await client.run(ask(forwardedProps={"skill": {"name": "coffee"}}))
+    known = "known are tea" if skills else "this server has no skills"
+    assert types(events) == ["RUN_STARTED", "RUN_ERROR"]
+    assert events[-1]["code"] == "VALIDATION_ERROR"
+    assert events[-1]["message"] == f"forwardedProps.skill.name: there is no skill named 'coffee'; {known}."
+
+
+@requirement("skill.loaded")
+async def test_the_model_reads_a_skill(connect: Connect) -> None:
+    client = await connect(assistant(skills=(TEA,)))
+    events = await client.run(ask(text='call load_skill {"name": "tea"}'))
+    assert text(events) == "The result of load_skill is Boil water for the user's last message."
+
+
+@requirement("skill.listed")
+async def test_capabilities_name_the_skills(connect: Connect) -> None:
+    client = await connect(assistant(skills=(TEA,)))
+    told = (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
+    assert told["custom"]["skills"] == ["tea"]
+    assert "load_skill" in [tool["name"] for tool in told["tools"]["items"]]
