@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.__main__ import main
+from app.main import create_app
 from app.settings import Scope, Settings, SettingsError, load_settings
 
 
@@ -166,3 +167,19 @@ def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytes
         main(arguments)
     assert stopped.value.code == 2
     assert "usage: python -m app" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": "bedrock:m", "model_options": '{"max_token": 5}'}, "AGUI_MODEL_OPTIONS: max_token: Unexpected"),
+        ({"model": "bedrock:m", "model_options": '{"max_attempts": 0}'}, "AGUI_MODEL_OPTIONS: max_attempts: Input"),
+        ({"model": "openai:m", "model_options": '{"temperature": 1}'}, "AGUI_MODEL_OPTIONS: temperature: Unexpected"),
+        ({"model_options": '{"a": 1}'}, "AGUI_MODEL_OPTIONS: a: Unexpected"),
+        ({"model_options": "nope"}, "AGUI_MODEL_OPTIONS: Invalid JSON"),
+        ({"agent": "examples.hello_agent:agent", "tool_policy": "[ ]"}, "AGUI_TOOL_POLICY is for the built-in assist"),
+    ],
+)
+def test_what_would_have_no_effect_stops_the_start(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{message}"):
+        create_app(Settings(**settings))  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """Events to messages: the conversation that a client has after a run's events.
 
-Rule: pure, and the same result as the official client's, message for message, but for metadata and for activities, which
-never travel back to an agent. Text is joined when it is asked for, so a token costs an append. Source: AG-UI spec 1.1,
-events/*; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
+Rule: pure, and the same result as the official client's, message for message, but for metadata, and for activities,
+which never travel back to an agent. Text is joined when it is asked for, so a token costs an append. Source: AG-UI spec
+1.1, events/*; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
 """
 
 from collections.abc import Callable, Iterable, Mapping

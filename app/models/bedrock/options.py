@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
 
 
 class CachePlace(StrEnum):
@@ -17,6 +19,8 @@ class CachePlace(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Guardrail:
     """A guardrail of Bedrock's. ``mode`` ``async`` streams first and may block later; ``sync`` holds text back."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     id: str
     version: str
@@ -40,13 +44,15 @@ class BedrockOptions:
         additional_fields: ``additionalModelRequestFields``, for example the budget of Claude's thinking.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     region: str | None = None
     endpoint_url: str | None = None
-    connect_timeout: float = 5.0
-    read_timeout: float = 300.0
-    max_attempts: int = 4
-    max_calls: int = 256
-    max_tokens: int | None = None
+    connect_timeout: Annotated[float, Field(gt=0)] = 5.0
+    read_timeout: Annotated[float, Field(gt=0)] = 300.0
+    max_attempts: Annotated[int, Field(ge=1)] = 4
+    max_calls: Annotated[int, Field(ge=1)] = 256
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
     temperature: float | None = None
     top_p: float | None = None
     stop_sequences: tuple[str, ...] = ()

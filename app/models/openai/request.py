@@ -8,9 +8,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import ClassVar
 
 from ag_ui.core import DeveloperMessage, Message, ReasoningMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from ag_ui.core import Tool as ToolSpec
+from pydantic import ConfigDict
 
 from app.models.openai.names import wire_name
 from app.models.openai.pairs import Exchange, paired
@@ -30,6 +32,8 @@ class Options:
         reasoning_field: the field of assistant messages in which the server wants its reasoning back, such as
             ``reasoning_content``; none: reasoning is not sent back.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     body: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)

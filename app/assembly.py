@@ -1,0 +1,137 @@
+"""The built-in assistant from its settings: model, tools, policy, guidance, helpers.
+
+Rule: what a setting holds is read and checked here, at the start, and a mistake names the setting. There is no I/O but
+reading the files that settings name.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from app.agents.approvals import Approvals
+from app.agents.assistant import SYSTEM_PROMPT, Assistant
+from app.agents.budget import Budget, Overflow
+from app.agents.instructions import project_context, system_text
+from app.agents.project import ContextFileError, read_context_files
+from app.agents.skills import Skill, SkillError, read_skills
+from app.agents.subagents import Subagent
+from app.models.bedrock import BedrockModel, BedrockOptions
+from app.models.offline import OfflineModel
+from app.models.openai import OpenAIModel, Options
+from app.ports import Model, Tool
+from app.settings import Settings, SettingsError
+from app.tools.mcp import mcp_sources
+from app.tools.mcp.servers import McpConfigError, parse_servers
+from app.tools.policy import PolicyError, ToolPolicy
+
+T = TypeVar("T")
+
+DELEGATE = "Hand a part of the work to another assistant, which knows only what the task says and reports the result."
+
+OF_THE_ASSISTANT = (
+    "model",
+    "model_options",
+    "system_prompt",
+    "max_steps",
+    "delegate_depth",
+    "tools",
+    "tool_policy",
+    "mcp_servers",
+    "trust_instructions",
+    "context_tokens",
+    "context_overflow",
+    "context_files",
+    "skills",
+)
+"""Settings that nobody else reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """What the offline model can be told."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+def build_assistant(
+    settings: Settings, tools: tuple[Tool, ...], closers: list[Callable[[], Awaitable[None]]]
+) -> Assistant:
+    """The built-in assistant with its model, tools and policy; what must be closed is added to ``closers``."""
+    try:
+        sources = mcp_sources(parse_servers(settings.mcp_servers))
+        policy = ToolPolicy.parse(settings.tool_policy)
+    except McpConfigError as error:
+        raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
+    except PolicyError as error:
+        raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
+    prompt, skills = read_guidance(settings)
+    closers.extend(source.aclose for source in sources)
+    assistant = Assistant(
+        build_model(settings, closers),
+        tools,
+        prompt,
+        settings.max_steps,
+        sources=sources,
+        policy=policy,
+        trust_instructions=settings.trust_instructions,
+        skills=skills,
+        budget=Budget(settings.context_tokens, Overflow(settings.context_overflow)),
+    )
+    return delegating(assistant, settings.delegate_depth)
+
+
+def read_guidance(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
+    """What the operator's files tell the assistant: the prompt with the project's context, and the skills."""
+    try:
+        files = read_context_files(settings.context_files)
+        skills = read_skills(settings.skills) if settings.skills else ()
+    except ContextFileError as error:
+        raise SettingsError(f"AGUI_CONTEXT_FILES: {error}") from None
+    except SkillError as error:
+        raise SettingsError(f"AGUI_SKILLS: {error}") from None
+    return system_text(settings.system_prompt or SYSTEM_PROMPT, project_context(files)), skills
+
+
+def delegating(assistant: Assistant, depth: int) -> Assistant:
+    """The assistant with others of its kind to hand work to, ``depth`` deep. Each keeps its own approvals."""
+    if depth == 0:
+        return assistant
+    helper = Subagent("delegate", DELEGATE, delegating(replace(assistant, approvals=Approvals()), depth - 1))
+    return replace(assistant, tools=(*assistant.tools, helper))
+
+
+def build_model(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
+    """The model that ``AGUI_MODEL`` names, with its options."""
+    kind, _, name = settings.model.partition(":")
+    try:
+        if kind == "bedrock":
+            return BedrockModel(name, read_options(BedrockOptions, settings))
+        if kind == "openai":
+            key = settings.openai_api_key.get_secret_value() or None
+            model = OpenAIModel(name, settings.openai_base_url, key, read_options(Options, settings))
+            closers.append(model.aclose)
+            return model
+    except ValueError as error:
+        raise SettingsError(f"AGUI_MODEL={settings.model}: {error}.") from None
+    read_options(NoOptions, settings)
+    return OfflineModel()
+
+
+def read_options(kind: type[T], settings: Settings) -> T:
+    """The options of a model. Raises ``SettingsError`` for a name that it does not know, too."""
+    try:
+        return TypeAdapter(kind).validate_json(settings.model_options)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = "".join(f"{part}: " for part in first["loc"])
+        raise SettingsError(f"AGUI_MODEL_OPTIONS: {where}{first['msg']}.") from None
+
+
+def check_own_agent(settings: Settings) -> None:
+    """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
+    for name in OF_THE_ASSISTANT:
+        if getattr(settings, name) != Settings.model_fields[name].default:
+            variable = f"AGUI_{name.upper()}"
+            raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")
