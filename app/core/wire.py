@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ag_ui.core import BaseEvent, EventType
-from pydantic_core import PydanticSerializationError, ValidationError
 
+from app.core.encoder import encoded
 from app.core.errors import AppError, Code, IllegalEvent
 
 MAX_EVENT_BYTES = 8_000_000
@@ -45,24 +45,10 @@ def encode(event: BaseEvent) -> bytes:
     Raises:
         IllegalEvent: a field holds what its type does not allow or what JSON cannot carry, or the event is too large.
     """
-    kind = type(event)
-    try:
-        data = kind.__pydantic_serializer__.to_json(event, by_alias=True, warnings="error")
-    except PydanticSerializationError as error:
-        raise IllegalEvent(f"{kind.__name__} cannot be encoded: {error}") from error
+    data = encoded(event)
     if len(data) > MAX_EVENT_BYTES:
-        raise IllegalEvent(f"{kind.__name__} has {len(data)} bytes, more than {MAX_EVENT_BYTES}")
-    try:
-        # Fields may be set, or left out, behind pydantic's back, and a subclass may redefine them.
-        official(kind).__pydantic_validator__.validate_json(data)
-    except ValidationError as error:
-        raise IllegalEvent(f"{kind.__name__} would not be understood: {error}") from error
+        raise IllegalEvent(f"{type(event).__name__} has {len(data)} bytes, more than {MAX_EVENT_BYTES}")
     return data
-
-
-def official(kind: type[BaseEvent]) -> type[BaseEvent]:
-    """The class of the protocol that an event's class is or extends."""
-    return next(base for base in kind.__mro__ if base.__module__ == BaseEvent.__module__)
 
 
 def sse(envelopes: Iterable[Envelope]) -> bytes:
