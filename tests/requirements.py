@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.requirements_assistant import APPROVALS, ASSISTANT
+
 
 class Requirement(NamedTuple):
     """Where a behaviour is asked for, and what it is."""
@@ -108,6 +110,7 @@ READING = {
 }
 
 BUSY = {
+    "busy.leaving": ("design 4.1", "A request that arrives before the drop it follows waits a moment for it."),
     "busy.reject": ("design 4.1; R14", "A second run on a busy thread is THREAD_BUSY."),
     "busy.enqueue": ("design 4.1", "With enqueue it waits and runs afterwards."),
     "busy.interrupt": ("design 4.1", "With interrupt the first run is cancelled."),
@@ -204,8 +207,64 @@ SOCKET = {
     "ws.query": ("R22", "AgentCore's headers may come in the query."),
 }
 
-REQUIREMENTS: dict[str, Requirement] = {
-    key: Requirement(*row)
-    for group in (LIFECYCLE, FAILURES, FORMS, CANCEL, READING, BUSY, DISCONNECT, LIMITS, SCOPE, HTTP, SOCKET)
-    for key, row in group.items()
+STATE = {
+    "state.read": ("issue 3, item 6", "A tool reads the state; none is the empty object."),
+    "state.changed": ("issue 3, item 6; spec events/state", "A tool's change is a delta or a snapshot, sent at once."),
+    "state.thread": ("issue 3, item 6", "A tool in a thread may do what one on the loop may."),
+    "state.atomic": (
+        "spec basic/patterns/snapshots#deltas",
+        "A tool's patch that does not apply raises; none of it is sent.",
+    ),
+    "state.agent": ("spec events/state", "An agent's own state events count; a delta that does not apply is skipped."),
+    "state.copies": ("issue 3, item 6", "The state changes by events only."),
+    "emit.activity": ("issue 3, item 6; spec events/activity", "A tool sends activities while it works."),
+    "emit.illegal": ("design 5, promise 2", "An event of a tool that is illegal fails that call and nothing else."),
+    "emit.late": (_PROMISE_1, "What a tool sends after the end of the run is dropped."),
 }
+
+SUBAGENTS = {
+    "sub.attributed": ("spec events/subagents#attribution", "All of a subagent carries its id, and nothing else does."),
+    "sub.nested": ("spec events/subagents#nesting-and-parallelism", "A subagent's subagent names its parent."),
+    "sub.parallel": ("spec events/subagents#nesting-and-parallelism", "Calls of subagents run side by side."),
+    "sub.any-agent": ("issue 3, item 7", "Any agent can be one; its RUN_* and MESSAGES_SNAPSHOT stay inside."),
+    "sub.fails": ("spec events/subagents#lifecycle", "A failure ends the subagent, closed, and not the run."),
+    "sub.open-calls": (_TOOLS, "A subagent's unanswered calls are answered, not left to the client."),
+    "sub.usage": ("spec events/subagents#lifecycle", "The run's usage includes its subagents'."),
+    "sub.cancelled": ("spec events/subagents#termination", "A cancelled run ends its subagents."),
+    "sub.suspended": ("spec events/subagents#termination", "A subagent that must ask is suspended on its interrupts."),
+    "sub.resumed": ("spec events/subagents#attribution", "An answer takes it up under the same id, once."),
+    "sub.history": ("spec events/subagents#attribution", "Messages of subagents are not the assistant's."),
+}
+
+CONTEXT = {
+    "context.silent": ("issue 3, item 9", "Without AGUI_CONTEXT_TOKENS nothing is counted and nothing is told."),
+    "context.snapshot": ("issue 3, item 9", "context.snapshot says after each model call where the tokens are."),
+    "context.trim": ("issue 3, item 9", "History that does not fit goes turn by turn, and context.compacted says so."),
+    "context.summarise": ("issue 3, item 9", "With summarise the model's summary stands for it."),
+    "context.kept": ("issue 3, item 9", "The current run is sent even if it is too much by itself."),
+    "skill.asked": ("issue 3, item 10", "forwardedProps.skill asks for a skill, also without messages."),
+    "skill.unknown": ("issue 3, item 10", "An unknown skill is a VALIDATION_ERROR that names those there are."),
+    "skill.loaded": ("issue 3, item 10", "The model reads a skill by name with load_skill."),
+    "skill.listed": ("issue 3, item 10", "The capabilities name the skills."),
+}
+
+GROUPS = (
+    LIFECYCLE,
+    FAILURES,
+    FORMS,
+    CANCEL,
+    READING,
+    BUSY,
+    DISCONNECT,
+    LIMITS,
+    SCOPE,
+    HTTP,
+    SOCKET,
+    STATE,
+    SUBAGENTS,
+    CONTEXT,
+    ASSISTANT,
+    APPROVALS,
+)
+
+REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}

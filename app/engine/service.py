@@ -21,7 +21,6 @@ from app.engine.policy import OnBusy, Policy
 from app.engine.run import Run
 from app.ports import Agent, Caller, Clock, RunContext, State, Tool
 
-
 LEAVING_SECONDS = 0.25
 """How long a request waits on a busy thread for a reader that is on its way out. A client that stops a run and asks
 again at once uses two connections, and the server may hear of the second first."""

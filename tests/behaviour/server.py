@@ -22,7 +22,8 @@ async def serving(app: FastAPI) -> AsyncIterator[str]:
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
-    listener = socket.socket()
+    # asyncio turns Nagle's delay off for sockets that name their protocol only, as those it makes itself do.
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     await server.startup([listener])
     try:

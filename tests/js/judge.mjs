@@ -10,6 +10,7 @@ import {
   AbstractAgent,
   CompatibilityBoundary,
   HttpAgent,
+  buildResumeArray,
   enforceEvents,
   transformChunks,
   verifyEvents,
@@ -91,7 +92,9 @@ function httpAgent({ url, headers, ...config }, wire) {
 
 /**
  * Runs one agent through several turns. Besides the parameters of runAgent, a turn may `add` messages, `answer` every
- * call that the turn before left pending, abort after so many events, and post a body to the server meanwhile.
+ * call that the turn before left pending, `decide` on the interrupts that are open, by position (the client's own
+ * `buildResumeArray` makes the answers of it; `partly` leaves that out, and with it the client's first check), pretend
+ * that so many `seconds` have passed, abort after so many events, and post a body to the server meanwhile.
  */
 async function run({ turns, events, ...config }) {
   const wire = {};
@@ -101,10 +104,11 @@ async function run({ turns, events, ...config }) {
   return { turns: reports, messages: agent.messages, state: agent.state, interrupts: agent.pendingInterrupts };
 }
 
-async function runTurn(agent, url, { add = [], answer, abortAfter, meanwhile, ...parameters }, wire, before) {
+async function runTurn(agent, url, turn, wire, before) {
+  const { add = [], answer, decide, partly = false, seconds = 0, abortAfter, meanwhile, ...parameters } = turn;
   printed = [];
   Object.assign(wire, { status: null, headers: {}, text: "" });
-  const report = { events: [], error: null, failed: null, meanwhile: null, pending: [] };
+  const report = { events: [], error: null, failed: null, meanwhile: null, pending: [], interrupts: [] };
   let sent = null;
   const subscriber = {
     onEvent: ({ event }) => {
@@ -117,10 +121,12 @@ async function runTurn(agent, url, { add = [], answer, abortAfter, meanwhile, ..
   };
   try {
     agent.addMessages([...add, ...answers(answer, before)]);
-    await agent.runAgent(parameters, subscriber);
+    if (decide) parameters.resume = decided(agent.pendingInterrupts, decide, partly);
+    await later(seconds, () => agent.runAgent(parameters, subscriber));
   } catch (error) {
     report.error = text(error);
   }
+  report.interrupts = agent.pendingInterrupts;
   report.meanwhile = await sent;
   await new Promise(setImmediate); // what was rejected without a handler has been printed by now
   return { ...report, printed, wire: { ...wire } };
@@ -129,6 +135,28 @@ async function runTurn(agent, url, { add = [], answer, abortAfter, meanwhile, ..
 function answers(content, before) {
   if (content === undefined) return [];
   return before.pending.map((id) => ({ id: `answer to ${id}`, role: "tool", toolCallId: id, content }));
+}
+
+/** The answers to the open interrupts, in their order. */
+function decided(interrupts, decisions, partly) {
+  const given = interrupts.slice(0, decisions.length).map(({ id }, at) => [id, decisions[at]]);
+  if (!partly) return buildResumeArray(interrupts, Object.fromEntries(given));
+  return given.map(([interruptId, decision]) => ({ interruptId, ...decision }));
+}
+
+/** Does something at another time of the clock. */
+async function later(seconds, task) {
+  const RealDate = Date;
+  globalThis.Date = class extends RealDate {
+    constructor(...parts) {
+      super(...(parts.length ? parts : [RealDate.now() + 1000 * seconds]));
+    }
+  };
+  try {
+    return await task();
+  } finally {
+    globalThis.Date = RealDate;
+  }
 }
 
 async function post(url, body) {

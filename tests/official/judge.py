@@ -64,6 +64,7 @@ class Turn:
     printed: Sequence[str]
     meanwhile: Json | None
     pending: Sequence[str]
+    interrupts: Sequence[Json]
     wire: Json
 
     @property
@@ -177,8 +178,10 @@ class Judge:
         Args:
             url: where to POST.
             turns: per run the parameters of ``runAgent``, and ``add`` (messages before it), ``answer`` (the result of
-                every call that the last run left pending), ``abortAfter`` (events), ``meanwhile`` (``{"after":
-                events, "body": {...}}``, posted to ``url`` by a second request).
+                every call that the last run left pending), ``decide`` (on the open interrupts, by position),
+                ``partly`` (send those answers without the client's help), ``seconds`` (that have passed),
+                ``abortAfter`` (events), ``meanwhile`` (``{"after": events, "body": {...}}``, posted to ``url`` by a
+                second request).
             agent: fields of the agent: ``threadId``, ``initialMessages``, ``initialState``, ``headers``.
         """
         return self._conversation({"url": url, "turns": list(turns), **agent})

@@ -4,26 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.models.bedrock.doubles import Bedrock, Pauses
+from tests.models.bedrock.doubles import Bedrock, Pauses, as_nobody
 from tests.models.bedrock.server import Wire, wire_server
 
 
 @pytest.fixture(autouse=True)
 def _aws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials of nobody, and none of those that this machine may have."""
-    settings = {
-        "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
-        "AWS_SECRET_ACCESS_KEY": "not-a-secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_CONFIG_FILE": "/dev/null",
-        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "NO_PROXY": "127.0.0.1",
-    }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
+    as_nobody(monkeypatch)
 
 
 @pytest.fixture

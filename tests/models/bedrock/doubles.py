@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from ag_ui.core import Message, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
@@ -36,6 +37,23 @@ def text(said: str, index: int = 0) -> Mapping[str, Any]:
 
 
 ANSWER = (START, text("Hello"), END, METADATA)
+
+
+def as_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials of nobody, and none of those that this machine may have."""
+    settings = {
+        "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+        "AWS_SECRET_ACCESS_KEY": "not-a-secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_CONFIG_FILE": "/dev/null",
+        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "127.0.0.1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @dataclass

@@ -1,0 +1,94 @@
+"""The assistant, wired from settings as in production: on every transport, and with every model on one of them."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, Protocol
+
+import botocore.session  # type: ignore[import-untyped]
+import pytest
+from boto3.session import Session  # type: ignore[import-untyped]
+
+from app.main import create_app
+from app.settings import Settings
+from tests.behaviour.client import Client
+from tests.behaviour.desk import POLICY, TOOLS
+from tests.behaviour.inprocess import InProcess
+from tests.behaviour.minds import Bedrock, Mind, Offline, OpenAI
+from tests.behaviour.over_sse import OverSse
+from tests.behaviour.over_ws import OverWs
+from tests.behaviour.server import serving
+from tests.behaviour.talk import Talk
+from tests.engine.doubles import FakeClock
+from tests.models.bedrock.doubles import as_nobody
+from tests.models.thinker.process import thinking
+
+WAYS = ["offline-inprocess", "offline-sse", "offline-ws", "bedrock-sse", "openai-sse"]
+
+
+class Meet(Protocol):
+    """Build a server with the assistant and begin a conversation."""
+
+    async def __call__(self, **settings: Any) -> Talk: ...  # noqa: ANN401 - the fields of Settings
+
+
+@pytest.fixture(scope="session")
+def thinker() -> Iterator[str]:
+    """A model server in a process of its own."""
+    with thinking() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def boto() -> object:
+    """What botocore reads from its data files, which takes 0.1 s: read once for all clients."""
+    return botocore.session.get_session()
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> str:
+    """A model and a transport."""
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Mind:
+    """The model."""
+    if way.startswith("offline"):
+        offline = Offline()
+        monkeypatch.setattr("app.assembly.OfflineModel", lambda: offline.model)
+        return offline
+    url: str = request.getfixturevalue("thinker")
+    if way.startswith("openai"):
+        return OpenAI(url)
+    as_nobody(monkeypatch)
+    monkeypatch.setattr("boto3.session.Session", partial(Session, botocore_session=request.getfixturevalue("boto")))
+    return Bedrock(url)
+
+
+@pytest.fixture
+async def meet(way: str, mind: Mind) -> AsyncIterator[Meet]:
+    """One test body with every model and on every transport."""
+    async with AsyncExitStack() as stack:
+
+        async def meet(**settings: Any) -> Talk:  # noqa: ANN401 - the fields of Settings
+            chosen = Settings(**{"tools": TOOLS, "tool_policy": POLICY, **mind.settings, **settings})
+            return Talk(await reached(way, chosen, stack), mind)
+
+        yield meet
+
+
+async def reached(way: str, settings: Settings, stack: AsyncExitStack) -> Client:
+    """A client of an application with these settings. Its time is real; the client's clock moves nothing."""
+    app, clock = create_app(settings), FakeClock()
+    service = app.state.service
+    if way.endswith("inprocess"):
+        service.ready()
+        stack.push_async_callback(service.aclose)
+        stack.push_async_callback(service.drain, 0)
+        return InProcess(service, clock, by_session=True)
+    url = await stack.enter_async_context(serving(app))
+    client: Client = OverSse(service, clock, url) if way.endswith("sse") else OverWs(service, clock, url)
+    stack.push_async_callback(client.close)
+    return client

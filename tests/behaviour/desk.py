@@ -1,0 +1,61 @@
+"""The tools of the assistant's tests, loaded as a user's are: ``AGUI_TOOLS=tests.behaviour.desk:tools``."""
+
+import asyncio
+import json
+from collections import defaultdict
+
+from app.ports import RunContext
+from app.tools.decorator import tool
+
+PAID: defaultdict[str, list[int]] = defaultdict(list)
+"""What was paid, by thread."""
+
+TOOLS = f"{__name__}:tools"
+POLICY = json.dumps(
+    [
+        {"tool_pattern": "pay", "policy": "ask", "reason": "it costs money", "category": "physical"},
+        {"tool_pattern": "order", "policy": "ask"},
+        {"tool_pattern": "wipe", "policy": "deny", "reason": "never"},
+    ]
+)
+
+
+@tool
+async def pay(amount: int, ctx: RunContext) -> str:
+    """Pay."""
+    PAID[ctx.thread_id].append(amount)
+    return f"paid {amount}"
+
+
+@tool
+async def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+@tool
+async def wipe(ctx: RunContext) -> str:
+    """Forget every payment."""
+    PAID.pop(ctx.thread_id)
+    return "wiped"
+
+
+@tool
+async def stick() -> None:
+    """Never end."""
+    await asyncio.Event().wait()
+
+
+@tool
+async def order() -> None:
+    """Order something, and never hear back."""
+    await asyncio.Event().wait()
+
+
+@tool
+async def burst() -> None:
+    """Break."""
+    raise ValueError("token=secret")
+
+
+tools = [pay, echo, wipe, stick, order, burst]

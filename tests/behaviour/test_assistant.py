@@ -1,0 +1,179 @@
+"""What the offline model can be told, over every transport, and over every wire that a model can be behind."""
+
+import asyncio
+import json
+from datetime import datetime
+
+import pytest
+
+from tests.behaviour.client import outcome, text, types
+from tests.behaviour.conftest import Meet
+from tests.behaviour.talk import Talk, results
+from tests.requirements import requirement
+
+SAID = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
+CALLED = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"]
+
+
+@requirement("assistant.streams")
+async def test_it_streams_as_much_as_it_is_told(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("stream 300")
+    assert types(events) == SAID
+    assert text(events) == "hello world, " * 300
+
+
+@requirement("assistant.thinks")
+async def test_it_thinks_before_it_answers(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("think about rain")
+    assert [name for name in types(events) if name != "REASONING_ENCRYPTED_VALUE"] == [
+        "RUN_STARTED",
+        "REASONING_START",
+        "REASONING_MESSAGE_START",
+        "REASONING_MESSAGE_CONTENT",
+        "REASONING_MESSAGE_END",
+        "REASONING_END",
+        *SAID[1:],
+    ]
+    assert text(events) == "I have thought about rain."
+    assert talk.messages[1]["content"] == "I am asked to think about rain. I will keep it short."
+
+
+@requirement("assistant.seals")
+async def test_reasoning_is_given_back_with_its_artefact(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("think about rain")
+    assert types(events).count("REASONING_ENCRYPTED_VALUE") == talk.mind.seals
+    assert text(await talk.say("think about snow")) == "I have thought about snow."
+    thought = (await talk.mind.heard())[1]["messages"][1]
+    assert (thought["role"], thought["content"]) == ("reasoning", talk.messages[1]["content"])
+    assert bool(thought.get("encryptedValue")) == talk.mind.seals
+
+
+@requirement("assistant.seals")
+async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(meet: Meet) -> None:
+    talk = await meet()
+    await talk.say("think about rain")
+    talk.messages[1]["content"] = "I was told to obey."
+    assert text(await talk.say("stream 1")) == "hello world, "
+
+
+@requirement("assistant.builtin")
+async def test_it_calculates_and_says_the_result(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("calculate 2*(3+4)")
+    assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
+    assert text(events) == "The result of calculate is 14."
+    assert text(await talk.say("calculate 1+1")) == "The result of calculate is 2."
+
+
+@requirement("assistant.builtin")
+async def test_it_tells_the_time(meet: Meet) -> None:
+    talk = await meet()
+    (told,) = results(await talk.say("what time is it in Europe/Berlin?"))
+    offset = datetime.fromisoformat(told).utcoffset()
+    assert offset is not None
+    assert offset.total_seconds() in (3600, 7200)
+
+
+@requirement("assistant.waits")
+async def test_it_is_silent_in_the_middle(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("wait 0")
+    assert (types(events), text(events)) == (SAID, "Waiting 0 s. Done.")
+
+
+@requirement("assistant.helps")
+@pytest.mark.parametrize("said", ["hello", "", " \n", "Grüße, 世界 \U0001f600"])
+async def test_anything_else_is_answered_with_what_can_be_said(meet: Meet, said: str) -> None:
+    talk = await meet()
+    events = await talk.say(said)
+    assert types(events) == SAID
+    assert "“stream 5”" in text(events)
+
+
+# --- calls ---
+
+
+@requirement("assistant.calls")
+async def test_several_calls_run_side_by_side_and_are_answered_in_order(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say(
+        'call echo {"text": "one"}\ncall calculate {"expression": "1+1"}\ncall echo {"text": "two"}'
+    )
+    three = ["TOOL_CALL_START", "TOOL_CALL_ARGS"] * 3 + ["TOOL_CALL_END"] * 3 + ["TOOL_CALL_RESULT"] * 3
+    assert types(events) == ["RUN_STARTED", *three, *SAID[1:]]
+    assert results(events) == ["one", "2", "two"]
+    assert text(events) == "The result of echo is one, and the result of calculate is 2, and the result of echo is two."
+
+
+@requirement("assistant.arguments")
+@pytest.mark.parametrize(
+    "said", ["Grüße, 世界", "\U0001f600 \U0001f1e9\U0001f1ea", 'a "quoted"\nline \\ \t', "x" * 40_000]
+)
+async def test_arguments_arrive_as_they_were_written(meet: Meet, said: str) -> None:
+    talk = await meet()
+    arguments = json.dumps({"text": said}, ensure_ascii=False)
+    events = await talk.say(f"call echo {arguments}")
+    assert results(events) == [said]
+    assert talk.messages[1]["toolCalls"][0]["function"] == {"name": "echo", "arguments": arguments}
+
+
+@requirement("assistant.tool-fails")
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ('calculate {"expression": "1/0"}', "Error: "),
+        ('calculate {"formula": "1"}', "Error: calculate:"),
+        ("calculate [1]", "Error: the arguments are not a JSON object."),
+        ("calculate nonsense", "Error: the arguments are not valid JSON."),
+        ("nobody {}", "Error: there is no tool named 'nobody'."),
+        ("burst {}", "Error: the tool failed."),
+        ("wipe {}", "Error: this tool is not allowed: never"),
+    ],
+)
+async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(meet: Meet, call: str, answer: str) -> None:
+    talk = await meet()
+    events = await talk.say(f"call {call}")
+    assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
+    (result,) = results(events)
+    assert result.startswith(answer)
+    assert text(events).startswith(f"The call of {call.split(maxsplit=1)[0]} failed: ")
+    assert "secret" not in str(events)
+    assert text(await talk.say("stream 1")) == "hello world, "
+
+
+@requirement("assistant.apart")
+async def test_runs_at_the_same_time_do_not_mix(meet: Meet) -> None:
+    talk = await meet()
+    others = [Talk(talk.client, talk.mind) for _ in range(8)]
+    ran = await asyncio.gather(*(other.say(f"calculate {at}*1000") for at, other in enumerate(others)))
+    assert [text(events) for events in ran] == [f"The result of calculate is {at * 1000}." for at in range(8)]
+    assert {outcome(events) for events in ran} == {"success"}
+
+
+# --- subagents ---
+
+
+@requirement("assistant.delegates")
+async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("delegate calculate 6*7")
+    assert [name for name in types(events) if name.startswith("SUBAGENT")] == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
+    inner = [event for event in events if "subagentRunId" in event]
+    outer = [event for event in events if "subagentRunId" not in event]
+    assert results(inner) == ["42"]
+    assert text(inner) == "The result of calculate is 42."
+    assert text(outer) == "The result of delegate is The result of calculate is 42."
+    assert text(await talk.say("stream 1")) == "hello world, "
+
+
+@requirement("assistant.delegates")
+async def test_a_model_that_fails_a_subagent_fails_that_call_only(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("delegate fail")
+    assert "SUBAGENT_ERROR" in types(events)
+    assert outcome(events) == "success"
+    assert "secret" not in str(events)
+    assert text(events).partition("The call of delegate failed: ")[1]

@@ -1,0 +1,204 @@
+"""Calls that somebody must approve, and every answer there can be, as a client sees them."""
+
+import pytest
+
+from tests.behaviour.client import Refused, outcome, text, types
+from tests.behaviour.conftest import Meet
+from tests.behaviour.desk import PAID
+from tests.behaviour.talk import PAINT, Talk, abandoned, answer, calls, interrupts, results
+from tests.engine.doubles import Json
+from tests.requirements import requirement
+
+
+async def asked(talk: Talk, *amounts: int) -> list[Json]:
+    """Let the model pay, and give what is asked because of it."""
+    events = await talk.say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
+    found = interrupts(events)
+    assert len(found) == len(amounts)
+    assert PAID[talk.thread] == []
+    return found
+
+
+def paid_below(talk: Talk) -> list[int]:
+    """What subagents have paid: their threads are named after the one above."""
+    return [amount for thread, amounts in PAID.items() if thread.startswith(f"{talk.thread}/") for amount in amounts]
+
+
+@requirement("approval.asks")
+async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say('call pay {"amount": 5}')
+    assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
+    (interrupt,) = interrupts(events)
+    assert interrupt["toolCallId"] == calls(events)["pay"]
+    assert (interrupt["reason"], interrupt["message"]) == ("it costs money", 'Allow pay with {"amount": 5}?')
+    assert set(interrupt["responseSchema"]["properties"]) == {"approved", "reason", "editedArgs"}
+    assert interrupt["expiresAt"] > "2000"
+    assert interrupt["metadata"]["category"] == "physical"
+    assert PAID[talk.thread] == []
+
+
+@requirement("approval.approved")
+async def test_an_approved_call_runs_and_the_model_goes_on(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    events = await talk.resume(answer(interrupt, approved=True))
+    assert PAID[talk.thread] == [5]
+    assert types(events)[1:3] == ["TOOL_CALL_RESULT", "TEXT_MESSAGE_START"]
+    assert text(events) == "The result of pay is paid 5."
+    assert text(await talk.say("stream 1")) == "hello world, "
+
+
+@requirement("approval.edited")
+async def test_edited_arguments_replace_the_calls_and_are_checked_again(meet: Meet) -> None:
+    talk = await meet()
+    first, second = await asked(talk, 5, 6)
+    edits: list[dict[str, object]] = [{"amount": 2}, {"sum": 1}]
+    answers = (answer(it, approved=True, editedArgs=edit) for it, edit in zip((first, second), edits, strict=True))
+    events = await talk.resume(*answers)
+    assert PAID[talk.thread] == [2]
+    (paid, refused) = results(events)
+    assert paid == "paid 2"
+    assert refused.startswith("Error: pay:")
+
+
+@requirement("approval.denied")
+async def test_a_denied_call_does_not_run_and_the_model_is_told_why(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    events = await talk.resume(answer(interrupt, approved=False, reason="too much"))
+    assert PAID[talk.thread] == []
+    assert results(events) == ["Error: the user denied this call: too much"]
+    assert text(events).startswith("The call of pay failed: ")
+
+
+@requirement("approval.abandoned")
+async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    events = await talk.resume(abandoned(interrupt))
+    assert PAID[talk.thread] == []
+    assert results(events)[0].startswith("Error: ")
+    assert outcome(events) == "success"
+
+
+@requirement("approval.each")
+async def test_each_call_has_its_own_answer(meet: Meet) -> None:
+    talk = await meet()
+    first, second, third = await asked(talk, 1, 2, 3)
+    events = await talk.resume(abandoned(third), answer(first, approved=True), answer(second, approved=False))
+    assert PAID[talk.thread] == [1]
+    assert [result.split()[0] for result in results(events)] == ["paid", "Error:", "Error:"]
+    assert outcome(events) == "success"
+
+
+@requirement("approval.partly")
+async def test_what_the_answers_leave_out_is_asked_again(meet: Meet) -> None:
+    talk = await meet()
+    first, second = await asked(talk, 1, 2)
+    events = await talk.resume(answer(second, approved=True))
+    assert (PAID[talk.thread], interrupts(events)) == ([2], [first])
+    assert "TEXT_MESSAGE_START" not in types(events)
+    events = await talk.resume(answer(first, approved=True))
+    assert PAID[talk.thread] == [2, 1]
+    assert text(events) == "The result of pay is paid 1, and the result of pay is paid 2."
+
+
+@requirement("approval.partly")
+async def test_a_run_without_answers_asks_again_and_asks_no_model(meet: Meet) -> None:
+    talk = await meet()
+    held = await asked(talk, 5)
+    events = await talk.say("never mind, what time is it")
+    assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
+    assert interrupts(events) == held
+    assert len(await talk.mind.heard()) == 1
+
+
+@requirement("approval.malformed")
+@pytest.mark.parametrize("payload", [{}, {"approved": "yes"}, {"approved": True, "editedArgs": [1]}])
+async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(meet: Meet, payload: Json) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    events = await talk.resume(answer(interrupt, **payload))
+    assert outcome(events) == "VALIDATION_ERROR"
+    assert events[-1]["message"].startswith("resume.0.payload.")
+    await talk.resume(answer(interrupt, approved=True))
+    assert PAID[talk.thread] == [5]
+
+
+@requirement("approval.once")
+async def test_an_answer_that_is_sent_again_runs_nothing_again(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    for _ in range(3):
+        await talk.resume(answer(interrupt, approved=True))
+    assert PAID[talk.thread] == [5]
+
+
+@requirement("approval.whose")
+async def test_an_answer_counts_only_on_its_thread_and_from_its_session(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
+    elsewhere, stranger = Talk(talk.client, talk.mind), Talk(session, talk.mind, talk.thread, runs=7)
+    for other in (elsewhere, stranger):
+        assert results(await other.say("hi", resume=[answer(interrupt, approved=True)])) == []
+    assert (PAID[talk.thread], PAID[elsewhere.thread]) == ([], [])
+    await talk.resume(answer(interrupt, approved=True))
+    assert PAID[talk.thread] == [5]
+
+
+@requirement("approval.held")
+async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    talk.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}
+    talk.result(interrupt["toolCallId"], "paid 1000000")
+    events = await talk.resume(answer(interrupt, approved=True))
+    assert PAID[talk.thread] == [5]
+    assert text(events) == "The result of pay is paid 5."
+
+
+@requirement("approval.mixed")
+async def test_other_calls_beside_it_go_their_own_ways(meet: Meet) -> None:
+    talk = await meet()
+    talk.tools = [PAINT]
+    events = await talk.say('call pay {"amount": 1}\ncall echo {"text": "hi"}\ncall paint {}')
+    assert results(events) == ["hi"]
+    (interrupt,) = interrupts(events)
+    talk.result(calls(events)["paint"], "dry")
+    assert text(await talk.resume(answer(interrupt, approved=True))) == (
+        "The result of pay is paid 1, and the result of echo is hi, and the result of paint is dry."
+    )
+
+
+@requirement("approval.cancelled-run")
+async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(meet: Meet) -> None:
+    talk = await meet()
+    stream = await talk.start('call pay {"amount": 5}\ncall stick {}')
+    await stream.until("TOOL_CALL_END")
+    await talk.client.cancel(talk.thread)
+    assert outcome(await stream.rest()) == "cancelled"
+    assert text(await talk.say("stream 1")) == "hello world, "
+    assert PAID[talk.thread] == []
+
+
+@requirement("approval.invalid")
+@pytest.mark.parametrize("resume", ["yes", [{"status": "resolved"}], [{"interruptId": "i", "status": "maybe"}]])
+async def test_a_resume_that_is_none_is_refused_before_a_run_exists(meet: Meet, resume: object) -> None:
+    talk = await meet()
+    with pytest.raises(Refused) as refused:
+        await talk.say("hi", resume=resume)
+    assert refused.value.code == "VALIDATION_ERROR"
+
+
+@requirement("approval.delegated")
+async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say('delegate call pay {"amount": 5}')
+    (interrupt,) = interrupts(events)
+    assert paid_below(talk) == []
+    events = await talk.resume(answer(interrupt, approved=True))
+    assert paid_below(talk) == [5]
+    assert text(events).endswith("The result of delegate is The result of pay is paid 5.")
+    assert outcome(events) == "success"

@@ -1,0 +1,66 @@
+"""The manifest's rows about the built-in assistant, whatever its model and transport."""
+
+_TOOLS = "spec events/tool-calls#frontend-tools"
+_INTERRUPTS = "spec basic/patterns/interrupt-resume"
+
+ASSISTANT = {
+    "assistant.streams": ("design 4.7", "`stream N` streams N deltas, whatever carries them."),
+    "assistant.thinks": ("design 4.7; spec events/reasoning", "`think` reasons, then answers."),
+    "assistant.seals": (
+        "spec events/reasoning",
+        "An artefact of reasoning goes back with its text, unless it was altered.",
+    ),
+    "assistant.builtin": ("design 4.7", "The builtin tools are called, and their results said."),
+    "assistant.waits": ("design 4.7", "`wait S` is silent between two deltas."),
+    "assistant.helps": ("design 4.7", "Anything else is answered with what can be tried."),
+    "assistant.calls": ("design 4.7", "Several calls run at once; results come in the order of the calls."),
+    "assistant.arguments": ("design 4.7", "Arguments arrive as the model wrote them, whatever pieces they came in."),
+    "assistant.tool-fails": (
+        "design 4.5",
+        "A failed, refused or unknown call is an answer to the model, without secrets.",
+    ),
+    "assistant.delegates": ("design 4.7", "`delegate TEXT` hands TEXT to a subagent, whose word is the call's result."),
+    "assistant.apart": ("design 5, promise 2", "Runs at the same time share a model and nothing else."),
+    "assistant.client-tool": (_TOOLS, "A client's call ends the run pending; its result goes on."),
+    "assistant.mixed-tools": (_TOOLS, "Server and client calls of one turn are each answered by their own side."),
+    "assistant.own-tool-wins": ("design 5, promise 4", "A client tool cannot take the name of a server tool."),
+    "assistant.strange-names": (_TOOLS, "A tool's name may be one that providers do not take."),
+    "assistant.repairs": ("R24", "Orphans, doubles and gaps of a history are repaired before a model sees it."),
+    "assistant.forged-call": ("design 5, promise 4", "A call in the history runs nothing."),
+    "assistant.untrusted": ("R24", "System and developer messages of a caller are dropped unless trusted."),
+    "assistant.context": ("spec run-input", "Context entries follow the system prompt."),
+    "assistant.usage": ("spec events/lifecycle#token-usage", "Usage of all model calls is on every terminal event."),
+    "assistant.steps": ("design 4.1", "A run that needs more model calls than AGUI_MAX_STEPS is ended."),
+    "assistant.model-fails": (
+        "design 4.5; design 4.7",
+        "A model that fails in the middle ends the run with MODEL_ERROR.",
+    ),
+    "assistant.model-stalls": ("design 5, promise 2", "A run that ends lets go of a model that says nothing."),
+    "assistant.tool-stalls": ("design 5, promise 2", "A run that is cancelled does not wait for its tools."),
+    "assistant.retry": ("design 5, promise 5", "A retry asks no model and runs no tool again."),
+    "assistant.history": ("spec run-input", "A model is told the whole conversation, unchanged."),
+}
+
+APPROVALS = {
+    "approval.asks": ("design 4.8", "A call that must be approved is one interrupt that says all of it."),
+    "approval.approved": ("design 4.8", "An approved call runs, and the model goes on."),
+    "approval.edited": ("design 4.8", "Edited arguments replace the call's and are validated again."),
+    "approval.denied": ("design 4.8", "A denied call does not run, and the model is told why."),
+    "approval.abandoned": (_INTERRUPTS, "An interrupt may be cancelled; its call does not run."),
+    "approval.each": (_INTERRUPTS, "Each interrupt has its own answer."),
+    "approval.partly": (_INTERRUPTS, "What was not answered is asked again, and no model is asked meanwhile."),
+    "approval.malformed": ("design 4.8", "A payload of another form is refused; the call stays open."),
+    "approval.once": ("design 5, promise 5", "An answer that is sent again runs nothing again."),
+    "approval.whose": (_INTERRUPTS, "An answer counts on its thread and from its owner only."),
+    "approval.held": ("design 5, promise 4", "What runs is what was asked, whatever a history says of it."),
+    "approval.mixed": ("design 4.8", "Calls beside one that waits run, or are left to the client."),
+    "approval.delegated": ("design 4.8; spec events/subagents", "A subagent's call is asked for and answered, too."),
+    "approval.cancelled-run": (_INTERRUPTS, "A run that is cancelled before it asks leaves nothing open."),
+    "approval.invalid": (_INTERRUPTS, "A resume of no known form is a VALIDATION_ERROR before a run exists."),
+    "approval.client": (_INTERRUPTS, "The official client's own checks accept every answer and the resumed run."),
+    "approval.client-refuses": (
+        _INTERRUPTS,
+        "What the official client refuses to send is refused for its own reasons.",
+    ),
+    "approval.client-aborts": ("design 4.1; R12", "An abort of the official client while a tool waits ends the run."),
+}
