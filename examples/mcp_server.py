@@ -1,6 +1,6 @@
 """An MCP server to try the container with; it needs the ``mcp`` package.
 
-    AGUI_MCP_SERVERS='[{"name": "shop", "command": "python", "args": ["examples/mcp_server.py"]}]' make run
+    AGUI_MCP_SERVERS='[{"name": "shop", "command": ".venv/bin/python", "args": ["examples/mcp_server.py"]}]' make run
 
 Say: call shop_price {"item": "tea"}
 """

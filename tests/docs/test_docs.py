@@ -1,158 +1,41 @@
-"""The examples run as they are pasted, and the tables, paths and lists are those of the code."""
+"""The tables, paths and lists of the documents are those of the code."""
 
 import importlib
 import itertools
-import os
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
-import httpx
 import pytest
+from pydantic import SecretStr
 
 import app
+from app.agents.approvals import Answer, Approvals
+from app.agents.turn import Call
 from app.core.errors import TABLE
 from app.core.inbound import COMMANDS
 from app.engine.policy import Limits
 from app.main import create_app
+from app.models.bedrock import BedrockOptions
+from app.models.openai import Options
 from app.models.script import RULES
+from app.ports import Permission, Ruling, RunContext
 from app.settings import Settings
-from tests.docs.markdown import Block, Document, code
-from tests.official.judge import JS, missing
-from tests.sockets.process import Server
-
-ROOT = Path(__file__).parents[2]
-README = Document.read(ROOT / "README.md", ROOT)
-ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
-DECISIONS = [Document.read(path, ROOT) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
-CHANGELOG = Document.read(ROOT / "CHANGELOG.md", ROOT)
-DOCUMENTS = [README, ARCHITECTURE, *DECISIONS, CHANGELOG]
-BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
-
-NOT_RUN = {
-    "needs-aws": "needs an AWS account",
-    "needs-docker": "needs a Docker engine with buildx",
-    "not-here": "would run this test inside itself",
-}
-SERVES = "serves"
-RUN = {
-    "bash": ["bash", "-euo", "pipefail"],
-    "python": [sys.executable, "-W", "error"],
-    "js": ["node", "--input-type=module"],
-}
-SHOWN = {"text", "dockerfile"}
-SECONDS = 20.0
-
-
-def is_run(block: Block) -> bool:
-    return block.language in RUN and not {*NOT_RUN, SERVES} & {*block.marks} and block.file_name is None
-
-
-def output_of(block: Block) -> str | None:
-    """The output that the document promises: a block that follows and is marked as such."""
-    following = BLOCKS[BLOCKS.index(block) + 1 :][:1]
-    return next((other.text for other in following if other.marks == ("output",)), None)
-
-
-def pattern(shown: str) -> str:
-    """Output as a document shows it; ``…`` stands for anything."""
-    return ".*".join(map(re.escape, shown.strip().split("…")))
-
-
-# --- examples ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(AGUI_AGENT="assistant") as running:
-        ask(running, thread="t1")  # the run that later examples come back to, for when they are tested alone
-        yield running
-
-
-def ask(server: Server, thread: str) -> str:
-    body = {"threadId": thread, "runId": "r", "messages": [{"id": "m", "role": "user", "content": "hello"}]}
-    return httpx.post(f"http://127.0.0.1:{server.port}/invocations", json=body, timeout=SECONDS).text
-
-
-def need_node() -> None:
-    reason = missing()
-    if reason is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-
-
-def test_every_block_is_run_or_says_why_not() -> None:
-    marks = {*NOT_RUN, SERVES, "output", "tree"}
-    for block in BLOCKS:
-        assert block.language in RUN.keys() | SHOWN, f"{block}: what is to be done with {block.language!r}?"
-        assert all(mark in marks or mark.startswith("file=") for mark in block.marks), block
-
-
-@pytest.mark.parametrize("block", [block for block in BLOCKS if is_run(block)], ids=str)
-def test_an_example_runs_as_pasted_and_gives_the_output_that_is_shown(block: Block, server: Server) -> None:
-    if block.language == "js":
-        need_node()
-    script = block.text.replace("localhost:8080", f"127.0.0.1:{server.port}").replace(
-        ".venv/bin/python", sys.executable
-    )
-    done = subprocess.run(
-        RUN[block.language],
-        input=script,
-        cwd=JS if block.language == "js" else ROOT,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    shown = output_of(block)
-    if shown is not None:
-        assert re.fullmatch(pattern(shown), done.stdout.strip(), re.DOTALL), done.stdout
-    assert not server.faults
-
-
-@pytest.mark.parametrize("block", [block for block in BLOCKS if SERVES in block.marks], ids=str)
-def test_a_server_that_is_started_as_shown_answers(block: Block, tmp_path: Path) -> None:
-    *settings, make, target = block.text.split()
-    assert (make, target) == ("make", "run")
-    for other in BLOCKS:
-        if other.file_name is not None:
-            (tmp_path / other.file_name).write_text(other.text)
-    chosen = dict(setting.split("=", 1) for setting in settings)
-    assert chosen.keys() <= {f"AGUI_{name.upper()}" for name in Settings.model_fields}
-    environment = {"AGUI_AGENT": "assistant", **chosen, "AGUI_PORT": "0", "PYTHONPATH": f"{ROOT}:{tmp_path}"}
-    with Server(**environment) as running:
-        answer = ask(running, thread="t")
-        assert not running.faults
-    assert '"type":"TEXT_MESSAGE_CONTENT"' in answer
-    assert '"outcome":{"type":"success"}' in answer
-
-
-def test_files_that_a_reader_is_to_write_are_served_by_an_example() -> None:
-    served = "\n".join(block.text for block in BLOCKS if SERVES in block.marks)
-    for block in BLOCKS:
-        if block.file_name is not None:
-            assert f"AGUI_AGENT={block.file_name.removesuffix('.py')}:agent " in served
-
-
-def test_shell_examples_that_are_not_run_can_be_parsed() -> None:
-    for block in BLOCKS:
-        if block.language == "bash":
-            subprocess.run(["bash", "-n"], input=block.text, text=True, check=True)
-        if block.language == "python":
-            compile(block.text, str(block), "exec")
-
+from app.tools.mcp.servers import HttpServer, StdioServer
+from app.tools.policy import PolicyRule
+from tests.docs.documents import ARCHITECTURE, CHANGELOG, DECISIONS, DOCUMENTS, GUIDES, README, ROOT
+from tests.docs.markdown import Document, code
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def shown_default(value: object) -> str:
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
     if value in ((), ""):
         return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -190,6 +73,15 @@ def test_the_offline_models_table_shows_every_rule() -> None:
     assert [message for message in messages if message not in itertools.chain(*shown)] == ["anything else"]
 
 
+def value_of(name: str) -> object:
+    """What a dotted name stands for: a module's constant, or the default of a field of one of its classes."""
+    owner, _, last = name.rpartition(".")
+    module, _, kind = owner.rpartition(".")
+    if kind[:1].isupper():
+        return getattr(getattr(importlib.import_module(module), kind)(), last)
+    return getattr(importlib.import_module(owner), last)
+
+
 def test_the_bounds_are_those_of_the_code() -> None:
     limits, constants = (ARCHITECTURE.table("what", after=text) for text in ("## Bounds", "These are `Limits`"))
     default = Limits()
@@ -197,8 +89,44 @@ def test_the_bounds_are_those_of_the_code() -> None:
         (name, getattr(default, name)) for name in Limits.__dataclass_fields__
     ]
     for name, bound, _ in constants:
-        module, _, constant = code(name).rpartition(".")
-        assert getattr(importlib.import_module(module), constant) == int(bound.replace(",", "")), name
+        assert value_of(code(name)) == int(bound.replace(",", "")), name
+
+
+def test_the_table_of_mcp_servers_has_every_field() -> None:
+    rows = {
+        name: code(default)
+        for field, default, _ in GUIDES["tools"].table("field", after="## MCP servers")
+        for name in re.findall(r"`(\w+)`", field)
+    }
+    known = {**HttpServer.model_fields, **StdioServer.model_fields}
+    assert rows.keys() == known.keys()
+    for name in ("timeout", "connect_timeout"):
+        assert rows[name] == f"{known[name].default:g}"
+
+
+@pytest.mark.parametrize(
+    ("after", "options"), [("## Amazon Bedrock", BedrockOptions), ("## OpenAI and compatible servers", Options)]
+)
+def test_the_tables_of_options_have_every_option(after: str, options: type[BedrockOptions | Options]) -> None:
+    named = [name for cell, *_ in GUIDES["models"].table("option", after) for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(named) == sorted(field.name for field in fields(options))
+
+
+def test_the_tables_of_policy_and_interrupt_have_every_field() -> None:
+    rules, interrupts, answers = (
+        [code(name) for name, *_ in GUIDES["tools"].table("field", after)]
+        for after in ("## Policy", "### The interrupt", "### The answer")
+    )
+    assert rules == list(PolicyRule.model_fields)
+    (asked,) = Approvals().ask(Call("id", "name", "{}"), Ruling(Permission.ASK, category="any"), "id").interrupts
+    assert sorted(interrupts) == sorted(asked.model_dump(by_alias=True, exclude_none=True))
+    assert answers == [field.alias for field in Answer.model_fields.values()]
+
+
+def test_the_table_of_the_context_has_every_attribute() -> None:
+    named = [code(name).partition("(")[0] for name, _ in GUIDES["agents"].table("`ctx.`")]
+    public = {name for name in dir(RunContext) if not name.startswith("_")} - {"is_cancelled"}
+    assert {name.partition(".")[0] for name in named} == public
 
 
 def test_every_rule_of_the_verifier_has_a_row() -> None:
@@ -268,11 +196,12 @@ def test_the_changelog_has_this_version() -> None:
     assert f"## [{app.__version__}] - " in CHANGELOG.text
 
 
+def test_lines_that_can_be_broken_are_short() -> None:
+    for document in DOCUMENTS:
+        lines = document.prose.splitlines()
+        assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == [], document.name
+
+
 def test_documents_name_no_machine() -> None:
     for document in DOCUMENTS:
         assert not re.search(r"/(home|root|Users|tmp/x|work)/", document.text), document.name
-
-
-def test_the_tools_that_run_the_examples_are_here() -> None:
-    assert shutil.which("bash")
-    assert shutil.which("curl")

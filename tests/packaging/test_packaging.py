@@ -275,7 +275,11 @@ def test_compose_runs_the_image_locked_down() -> None:
 def test_compose_passes_only_settings_that_exist() -> None:
     environment = service("app")["environment"]
     assert environment["AGUI_MODEL"] == "${AGUI_MODEL:-offline}"
-    assert environment.keys() <= SETTINGS
+    assert {name for name in environment if not name.startswith("AWS_")} <= SETTINGS
+
+
+def test_compose_passes_every_setting_but_where_to_listen() -> None:
+    assert SETTINGS - service("app")["environment"].keys() == {"AGUI_HOST", "AGUI_PORT"}
 
 
 def test_compose_has_a_model_server_beside_the_app_for_those_who_ask() -> None:

@@ -1,0 +1,67 @@
+"""The documents, and what the marks behind the language of a fenced block mean.
+
+A block of Python, JavaScript or shell is run as it stands. The marks say otherwise:
+
+- ``file=NAME``: the reader saves it under that name; the servers of the same document find it.
+- ``serves``: starts a server. The blocks behind it, up to the next such block, may be a ``says`` (lines of a
+  conversation, a question behind ``>`` and its answer below) or marked ``there``: they are run against that server.
+- ``raises``, beside ``serves``: the log of that server is meant to show an exception.
+- ``output``: what the block before it prints; ``…`` stands for anything.
+- ``needs-…``, ``not-here``: not run, and why.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from tests.docs.markdown import Block, Document
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("agents", "context", "models", "state", "subagents", "tools")
+README = Document.read(ROOT / "README.md", ROOT)
+ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
+GUIDES = {name: Document.read(ROOT / "docs" / f"{name}.md", ROOT) for name in NAMES}
+DECISIONS = [Document.read(path, ROOT) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+CHANGELOG = Document.read(ROOT / "CHANGELOG.md", ROOT)
+DOCUMENTS = [README, *GUIDES.values(), ARCHITECTURE, *DECISIONS, CHANGELOG]
+BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
+
+NOT_RUN = {
+    "needs-aws": "needs an AWS account",
+    "needs-docker": "needs a Docker engine with buildx",
+    "needs-openai": "needs an OpenAI-compatible server",
+    "not-here": "would run this test inside itself",
+}
+SERVES, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "raises", "says", "there", "output", "tree"
+MARKS = {*NOT_RUN, SERVES, RAISES, SAYS, THERE, OUTPUT, TREE}
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A server that a document starts, and what it does with it."""
+
+    start: Block
+    acts: tuple[Block, ...]
+
+    def __str__(self) -> str:
+        return str(self.start)
+
+    @property
+    def needs(self) -> bool:
+        """Whether only the start can be tried here."""
+        return bool(NOT_RUN.keys() & {*self.start.marks})
+
+
+def scenes(document: Document) -> Iterator[Scene]:
+    """The servers of a document."""
+    blocks = document.blocks
+    starts = [at for at, block in enumerate(blocks) if SERVES in block.marks]
+    for at, end in pairwise([*starts, len(blocks)]):
+        yield Scene(blocks[at], tuple(block for block in blocks[at + 1 : end] if {SAYS, THERE} & {*block.marks}))
+
+
+def output_of(block: Block) -> str | None:
+    """The output that the document promises: a block that follows and is marked as such."""
+    following = BLOCKS[BLOCKS.index(block) + 1 :][:1]
+    return next((other.text for other in following if other.marks == (OUTPUT,)), None)

@@ -1,0 +1,209 @@
+"""The examples of the documents run as they are pasted, and give what is shown."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.settings import Settings
+from tests.docs.documents import (
+    BLOCKS,
+    DOCUMENTS,
+    MARKS,
+    NOT_RUN,
+    RAISES,
+    ROOT,
+    SAYS,
+    SERVES,
+    THERE,
+    Scene,
+    output_of,
+    scenes,
+)
+from tests.docs.markdown import Block
+from tests.official.judge import JS, missing
+from tests.sockets.process import Server
+
+RUN = {
+    "bash": ["bash", "-euo", "pipefail"],
+    "python": [sys.executable, "-W", "error"],
+    "js": ["node", "--input-type=module"],
+}
+SHOWN = {"text", "dockerfile"}
+SECONDS = 20.0
+CUT = "--- the next block ---"
+SCENES = [scene for document in DOCUMENTS for scene in scenes(document)]
+RUN_IDS = count(1)
+
+
+def is_run(block: Block) -> bool:
+    """Whether the block is run against the server that all share."""
+    return block.language in RUN and not {*NOT_RUN, SERVES, THERE} & {*block.marks} and block.file_name is None
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def run(language: str, text: str, port: int) -> str:
+    """What a block prints when it talks to the server on ``port``."""
+    done = subprocess.run(
+        RUN[language],
+        input=here(text.replace("localhost:8080", f"127.0.0.1:{port}")),
+        cwd=JS if language == "js" else ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def here(text: str) -> str:
+    """The text with this suite's Python in place of the reader's."""
+    return text.replace(".venv/bin/python", sys.executable)
+
+
+def check_output(block: Block, printed: str) -> None:
+    shown = output_of(block)
+    if shown is not None:
+        pattern = ".*".join(map(re.escape, shown.strip().split("…")))
+        assert re.fullmatch(pattern, printed.strip(), re.DOTALL), f"{block}: {printed}"
+
+
+def need_node(blocks: Sequence[Block]) -> None:
+    reason = missing() if any(block.language == "js" for block in blocks) else None
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+def ask(server: Server, thread: str, said: str = "hello", run_id: str | None = None) -> str:
+    """The stream that answers."""
+    message = {"id": "m", "role": "user", "content": said}
+    body = {"threadId": thread, "runId": run_id or f"run-{next(RUN_IDS)}", "messages": [message]}
+    return httpx.post(f"http://127.0.0.1:{server.port}/invocations", json=body, timeout=SECONDS).text
+
+
+def text_of(stream: str) -> str:
+    """What the assistant says in a stream."""
+    deltas = re.findall(r'^data: {"type":"TEXT_MESSAGE_CONTENT".*"delta":(".*")}$', stream, re.MULTILINE)
+    return "".join(json.loads(delta) for delta in deltas)
+
+
+# --- the shared server ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server(AGUI_AGENT="assistant") as running:
+        ask(running, thread="t1", run_id="r")  # the run that later examples come back to, when they are tested alone
+        yield running
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if is_run(block)], ids=str)
+def test_an_example_runs_as_pasted_and_gives_the_output_that_is_shown(block: Block, server: Server) -> None:
+    need_node([block])
+    check_output(block, run(block.language, block.text, server.port))
+    assert not server.faults
+
+
+# --- servers that the documents start ---------------------------------------------------------------------------------
+
+
+def settings_of(start: Block) -> dict[str, str]:
+    """The variables before ``make run``."""
+    *settings, make, target = shlex.split(start.text.replace("\\\n", " "))
+    assert (make, target) == ("make", "run")
+    chosen = dict(setting.split("=", 1) for setting in settings)
+    known = {f"AGUI_{name.upper()}" for name in Settings.model_fields}
+    assert {name for name in chosen if not name.startswith("AWS_")} <= known
+    return chosen
+
+
+def environment(scene: Scene, folder: Path) -> Mapping[str, str]:
+    """The variables of a server that finds the document's files."""
+    for block in BLOCKS:
+        if block.file_name is not None and block.file == scene.start.file:
+            (folder / block.file_name).write_text(block.text)
+    chosen = {name: here(value) for name, value in settings_of(scene.start).items()}
+    return {"AGUI_AGENT": "assistant", **chosen, "AGUI_PORT": "0", "PYTHONPATH": f"{ROOT}:{folder}"}
+
+
+def converse(server: Server, says: Block) -> None:
+    lines = says.text.splitlines()
+    for question, answer in zip(lines[::2], lines[1::2], strict=True):
+        stream = ask(server, thread="t", said=question.removeprefix("> "))
+        assert '"name":"tools.unavailable"' not in stream
+        assert text_of(stream).strip() == answer, says
+
+
+def act(server: Server, acts: Sequence[Block]) -> None:
+    """Do what follows the start; shell blocks share one shell, as they do for a reader."""
+    need_node(acts)
+    shell = [block for block in acts if block.language == "bash"]
+    for block in acts:
+        if SAYS in block.marks:
+            converse(server, block)
+        elif block not in shell:
+            check_output(block, run(block.language, block.text, server.port))
+    printed = run("bash", f"\necho '{CUT}'\n".join(block.text for block in shell), server.port) if shell else ""
+    for block, part in zip(shell, printed.split(CUT), strict=False):
+        check_output(block, part)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_a_server_that_is_started_as_shown_does_what_is_shown(scene: Scene, tmp_path: Path) -> None:
+    with Server(**environment(scene, tmp_path)) as running:
+        if scene.acts:
+            act(running, scene.acts)
+        elif not scene.needs:
+            answer = ask(running, thread="t")
+            assert '"type":"TEXT_MESSAGE_CONTENT"' in answer
+            assert '"outcome":{"type":"success"}' in answer
+        assert httpx.get(f"http://127.0.0.1:{running.port}/ping").is_success
+        assert bool(running.faults) is (RAISES in scene.start.marks)
+
+
+# --- nothing is left out ----------------------------------------------------------------------------------------------
+
+
+def test_every_block_is_run_or_says_why_not() -> None:
+    for block in BLOCKS:
+        assert block.language in RUN.keys() | SHOWN, f"{block}: what is to be done with {block.language!r}?"
+        assert all(mark in MARKS or mark.startswith("file=") for mark in block.marks), block
+
+
+def test_what_is_to_be_done_at_a_server_follows_its_start() -> None:
+    done = [block for scene in SCENES for block in scene.acts if not scene.needs]
+    assert [block for block in BLOCKS if {SAYS, THERE} & {*block.marks} and block not in done] == []
+
+
+def test_files_that_a_reader_is_to_write_are_served_by_an_example() -> None:
+    for block in BLOCKS:
+        if block.file_name is not None:
+            served = [scene.start.text for scene in SCENES if scene.start.file == block.file]
+            assert re.search(rf"=({block.file_name.removesuffix('.py')}):\w+ ", "\n".join(served)), block
+
+
+def test_shell_examples_that_are_not_run_can_be_parsed() -> None:
+    for block in BLOCKS:
+        if block.language == "bash":
+            subprocess.run(["bash", "-n"], input=block.text, text=True, check=True)
+        if block.language == "python":
+            compile(block.text, str(block), "exec")
+
+
+def test_the_tools_that_run_the_examples_are_here() -> None:
+    assert shutil.which("bash")
+    assert shutil.which("curl")
