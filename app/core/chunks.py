@@ -11,6 +11,7 @@ basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/clien
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ag_ui.core import (
     ActivityDeltaEvent,
@@ -38,6 +39,7 @@ from ag_ui.core import (
 )
 
 from app.core.errors import IllegalEvent
+from app.core.order import KINDS
 
 MAX_DELTA = 5_000
 """Characters per delta. One character takes at most 6 bytes of JSON, so 30 KB."""
@@ -127,8 +129,9 @@ class Expander:
             return self._text(item)
         if not isinstance(item, BaseEvent):
             raise IllegalEvent(f"{type(item).__name__} is neither an AG-UI event nor a string")
-        if isinstance(item, ChunkEvent):
-            return self._chunk(item)
+        chunk = chunk_of(type(item))
+        if chunk is not None and isinstance(item, ChunkEvent):
+            return self._chunk(chunk, item)
         if not self._lanes:
             return split(item)
         return [*self._closed_by(item), *split(item)]
@@ -172,8 +175,7 @@ class Expander:
 
     # --- chunks ---
 
-    def _chunk(self, event: ChunkEvent) -> list[BaseEvent]:
-        chunk = next(row for kind, row in CHUNKS.items() if isinstance(event, kind))
+    def _chunk(self, chunk: Chunk, event: ChunkEvent) -> list[BaseEvent]:
         key: str | None = getattr(event, chunk.id_field)
         lane = self._lane(chunk, key, event.subagent_run_id)
         stream = self._lanes.get(lane)
@@ -228,6 +230,18 @@ class Expander:
         return [*opening, *split(TextMessageContentEvent(message_id=stream.key, delta=text))]
 
 
+@lru_cache(maxsize=KINDS)
+def chunk_of(kind: type[BaseEvent]) -> Chunk | None:
+    """How events of this class expand; None: they do not. Asked once per class: pydantic's ``isinstance`` is slow."""
+    return next((row for base, row in CHUNKS.items() if issubclass(kind, base)), None)
+
+
+@lru_cache(maxsize=KINDS)
+def is_delta(kind: type[BaseEvent]) -> bool:
+    """Whether events of this class have a ``delta`` that can be split."""
+    return issubclass(kind, DELTAS)
+
+
 def _require_agreement(stream: Stream, event: ChunkEvent) -> None:
     for name, established in stream.fields.items():
         if getattr(event, name) not in (None, established):
@@ -243,7 +257,7 @@ def split(event: BaseEvent) -> list[BaseEvent]:
 
     Only the first piece keeps ``rawEvent`` and ``metadata``: they describe the whole.
     """
-    if not isinstance(event, DELTAS) or len(event.delta) <= MAX_DELTA:
+    if not is_delta(type(event)) or len(event.__dict__["delta"]) <= MAX_DELTA or not isinstance(event, DELTAS):
         return [event]
     first, *rest = (event.delta[at : at + MAX_DELTA] for at in range(0, len(event.delta), MAX_DELTA))
     bare = {"raw_event": None, "metadata": None}

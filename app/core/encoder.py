@@ -10,6 +10,7 @@ Measured on one core: a text delta takes 1.1 µs, the official encoder 9.8 µs (
 
 import types
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -18,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, ValidationError, to_json
 
 from app.core.errors import IllegalEvent
+from app.core.order import KINDS
 
 MAX_INTEGER = 2**53 - 1
 """The largest that every JSON reader gets right; the official models allow no larger timestamp."""
@@ -33,11 +35,8 @@ def encoded(event: BaseEvent) -> bytes:
         IllegalEvent: a field holds what its type does not allow or what JSON cannot carry.
     """
     kind = type(event)
-    plan = _plans.get(kind)
-    if plan is None:
-        plan = _plans[kind] = plan_of(kind)
     try:
-        text = plan(event)
+        text = plan_of(kind)(event)
         return _exactly(event) if text is None else text.encode()
     except KeyError as error:
         raise IllegalEvent(f"{kind.__name__} lacks {error}") from error
@@ -64,9 +63,8 @@ def official(kind: type[BaseEvent]) -> type[BaseEvent]:
 Plan = Callable[[BaseEvent], str | None]
 """An event as JSON; None where the official model has to look."""
 
-_plans: dict[type[BaseEvent], Plan] = {}
 
-
+@lru_cache(maxsize=KINDS)
 def plan_of(kind: type[BaseEvent]) -> Plan:
     """How one class is written. A class that extends one of the protocol may do anything, so it has no plan."""
     if kind is not official(kind):

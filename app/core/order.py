@@ -148,3 +148,6 @@ EVENTS: frozenset[type[BaseEvent]] = frozenset(
         ToolCallResultEvent,
     }
 )
+
+KINDS = 1024
+"""Classes of events, agents' own included, of which it is remembered what they are."""

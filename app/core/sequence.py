@@ -10,6 +10,8 @@ the owners anew; the messages echoed in RUN_STARTED.input only fill gaps.
 """
 
 from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import NamedTuple
 
 from ag_ui.core import (
     ActivityDeltaEvent,
@@ -39,6 +41,7 @@ from app.core.errors import IllegalEvent
 from app.core.order import (
     ENTITIES,
     EVENTS,
+    KINDS,
     MARKS,
     REASONING_MESSAGE,
     REASONING_SPAN,
@@ -70,25 +73,22 @@ class RunSequence:
 
     def feed(self, event: BaseEvent) -> None:
         """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
-        kind = official_class(event)
-        mark = MARKS.get(kind, Mark.OTHER)
-        state = RUN[self.state].get(mark)
+        row = row_of(type(event))
+        state = RUN[self.state].get(row.mark)
         if state is None:
-            raise IllegalEvent(f"{kind.__name__} may not come in a run that is {self.state}")
-        if event.model_extra and event.model_extra.get("subagentRunId", "") is None:
-            raise IllegalEvent(f"{kind.__name__} carries subagentRunId: null")  # V5
-        if mark is Mark.OTHER:
-            self._feed_inner(kind, event)
-        else:
+            raise IllegalEvent(f"{row.kind.__name__} may not come in a run that is {self.state}")
+        extra = event.__pydantic_extra__
+        if extra and extra.get("subagentRunId", "") is None:
+            raise IllegalEvent(f"{row.kind.__name__} carries subagentRunId: null")  # V5
+        if row.mark is not Mark.OTHER:
             self._feed_boundary(event)
             self.state = state
-
-    def _feed_inner(self, kind: type[BaseEvent], event: BaseEvent) -> None:
-        row = ENTITIES.get(kind)
-        if row is None:
+        elif row.entity is None:
             self._note(event)
-            return
-        entity, phase = row
+        else:
+            self._feed_inner(row.entity, row.phase, event)
+
+    def _feed_inner(self, entity: Entity, phase: Phase, event: BaseEvent) -> None:
         item = (entity, entity.key(event))
         if phase is Phase.OPEN:
             self._begin(item, event)
@@ -149,8 +149,9 @@ class RunSequence:
         if item not in self._open:
             raise IllegalEvent(f"{describe(item)} is not open")
         entity, key = item
-        if entity.ids is not None:
-            self._agree(entity.ids, str(key), tag_of(event))
+        tag = tag_of(event)
+        if entity.ids is not None and tag is not None:
+            self._agree(entity.ids, str(key), tag)
 
     # --- owners ---
 
@@ -224,12 +225,23 @@ CLOSERS: dict[Entity, Callable[[str, str | None], BaseEvent]] = {
 }
 
 
-def official_class(event: BaseEvent) -> type[BaseEvent]:
-    """The ``ag_ui.core`` class of an event or of the subclass it is. Raises ``IllegalEvent`` for anything else."""
-    for kind in type(event).__mro__:
-        if kind in EVENTS:
-            return kind
-    raise IllegalEvent(f"{type(event).__name__} is not an AG-UI event")
+class Row(NamedTuple):
+    """What the tables say of a class of events."""
+
+    kind: type[BaseEvent]
+    mark: Mark
+    entity: Entity | None
+    phase: Phase
+
+
+@lru_cache(maxsize=KINDS)
+def row_of(kind: type[BaseEvent]) -> Row:
+    """The row of a class of ``ag_ui.core``, or of one that extends it. Raises ``IllegalEvent`` for anything else."""
+    for base in kind.__mro__:
+        if base in EVENTS:
+            entity, phase = ENTITIES.get(base, (None, Phase.CONTINUE))
+            return Row(base, MARKS.get(base, Mark.OTHER), entity, phase)
+    raise IllegalEvent(f"{kind.__name__} is not an AG-UI event")
 
 
 def tag_of(event: BaseEvent) -> str | None:

@@ -9,7 +9,7 @@ only); AgentCore's limits for WebSocket frames (reference 1.8).
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ag_ui.core import BaseEvent, EventType
 
@@ -29,8 +29,7 @@ DELTA_TYPES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """An accepted event. ``seq`` counts from 1 within the run; ``data`` is its UTF-8 JSON, without line breaks."""
 
     run_id: str

@@ -45,6 +45,7 @@ class RunLog:
         self.bytes = 0
         self._envelopes: list[Envelope] = []
         self._news = asyncio.Event()
+        self._waiting = 0
 
     def __len__(self) -> int:
         """How many events there are; the last one's ``seq``."""
@@ -74,8 +75,9 @@ class RunLog:
             raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because this server holds too many events.")
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news.clear()
+        if self._waiting:
+            self._news.set()
+            self._news.clear()
 
     async def read(self, after: int = 0) -> AsyncIterator[list[Envelope]]:
         """Batches of what comes after ``seq`` ``after``, each holding all that is ready up to ``BATCH_BYTES``.
@@ -90,7 +92,14 @@ class RunLog:
             elif self.ended:
                 return
             else:
-                await self._news.wait()
+                await self._wait()
+
+    async def _wait(self) -> None:
+        self._waiting += 1
+        try:
+            await self._news.wait()
+        finally:
+            self._waiting -= 1
 
     def _batch(self, after: int) -> list[Envelope]:
         size, end = 0, after

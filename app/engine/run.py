@@ -1,15 +1,17 @@
 """One run, top to bottom: RUN_STARTED, the agent's events through the one funnel, what is owed, one terminal event.
 
-Rule: whatever the agent does, readers see a legal run. ``emit`` is the only way into the log: expand, encode, check,
-append. Ending is synchronous: whoever ends a run (the agent, a cancel, the timeout, a drain) writes the closers and the
-terminal event at once, and only then the agent is unwound. So nothing can come after the end, and no agent can hold the
-end up. Sources: design 5, promise 1; AG-UI spec 1.1, events/lifecycle.
+Rule: whatever the agent does, readers see a legal run; ``emit`` is its only way in. Ending is synchronous: whoever ends
+a run (the agent, a cancel, the timeout, a drain) writes the closers and the terminal event at once, and only then the
+agent is unwound. So nothing can come after the end, and no agent can hold the end up.
+
+Sources: design 5, promise 1; AG-UI spec 1.1, events/lifecycle.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from enum import StrEnum
+from functools import lru_cache
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
@@ -22,17 +24,12 @@ from ag_ui.core import (
     RunFinishedSuccessOutcome,
     RunStartedEvent,
     StateDeltaEvent,
-    StateSnapshotEvent,
 )
 
 from app.closing import closing
-from app.core import order
-from app.core.chunks import Expander
-from app.core.duties import Duties
 from app.core.errors import AppError, Code, IllegalEvent, run_error
-from app.core.patch import PatchError
-from app.core.sequence import RunSequence
-from app.core.state import SharedState
+from app.core.order import KINDS
+from app.engine.funnel import Funnel
 from app.engine.log import RunLog, encoded
 from app.engine.turns import Turns
 from app.engine.usage import summed
@@ -44,6 +41,15 @@ BURST = 16
 AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
 
 logger = logging.getLogger(__name__)
+
+
+BOUNDARIES = (RunStartedEvent, RunFinishedEvent, RunErrorEvent)
+
+
+@lru_cache(maxsize=KINDS)
+def is_boundary(kind: type) -> bool:
+    """Whether events of this class begin or end a run. Asked once per class: pydantic's ``isinstance`` is slow."""
+    return issubclass(kind, BOUNDARIES)
 
 
 class Status(StrEnum):
@@ -87,10 +93,7 @@ class Run:
         self._parent_run_id = run_input.parent_run_id
         self._clock = clock
         self._on_end = on_end
-        self._expander = Expander(ctx.new_id)
-        self._sequence = RunSequence()
-        self.state = SharedState(run_input.state)
-        self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
+        self._funnel = Funnel(run_input, ctx, log)
         self._task: asyncio.Task[None] | None = None
         self._announced = False
 
@@ -147,27 +150,20 @@ class Run:
                 return
             self.emit(item)
             count += 1
-            if (
-                count % BURST == 0 and not self.log.ended
-            ):  # what an agent does after its end comes before readers see it
+            # No turn after the end: what an agent does then (commit approvals) comes before a reader sees the end.
+            if count % BURST == 0 and not self.log.ended:
                 await turns.next()
 
     # --- the funnel ---
 
     def emit(self, item: Item) -> None:
         """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
-        for event in self._expander.expand(item):
-            match event:
-                case RunStartedEvent():
-                    self._absorb_start()
-                case RunFinishedEvent():
-                    self.finish(event)
-                case RunErrorEvent():
-                    self._end(event, Status.ERROR, failure=event.message)
-                case _:
-                    self._write(event)
-                    self._fold(event)
-                    self.log.check()
+        for event in self._funnel.expand(item):
+            if is_boundary(type(event)):
+                self._cross(event)
+            else:
+                self._funnel.write(event)
+                self.log.check()
 
     def send(self, item: Item) -> None:
         """Accept what comes from elsewhere than the agent's generator: ``emit``, but for a part, and stricter.
@@ -178,31 +174,29 @@ class Run:
         """
         if self.log.ended:
             return
-        if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
+        if is_boundary(type(item)):
             raise IllegalEvent(f"{type(item).__name__} from a tool")
         if isinstance(item, StateDeltaEvent):
-            self.state.check(item)
+            self._funnel.state.check(item)
         self.emit(item)
 
-    def _fold(self, event: BaseEvent) -> None:
-        """Keep the state as the client has it: it skips a delta that does not apply, and says so too."""
-        if isinstance(event, StateSnapshotEvent):
-            self.state.replace(event.snapshot)
-        elif isinstance(event, StateDeltaEvent):
-            try:
-                self.state.patch(event)
-            except PatchError as error:
-                logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)
+    def state(self) -> object:
+        """The shared state of the moment."""
+        return self._funnel.state.value()
 
-    def _write(self, event: BaseEvent) -> None:
-        event_type, data = encoded(event)
-        self._duties.feed(event)
-        self._sequence.feed(event)
-        self.log.append(event_type, data)
+    def _cross(self, event: BaseEvent) -> None:
+        """The agent's own idea of where its run begins and ends."""
+        match event:
+            case RunStartedEvent():
+                self._absorb_start()
+            case RunFinishedEvent():
+                self.finish(event)
+            case RunErrorEvent():
+                self._end(event, Status.ERROR, failure=event.message)
 
     def _announce(self) -> None:
         self.status = Status.RUNNING
-        self._write(
+        self._funnel.write(
             RunStartedEvent(
                 thread_id=self.ctx.thread_id,
                 run_id=self.ctx.run_id,
@@ -224,13 +218,11 @@ class Run:
         """End with RUN_FINISHED, the agent's or a plain success. Harmless once the run has ended.
 
         Raises:
-            IllegalEvent: a call is still open on success. Closing it would tell a client to run it with arguments that
-                may be cut off.
+            IllegalEvent: a call is still open on success.
         """
         if self.log.ended:
             return
-        for owed in self._expander.flush():
-            self._write(owed)
+        self._funnel.flush()
         event = event or RunFinishedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id)
         outcome = event.outcome
         status = Status.FINISHED
@@ -238,10 +230,8 @@ class Run:
             status = Status.INTERRUPTED
         elif isinstance(outcome, RunFinishedCancelledOutcome):
             status = Status.CANCELLED
-        elif self._sequence.is_open(order.TOOL_CALL):
-            raise IllegalEvent("the run finished with a tool call open")
         else:
-            outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=self._duties.pending() or None)
+            outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=self._funnel.pending() or None)
         ids = {"thread_id": self.ctx.thread_id, "run_id": self.ctx.run_id}
         self._end(event.model_copy(update={**ids, "outcome": outcome}), status)
 
@@ -279,12 +269,11 @@ class Run:
         event = event.model_copy(update=update)
         encoded(event)
         try:
-            for owed in self._sequence.closers(failure):  # open chunk streams are among them
-                self._write(owed)
+            self._funnel.close(failure)
         except (IllegalEvent, ValueError):
             logger.exception("the run cannot be closed in order")
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
-        self._write(event)
+        self._funnel.write(event)
         self._input = None
         self.status = status
         self.ended_at = self._clock.time()

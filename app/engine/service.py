@@ -132,7 +132,7 @@ class Service:
                 run.cancel()
 
     def _new_run(self, run_input: RunAgentInput, caller: Caller) -> Run:
-        outlet = Outlet(lambda item: run.send(item), lambda: run.state.value())  # noqa: PLW0108 - there is no run yet
+        outlet = Outlet(lambda item: run.send(item), lambda: run.state())  # noqa: PLW0108 - there is no run yet
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,

@@ -1,0 +1,89 @@
+"""The one way into a run's log: expand, encode, check, append.
+
+Rule: what cannot be sent, or may not come now, is refused before anything depends on it, so the log is legal at every
+moment. The shared state follows what is written, because that is what the client has.
+"""
+
+import logging
+from functools import lru_cache
+
+from ag_ui.core import BaseEvent, RunAgentInput, StateDeltaEvent, StateSnapshotEvent
+
+from app.core.chunks import Expander
+from app.core.duties import Duties
+from app.core.errors import IllegalEvent
+from app.core.order import KINDS, TOOL_CALL
+from app.core.patch import PatchError
+from app.core.sequence import RunSequence
+from app.core.state import SharedState
+from app.engine.log import RunLog, encoded
+from app.ports import Item, RunContext
+
+logger = logging.getLogger(__name__)
+
+
+class Funnel:
+    """The funnel of one run.
+
+    Args:
+        run_input: what is asked; it is not kept.
+        ctx: makes ids.
+        log: where accepted events go.
+    """
+
+    def __init__(self, run_input: RunAgentInput, ctx: RunContext, log: RunLog) -> None:
+        self.state = SharedState(run_input.state)
+        self._log = log
+        self._expander = Expander(ctx.new_id)
+        self._sequence = RunSequence()
+        self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
+
+    def expand(self, item: Item) -> list[BaseEvent]:
+        """The events that an agent's item stands for. Raises ``IllegalEvent`` for what stands for none."""
+        return self._expander.expand(item)
+
+    def write(self, event: BaseEvent) -> None:
+        """Accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
+        event_type, data = encoded(event)
+        self._duties.feed(event)
+        self._sequence.feed(event)
+        self._log.append(event_type, data)
+        if changes_state(type(event)):
+            self._fold(event)
+
+    def flush(self) -> None:
+        """End the streams of chunks, which have no end of their own."""
+        for event in self._expander.flush():
+            self.write(event)
+
+    def close(self, failure: str | None) -> None:
+        """Write what is still owed before a terminal event. ``failure`` is the message for subagents cut off."""
+        for event in self._sequence.closers(failure):  # open chunk streams are among them
+            self.write(event)
+
+    def pending(self) -> list[str]:
+        """The calls of this run that have no result.
+
+        Raises:
+            IllegalEvent: a call is still open. Closing it would tell a client to run it with arguments that may be cut
+                off.
+        """
+        if self._sequence.is_open(TOOL_CALL):
+            raise IllegalEvent("the run finished with a tool call open")
+        return self._duties.pending()
+
+    def _fold(self, event: BaseEvent) -> None:
+        """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""
+        if isinstance(event, StateSnapshotEvent):
+            self.state.replace(event.snapshot)
+        elif isinstance(event, StateDeltaEvent):
+            try:
+                self.state.patch(event)
+            except PatchError as error:
+                logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)
+
+
+@lru_cache(maxsize=KINDS)
+def changes_state(kind: type[BaseEvent]) -> bool:
+    """Whether events of this class do. Asked once per class: pydantic's ``isinstance`` is slow."""
+    return issubclass(kind, StateSnapshotEvent | StateDeltaEvent)
