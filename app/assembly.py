@@ -12,10 +12,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from app.agents.approvals import Approvals
 from app.agents.assistant import SYSTEM_PROMPT, Assistant
-from app.agents.budget import Budget, Overflow
-from app.agents.instructions import project_context, system_text
-from app.agents.project import ContextFileError, read_context_files
-from app.agents.skills import Skill, SkillError, read_skills
+from app.agents.context.budget import Budget, Overflow
+from app.agents.guidance.instructions import project_context, system_text
+from app.agents.guidance.project import ContextFileError, read_context_files
+from app.agents.guidance.skills import Skill, SkillError, read_skills
 from app.agents.subagents import Subagent
 from app.models.bedrock import BedrockModel, BedrockOptions
 from app.models.offline import OfflineModel

@@ -26,12 +26,12 @@ from ag_ui.core import (
 )
 
 from app.agents.approvals import Approval, Approvals, held
-from app.agents.budget import Budget
+from app.agents.context.budget import Budget
+from app.agents.guidance.instructions import application_context, system_text
+from app.agents.guidance.skill_use import Invocation, invocation_of, skill_tools
+from app.agents.guidance.skills import Skill, skill_list
 from app.agents.history import conversation
-from app.agents.instructions import application_context, system_text
 from app.agents.resume import resume
-from app.agents.skill_use import Invocation, invocation_of, skill_tools
-from app.agents.skills import Skill, skill_list
 from app.agents.sources import gathered
 from app.agents.subagents import Subagent
 from app.agents.toolbox import Answered, Toolbox

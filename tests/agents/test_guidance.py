@@ -6,10 +6,10 @@ import pytest
 from ag_ui.core import Context, RunAgentInput, TextMessageContentEvent, UserMessage
 
 from app.agents.assistant import SYSTEM_PROMPT, Assistant
-from app.agents.budget import Budget, Overflow
-from app.agents.skills import Skill
+from app.agents.context.budget import Budget, Overflow
+from app.agents.guidance.skills import Skill
 from app.core.errors import AppError, Code
-from app.main import build_assistant
+from app.assembly import build_assistant
 from app.models.offline import OfflineModel
 from app.ports import TextDelta
 from app.settings import Settings, SettingsError

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from ag_ui.core import Context
 
-from app.agents.instructions import application_context, project_context, system_text
-from app.agents.project import MAX_BYTES, ContextFile, ContextFileError, read_context_files
+from app.agents.guidance.instructions import application_context, project_context, system_text
+from app.agents.guidance.project import MAX_BYTES, ContextFile, ContextFileError, read_context_files
 
 
 def test_files_are_read_in_the_order_they_are_named(tmp_path: Path) -> None:

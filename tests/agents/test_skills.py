@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
 
-from app.agents.skill_use import Invocation, LoadSkill, invocation_of, skill_tools
-from app.agents.skills import MAX_DESCRIPTION, MAX_SKILLS, Skill, SkillError, parsed, read_skills, skill_list
+from app.agents.guidance.skill_use import Invocation, LoadSkill, invocation_of, skill_tools
+from app.agents.guidance.skills import MAX_DESCRIPTION, MAX_SKILLS, Skill, SkillError, parsed, read_skills, skill_list
 from app.core.errors import AppError, Code
 from app.ports import ToolError
 from tests.contexts import run_context

@@ -19,10 +19,10 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.agents.budget import Budget, Overflow
-from app.agents.summary import EARLIER, MARK, MAX_SUMMARIES, Summaries, newest, rendered
-from app.agents.tokens import Counter, Entry
-from app.agents.window import Window
+from app.agents.context.budget import Budget, Overflow
+from app.agents.context.summary import EARLIER, MARK, MAX_SUMMARIES, Summaries, newest, rendered
+from app.agents.context.tokens import Counter, Entry
+from app.agents.context.window import Window
 from app.core.errors import AppError, Code
 from app.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
 from tests.agents.doubles import ScriptedModel, asks

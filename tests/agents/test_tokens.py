@@ -22,7 +22,7 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.tokens import MEDIA_TOKENS, PER_MESSAGE, Counter, Entry, estimated, total
+from app.agents.context.tokens import MEDIA_TOKENS, PER_MESSAGE, Counter, Entry, estimated, total
 from app.models.offline import OfflineModel
 from app.ports import Delta, Prompt, UsageDelta
 from tests.agents.doubles import ScriptedModel

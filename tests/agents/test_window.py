@@ -18,10 +18,10 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.budget import Budget
+from app.agents.context.budget import Budget
+from app.agents.context.tokens import Counter, Entry
+from app.agents.context.window import COMPACTED, LISTED, SNAPSHOT, Bounded, Unbounded, cut, is_instruction, run_start
 from app.agents.history import conversation
-from app.agents.tokens import Counter, Entry
-from app.agents.window import COMPACTED, LISTED, SNAPSHOT, Bounded, Unbounded, cut, is_instruction, run_start
 from app.ports import Item, Prompt
 from tests.agents.doubles import ScriptedModel
 from tests.contexts import run_context

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from app.agents.assistant import Assistant
-from app.agents.budget import Budget, Overflow
-from app.agents.skills import Skill
+from app.agents.context.budget import Budget, Overflow
+from app.agents.guidance.skills import Skill
 from app.agents.subagents import Subagent
 from app.models.offline import OfflineModel
 from app.tools.builtin import builtin_tools

@@ -11,7 +11,7 @@ from ag_ui.core import Message, ToolMessage, UserMessage
 from ag_ui.core import Tool as ToolSpec
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
 
-from app.agents.skills import Skill
+from app.agents.guidance.skills import Skill
 from app.core.errors import AppError, Code
 from app.ports import RunContext, Tool, ToolError
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from ag_ui.core import CustomEvent, DeveloperMessage, Message, SystemMessage, UserMessage
 
-from app.agents.tokens import Counter, Entry, total
+from app.agents.context.tokens import Counter, Entry, total
 from app.ports import Emit, Prompt
 
 COMPACTED = "context.compacted"

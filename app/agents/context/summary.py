@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, Message, ReasoningMessage, TextPart, ToolMessage, UserMessage
 
-from app.agents.tokens import Counter, Entry, parts_of
+from app.agents.context.tokens import Counter, Entry, parts_of
 from app.closing import closing
 from app.core.errors import AppError
 from app.ports import Model, Prompt, RunContext, TextDelta, UsageDelta

@@ -6,9 +6,9 @@ Rule: without a budget nothing is counted and nothing is told.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from app.agents.summary import Summaries, Summariser
-from app.agents.tokens import Counter
-from app.agents.window import Bounded, Unbounded, Window
+from app.agents.context.summary import Summaries, Summariser
+from app.agents.context.tokens import Counter
+from app.agents.context.window import Bounded, Unbounded, Window
 from app.ports import Model, Prompt, RunContext
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from app.agents.project import read_text
+from app.agents.guidance.project import read_text
 
 FILE = "SKILL.md"
 MAX_SKILLS = 200

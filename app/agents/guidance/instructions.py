@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ag_ui.core import Context
 
-from app.agents.project import ContextFile
+from app.agents.guidance.project import ContextFile
 
 
 def system_text(*sections: str) -> str:
