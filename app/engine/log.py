@@ -44,8 +44,7 @@ class RunLog:
         self.ended = False
         self.bytes = 0
         self._envelopes: list[Envelope] = []
-        self._news = asyncio.Event()
-        self._waiting = 0
+        self._waiting: list[asyncio.Future[None]] = []
 
     def __len__(self) -> int:
         """How many events there are; the last one's ``seq``."""
@@ -75,9 +74,10 @@ class RunLog:
             raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because this server holds too many events.")
 
     def _wake(self) -> None:
-        if self._waiting:
-            self._news.set()
-            self._news.clear()
+        for reader in self._waiting:
+            if not reader.done():
+                reader.set_result(None)
+        self._waiting.clear()
 
     async def read(self, after: int = 0) -> AsyncIterator[list[Envelope]]:
         """Batches of what comes after ``seq`` ``after``, each holding all that is ready up to ``BATCH_BYTES``.
@@ -95,11 +95,14 @@ class RunLog:
                 await self._wait()
 
     async def _wait(self) -> None:
-        self._waiting += 1
+        news = asyncio.get_running_loop().create_future()
+        self._waiting.append(news)
         try:
-            await self._news.wait()
-        finally:
-            self._waiting -= 1
+            await news
+        except asyncio.CancelledError:
+            if news in self._waiting:
+                self._waiting.remove(news)
+            raise
 
     def _batch(self, after: int) -> list[Envelope]:
         size, end = 0, after
