@@ -7,6 +7,7 @@ SHELL := /bin/sh
 
 VENV := .venv
 BIN := $(VENV)/bin
+STRANDS := $(VENV)/strands
 JS := tests/js
 IMAGE ?= agui-container
 
@@ -27,7 +28,7 @@ run: $(VENV)/.run ## Serve on port 8080; AGUI_* variables and PYTHONPATH are pas
 	@exec $(BIN)/python -m app serve
 
 .PHONY: test
-test: $(VENV)/.dev js ## Run every test; ARGS="-k ping" goes to pytest
+test: $(VENV)/.dev $(STRANDS)/.done js ## Run every test; ARGS="-k ping" goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: check
@@ -45,7 +46,9 @@ format: $(VENV)/.dev ## Format the code and fix what lint can fix
 .PHONY: lock
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions
 	$(COMPILE) --output-file requirements.lock
-	$(COMPILE) --output-file requirements-dev.lock --extra dev --constraint requirements.lock
+	$(COMPILE) --output-file requirements-dev.lock --constraint requirements.lock \
+		--extra dev --extra langgraph --extra pydantic-ai
+	$(COMPILE) --output-file requirements-strands.lock --extra strands
 
 COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(ARGS) pyproject.toml --quiet \
 	--no-emit-options --strip-extras --allow-unsafe --annotation-style line
@@ -76,6 +79,13 @@ $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
 	@echo "Installing requirements-dev.lock into $(VENV)"
 	@$(PIP) install -r requirements-dev.lock
 	@touch $@ $(VENV)/.run
+
+# Strands wants an older mcp than is shipped, so its tests serve it from an environment of its own.
+$(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
+	@echo "Installing requirements-strands.lock into $(STRANDS)"
+	@$(BIN)/python -I -m venv $(STRANDS)
+	@$(STRANDS)/bin/python -I -m pip --disable-pip-version-check --quiet install -r requirements-strands.lock
+	@touch $@
 
 # --- the official AG-UI client, which judges the server in the tests --------------------------------------------------
 

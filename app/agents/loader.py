@@ -4,6 +4,7 @@ Rule: whatever is wrong is found at the start, and said in one sentence that nam
 """
 
 from app.agents.callables import AgentLoadError, adapt
+from app.agents.frameworks import framework_agent
 from app.ports import Agent
 from app.references import BadReference, find
 
@@ -18,4 +19,5 @@ def load_agent(reference: str) -> Agent:
         source = find(reference)
     except BadReference as error:
         raise AgentLoadError(str(error)) from error
-    return adapt(source, reference.strip())
+    name = reference.strip()
+    return framework_agent(source, name) or adapt(source, name)

@@ -8,8 +8,8 @@ from ag_ui.core import Context, RunAgentInput, TextMessageContentEvent, UserMess
 from app.agents.assistant import SYSTEM_PROMPT, Assistant
 from app.agents.context.budget import Budget, Overflow
 from app.agents.guidance.skills import Skill
-from app.core.errors import AppError, Code
 from app.assembly import build_assistant
+from app.core.errors import AppError, Code
 from app.models.offline import OfflineModel
 from app.ports import TextDelta
 from app.settings import Settings, SettingsError

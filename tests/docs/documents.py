@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.docs.markdown import Block, Document
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("agents", "context", "models", "state", "subagents", "tools")
+NAMES = ("agents", "context", "frameworks", "models", "state", "subagents", "tools")
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
 GUIDES = {name: Document.read(ROOT / "docs" / f"{name}.md", ROOT) for name in NAMES}
@@ -31,6 +31,7 @@ NOT_RUN = {
     "needs-aws": "needs an AWS account",
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
+    "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",
 }
 SERVES, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "raises", "says", "there", "output", "tree"

@@ -36,7 +36,7 @@ class Server:
 
 
 @contextmanager
-def serving(**settings: str) -> Iterator[Server]:
+def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[Server]:
     """``python -m app serve`` with these ``AGUI_*`` settings, until the block is left."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -44,7 +44,7 @@ def serving(**settings: str) -> Iterator[Server]:
     given = {f"AGUI_{name.upper()}": value for name, value in settings.items()}
     env = {**kept, "AGUI_HOST": "127.0.0.1", "AGUI_PORT": str(port), **given}
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen([sys.executable, "-m", "app", "serve"], cwd=ROOT, env=env, stdout=log, stderr=log)
+        process = subprocess.Popen([python, "-m", "app", "serve"], cwd=ROOT, env=env, stdout=log, stderr=log)
         try:
             if not _answers(process, port):
                 log.seek(0)

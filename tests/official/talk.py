@@ -72,6 +72,10 @@ class WebSocket:
 
     def ask(self, ask: Ask) -> Turn:
         """One run, judged."""
+        return self.judge.replay(self.events(ask)).turns[0]
+
+    def events(self, ask: Ask) -> list[Json]:
+        """One run, as it came; for several threads at once."""
         with connect(self.server.ws, open_timeout=SECONDS, close_timeout=SECONDS) as socket:
             socket.send(
                 json.dumps(
@@ -86,8 +90,7 @@ class WebSocket:
                     }
                 )
             )
-            events = list(received(socket, ask.meanwhile))
-        return self.judge.replay(events).turns[0]
+            return list(received(socket, ask.meanwhile))
 
 
 def received(socket: ClientConnection, meanwhile: tuple[int, Json] | None) -> Iterable[Json]:

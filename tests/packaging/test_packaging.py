@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import app
+from app.agents.frameworks import FRAMEWORKS
 from app.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -42,9 +44,14 @@ def version(requirement: Requirement) -> str:
     return specifier.version
 
 
-LOCKS = {
-    "requirements.lock": PROJECT["dependencies"],
-    "requirements-dev.lock": PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"],
+EXTRAS: dict[str, list[str]] = {
+    "requirements.lock": [],
+    "requirements-dev.lock": ["dev", "langgraph", "pydantic-ai"],
+    "requirements-strands.lock": ["strands"],
+}
+LOCKS: dict[str, list[str]] = {
+    name: [*PROJECT["dependencies"], *chain.from_iterable(PROJECT["optional-dependencies"][extra] for extra in extras)]
+    for name, extras in EXTRAS.items()
 }
 
 
@@ -62,6 +69,12 @@ def test_a_lock_answers_every_dependency_of_the_project(name: str) -> None:
         found = lock[canonicalize_name(wanted.name)]
         assert wanted.specifier.contains(version(found)), f"{wanted} but locked {found}: run `make lock`"
         assert str(found.marker) == str(wanted.marker)
+
+
+def test_every_extra_is_in_a_lock() -> None:
+    assert sorted(PROJECT["optional-dependencies"]) == sorted(chain.from_iterable(EXTRAS.values()))
+    frameworks = {framework.extra for framework in FRAMEWORKS.values()}
+    assert frameworks == PROJECT["optional-dependencies"].keys() - {"dev"}
 
 
 def test_tests_run_on_the_versions_that_are_shipped() -> None:

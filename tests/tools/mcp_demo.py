@@ -99,7 +99,7 @@ async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.lifespan.startup()
-    listener = socket.socket(proto=socket.IPPROTO_TCP)
+    listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     await server.startup([listener])

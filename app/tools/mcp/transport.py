@@ -4,9 +4,11 @@ Rule: the package's own transports, configured. Around them the one thing that t
 the server says has ended.
 """
 
+import inspect
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +25,10 @@ READ_SECONDS = 300.0
 
 MAX_EVENT_BYTES = 10_000_000
 """The package's own limit of 1 MB is less than one photo; AgentCore Gateway's payloads are up to 6 MB."""
+
+# Strands holds the package below 2.2, which knows no limit yet (docs/decisions/0016).
+_LIMITED = "max_sse_event_size" in inspect.signature(streamable_http_client).parameters
+_connect = partial(streamable_http_client, max_sse_event_size=MAX_EVENT_BYTES) if _LIMITED else streamable_http_client
 
 Incoming = SessionMessage | Exception
 
@@ -88,7 +94,7 @@ async def _http(server: HttpServer, on_forgotten: Callable[[], None]) -> AsyncGe
     hooks = {"response": [look]}
     async with (
         httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks) as client,
-        streamable_http_client(str(server.url), http_client=client, max_sse_event_size=MAX_EVENT_BYTES) as streams,
+        _connect(str(server.url), http_client=client) as streams,
     ):
         yield streams
 

@@ -1,0 +1,82 @@
+"""A server for each framework's agents, reached over both transports."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.official.conftest import judge
+from tests.official.judge import Judge
+from tests.official.servers import ROOT, Server, serving
+from tests.official.talk import Sse, Transport, WebSocket
+
+__all__ = ["judge"]
+
+STRANDS_PYTHON = ROOT / ".venv" / "strands" / "bin" / "python"
+"""Strands has an environment of its own (docs/decisions/0016)."""
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One framework's modules. ``quiet`` counts the events of a run up to its first word."""
+
+    name: str
+    quiet: int
+    python: str | Path = sys.executable
+
+    @property
+    def example(self) -> str:
+        """The agent of the example."""
+        return f"examples.{self.name}_agent:agent"
+
+    @property
+    def scripted(self) -> str:
+        """The agent whose model follows the script."""
+        return f"tests.frameworks.{self.name.partition('_')[0]}_agents:agent"
+
+    @property
+    def asking(self) -> str:
+        """The agent that asks before it uses its tool."""
+        return f"tests.frameworks.{self.name.partition('_')[0]}_agents:asking"
+
+
+FRAMEWORKS = [Framework("langgraph", 4), Framework("pydantic_ai", 3), Framework("strands", 4, STRANDS_PYTHON)]
+
+Serve = Callable[[Framework, str], Server]
+
+
+@pytest.fixture(params=FRAMEWORKS, ids=lambda framework: framework.name)
+def framework(request: pytest.FixtureRequest) -> Framework:
+    """Each framework. Without the environment of Strands its tests cannot run; ``make test`` makes it."""
+    chosen: Framework = request.param
+    if not Path(chosen.python).exists():
+        reason = f"{chosen.python} is missing (make test makes it): Strands was not tried."
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Serve]:
+    """Start the server of an agent, once per module."""
+    servers: dict[str, Server] = {}
+    with ExitStack() as stack:
+
+        def serve(framework: Framework, agent: str) -> Server:
+            if agent not in servers:
+                servers[agent] = stack.enter_context(serving(framework.python, agent=agent))
+            return servers[agent]
+
+        yield serve
+
+
+@pytest.fixture(params=[Sse, WebSocket], ids=["sse", "ws"])
+def transport(request: pytest.FixtureRequest) -> Callable[[Judge, Server], Transport]:
+    """A way to ask a server."""
+    chosen: Callable[[Judge, Server], Transport] = request.param
+    return chosen

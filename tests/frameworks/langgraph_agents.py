@@ -1,0 +1,102 @@
+"""The scripted agents as LangGraph has them. Run with AGUI_AGENT."""
+
+from collections.abc import AsyncIterator
+from typing import NotRequired
+from uuid import uuid4
+
+from ag_ui_langgraph import LangGraphAgent
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import interrupt
+
+from tests.frameworks.script import ARGUMENTS, Use, answer
+
+
+class ScriptedModel(BaseChatModel):
+    """Streams what the script says."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **_: object,
+    ) -> ChatResult:
+        raise NotImplementedError
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **_: object,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        said = [message.text for message in messages if isinstance(message, HumanMessage)]
+        result = messages[-1].text if isinstance(messages[-1], ToolMessage) else None
+        async for piece in answer(said, result):
+            if isinstance(piece, Use):
+                call = {"name": piece.tool, "args": ARGUMENTS, "id": str(uuid4()), "index": 0}
+                message = AIMessageChunk(content="", tool_call_chunks=[call])
+            else:
+                message = AIMessageChunk(content=piece)
+            yield ChatGenerationChunk(message=message)
+
+
+@tool
+def roll(sides: int) -> str:
+    """Roll a die."""
+    return f"rolled {sides}"
+
+
+@tool
+def whoami(sides: int, config: RunnableConfig) -> str:
+    """Tell who asks."""
+    ctx = config["configurable"]["ctx"]
+    return f"{ctx.thread_id} of {ctx.caller.session_id}"
+
+
+@tool
+def roll_if_allowed(sides: int) -> str:
+    """Roll a die once somebody has said yes."""
+    return f"rolled {sides}" if interrupt("May I?")["approved"] else "not allowed"
+
+
+class Shared(MessagesState):
+    """What nodes and clients share."""
+
+    visits: NotRequired[int]
+
+
+async def model(state: Shared) -> dict[str, object]:
+    """Ask the model."""
+    reply = await ScriptedModel().ainvoke(state["messages"])
+    return {"messages": [reply], "visits": state.get("visits", 0) + 1}
+
+
+def route(state: Shared) -> str:
+    """To the tools that are here; a client's tools are for the client."""
+    calls = getattr(state["messages"][-1], "tool_calls", [])
+    return "tools" if calls and calls[0]["name"] != "pick" else "__end__"
+
+
+graph = StateGraph(Shared)
+graph.add_node("model", model)
+graph.add_node("tools", ToolNode([roll, whoami, roll_if_allowed]))
+graph.add_edge(START, "model")
+graph.add_conditional_edges("model", route)
+graph.add_edge("tools", "model")
+
+agent = graph.compile()
+asking = graph.compile(checkpointer=InMemorySaver())
+configured = LangGraphAgent(name="configured", graph=agent, emit_raw_events=False)
