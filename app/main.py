@@ -72,10 +72,10 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
 
     app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, openapi_url=None)
     app.state.service = service
-    app.include_router(http.routes(service))
     app.include_router(
         sse.routes(service, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
     )
+    app.include_router(http.routes(service))
     app.include_router(
         ws.routes(service, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
     )

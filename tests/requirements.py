@@ -181,6 +181,7 @@ HTTP = {
     "http.session-id": ("R22", "A session id that is too long is refused."),
     "origin.none": ("design 4.2", "A request without Origin is let in."),
     "origin.own": ("design 4.2", "A page of this server's own host may call, default ports left out or not."),
+    "origin.rebound": ("design 4.2", "A page under any name but localhost must be configured, own host or not."),
     "origin.foreign": ("design 4.2", "A page of another host or port is refused, and so is Origin null."),
     "origin.configured": ("design 4.1", "A page that AGUI_CORS_ORIGINS names may call."),
     "origin.preflight": ("design 4.1; R32", "A preflight is answered for configured origins only."),
@@ -233,6 +234,10 @@ SUBAGENTS = {
     "sub.cancelled": ("spec events/subagents#termination", "A cancelled run ends its subagents."),
     "sub.suspended": ("spec events/subagents#termination", "A subagent that must ask is suspended on its interrupts."),
     "sub.resumed": ("spec events/subagents#attribution", "An answer takes it up under the same id, once."),
+    "sub.tools": (
+        "issue 3, item 7",
+        "A tool of a subagent emits from any thread, ends nothing, and not after the end.",
+    ),
     "sub.history": ("spec events/subagents#attribution", "Messages of subagents are not the assistant's."),
 }
 

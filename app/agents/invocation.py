@@ -37,6 +37,7 @@ from app.core.duties import Duties
 from app.core.errors import IllegalEvent
 from app.core.fold import Transcript
 from app.core.sequence import RunSequence, tag_of
+from app.outlet import Outlet
 from app.ports import Item, RunContext, State, Suspended, Suspension, ToolContent, ToolError
 
 UNANSWERED = "Error: this call was not answered."
@@ -52,16 +53,18 @@ class Invocation:
     """
 
     def __init__(self, key: str, messages: Sequence[Message], parent: RunContext) -> None:
+        outlet = Outlet(self.send)
         self.key = key
         self.ctx = replace(
             parent,
             thread_id=f"{parent.thread_id}/{key}",
-            emit=self.emit,
-            state=State(parent.state.read, self.emit),
+            emit=outlet.emit,
+            state=State(parent.state.read, outlet.emit),
             tool_call_id=None,
             subagent_run_id=key,
         )
         self.ended: RunFinishedEvent | None = None
+        self._closed = False
         self._parent = parent
         self._expander = Expander(parent.new_id)
         self._sequence = RunSequence()
@@ -94,7 +97,7 @@ class Invocation:
         self._sequence.feed(SubagentStartedEvent(subagent_run_id=self.key, name=name))
 
     def emit(self, item: Item) -> None:
-        """Take what the agent, or one of its tools, sends.
+        """Take what the agent yields.
 
         Raises:
             IllegalEvent: where the run would.
@@ -113,6 +116,18 @@ class Invocation:
                 case _:
                     self._pass_on(event)
 
+    def send(self, item: Item) -> None:
+        """Take what a tool sends: ``emit``, but for a part, and nothing once the invocation is over.
+
+        Raises:
+            IllegalEvent: also for RUN_*; where the invocation ends is its agent's to say.
+        """
+        if self._closed:
+            return
+        if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
+            raise IllegalEvent(f"{type(item).__name__} from a tool")
+        self.emit(item)
+
     def finish(self) -> ToolContent:
         """Close it; the result for the model that handed over the task.
 
@@ -129,6 +144,7 @@ class Invocation:
         self._close(None)
         success = SubagentFinishedSuccessOutcome()
         self._pass_on(SubagentFinishedEvent(subagent_run_id=self.key, result=ended.result, outcome=success))
+        self._closed = True
         return self._result(ended)
 
     def fail(self, message: str, code: str | None) -> ToolError:
@@ -137,6 +153,7 @@ class Invocation:
         with contextlib.suppress(IllegalEvent, ValueError):
             self._close(message)
             self._pass_on(SubagentErrorEvent(subagent_run_id=self.key, message=message, code=code))
+        self._closed = True
         return ToolError(message)
 
     def _suspend(self, interrupts: Sequence[Interrupt]) -> Suspended:
@@ -144,6 +161,7 @@ class Invocation:
         self._close(None, answered=False)
         suspended = SubagentFinishedSuspendedOutcome(interrupt_ids=own or None)
         self._pass_on(SubagentFinishedEvent(subagent_run_id=self.key, outcome=suspended))
+        self._closed = True
         tagged = [
             interrupt if interrupt.subagent_run_id else interrupt.model_copy(update={"subagent_run_id": self.key})
             for interrupt in interrupts

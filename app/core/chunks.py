@@ -136,6 +136,12 @@ class Expander:
             return split(item)
         return [*self._closed_by(item), *split(item)]
 
+    def refused(self, event: BaseEvent) -> None:
+        """One of the events was not accepted. A stream that could not open is none."""
+        for owner, stream in list(self._lanes.items()):
+            if isinstance(event, stream.chunk.start) and getattr(event, stream.chunk.id_field) == stream.key:
+                del self._lanes[owner]
+
     def flush(self) -> list[BaseEvent]:
         """Ends every open chunk stream; a chunk has no end of its own."""
         return [event for owner in list(self._lanes) for event in self._close(owner)]

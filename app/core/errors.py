@@ -8,6 +8,7 @@ Source of the codes: AgentCore's AG-UI contract (UNAUTHORIZED to RATE_LIMIT_EXCE
 
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 
 from ag_ui.core import RunErrorEvent
 
@@ -91,6 +92,11 @@ class AppError(Exception):
     def row(self) -> Row:
         """The error's columns: HTTP status, WebSocket close code, whether a retry can help."""
         return TABLE[self.code]
+
+    @property
+    def is_callers(self) -> bool:
+        """Whether the caller can put it right; then a log needs no traceback."""
+        return HTTPStatus.BAD_REQUEST <= self.row.http < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def run_error(error: AppError, request_id: str) -> RunErrorEvent:

@@ -9,16 +9,27 @@ commands.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated, Literal, NoReturn
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import from_json
 
 from app.core.errors import AppError, Code
 
 MAX_ID = 512
 """Characters of a threadId or runId."""
+
+LONGEST = {"messages": 20_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
+"""Items of the lists in a ``RunAgentInput``."""
+
+MAX_PARTS = 40_000
+"""Content parts and tool calls of all messages together."""
+
+SHALLOW = 100
+"""A body with fewer brackets than this cannot be deep."""
 
 SHOWN_ERRORS = 5
 """Field errors that one message lists."""
@@ -87,7 +98,7 @@ def parse(body: bytes) -> Request:
         _refuse("The body must be a JSON object: a RunAgentInput or a command.")
     if "messages" not in document:
         if document.get("type") == "ping":
-            return CommandRequest(Ping(), frame_id=document.get("id"))
+            return CommandRequest(Ping(), frame_id=_frame_id(document))
         if "command" in document:
             return _bare_command(document)
     return _run_input(document)
@@ -97,7 +108,9 @@ def _document(body: bytes) -> object:
     if not body.strip():
         _refuse("The body is empty; a RunAgentInput is expected.")
     try:
-        document: object = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_constant)
+        document: object = json.loads(
+            body.decode(), object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
+        )
     except UnicodeDecodeError:
         _refuse("The body is not valid UTF-8.")
     except RecursionError:
@@ -107,7 +120,18 @@ def _document(body: bytes) -> object:
         _refuse(f"The body is not valid JSON{where}.")
     if b"\\ud" in body or b"\\uD" in body:
         _check_surrogates(document)
+    _check_depth(body)
     return document
+
+
+def _check_depth(body: bytes) -> None:
+    """What is deeper than pydantic's JSON goes could be read, but not sent on or kept."""
+    if body.count(b"[") + body.count(b"{") < SHALLOW:
+        return
+    try:
+        from_json(body)
+    except ValueError:
+        _refuse("The body is nested too deeply.")
 
 
 def _check_surrogates(document: object) -> None:
@@ -118,6 +142,27 @@ def _check_surrogates(document: object) -> None:
         _refuse("The body holds half of a surrogate pair.")
     except RecursionError:
         _refuse("The body is nested too deeply.")
+
+
+def _check_lengths(document: Mapping[str, object]) -> None:
+    """Before they are validated: a million wrong items would be a million errors, with the interpreter held."""
+    parts = 0
+    for name, most in LONGEST.items():
+        items = document.get(name)
+        if isinstance(items, list):
+            if len(items) > most:
+                _refuse(f"{name}: has {len(items)} items; at most {most} are taken.")
+            inner = (value for item in items if isinstance(item, dict) for value in item.values())
+            parts += sum(len(value) for value in inner if isinstance(value, list))
+    if parts > MAX_PARTS:
+        _refuse(f"messages: have {parts} parts and calls together; at most {MAX_PARTS} are taken.")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        _refuse("A number in the body is too large.")
+    return number
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -137,6 +182,7 @@ def _run_input(document: dict[str, object]) -> Request:
     for name, absent in (("tools", list), ("context", list), ("state", dict)):
         if document.get(name) is None:
             document[name] = absent()
+    _check_lengths(document)
     try:
         run_input = RunAgentInput.model_validate(document)
     except ValidationError as error:
@@ -166,7 +212,15 @@ def _bare_command(document: dict[str, object]) -> CommandRequest:
     thread_id = document.get("threadId")
     if command.thread_id is None and isinstance(thread_id, str):
         command = command.model_copy(update={"thread_id": thread_id})
-    return CommandRequest(command, command.thread_id, None, document.get("id"))
+    return CommandRequest(command, command.thread_id, None, _frame_id(document))
+
+
+def _frame_id(document: Mapping[str, object]) -> object:
+    """What the answer to a frame repeats."""
+    frame_id = document.get("id")
+    if len(json.dumps(frame_id)) > MAX_ID:
+        _refuse(f"id: must have at most {MAX_ID} characters as JSON.")
+    return frame_id
 
 
 def _command(document: object, path: str) -> Command:

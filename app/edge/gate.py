@@ -9,6 +9,7 @@ import base64
 import re
 import uuid
 from collections.abc import Collection, Mapping
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
@@ -87,7 +88,8 @@ class Gate:
         origin = connection.headers.get("origin")
         if origin is None or origin in self._origins:
             return
-        if not same_host(origin, connection.headers.get("host", "")):
+        host = connection.headers.get("host", "")
+        if not (same_host(origin, host) and is_local(host)):
             raise AppError(Code.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
 
 
@@ -113,6 +115,21 @@ def same_host(origin: str, host: str) -> bool:
     except ValueError:
         return False
     return page.hostname is not None and (page.hostname, port) == (called.hostname, called_port)
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is this machine's for sure: an address, or ``localhost``.
+
+    Of any other name a page may have made itself the owner, for example by having it resolved to 127.0.0.1.
+    """
+    name = urlsplit(f"//{host}").hostname or ""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def forwarded(connection: HTTPConnection) -> Mapping[str, str]:

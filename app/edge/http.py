@@ -26,12 +26,12 @@ def routes(service: Service) -> APIRouter:
     async def runs(request: Request) -> Response:
         return JSONResponse({"runs": service.list(caller_of(request))})
 
-    @router.get("/runs/{run_id}")
+    @router.get("/runs/{run_id:path}")
     async def run(request: Request, run_id: str) -> Response:
         found = service.find(caller_of(request), request.query_params.get("threadId"), run_id)
         return JSONResponse(summary(found))
 
-    @router.post("/runs/{run_id}/cancel")
+    @router.post("/runs/{run_id:path}/cancel")
     async def cancel(request: Request, run_id: str) -> Response:
         return JSONResponse(service.cancel(caller_of(request), request.query_params.get("threadId"), run_id))
 

@@ -84,7 +84,7 @@ def routes(service: Service, *, max_body: int, keepalive: float) -> APIRouter:
             return RunStream(reader, caller.request_id, keepalive)
         return command_run(service, asked, caller)
 
-    @router.get("/runs/{run_id}/events")
+    @router.get("/runs/{run_id:path}/events")
     async def events(request: Request, run_id: str) -> Response:
         caller = caller_of(request)
         after = wire.cursor(request.query_params.get("after") or request.headers.get("last-event-id"))

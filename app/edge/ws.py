@@ -7,6 +7,7 @@ frame above 32 KB that can be smaller, at most 250 frames a second (reference 1.
 
 import asyncio
 import json
+import logging
 from collections import deque
 
 from ag_ui.core import RunAgentInput
@@ -24,6 +25,8 @@ from app.edge.pace import Pace
 from app.engine.policy import OnBusy
 from app.engine.service import Reader, Service, busy_choice
 from app.ports import Caller
+
+logger = logging.getLogger(__name__)
 
 MAX_WAITING = 16
 """Runs that may wait for their turn on one connection."""
@@ -100,15 +103,20 @@ class Connection:
             await self._hear(message.get("text"))
 
     async def _hear(self, text: str | None) -> None:
+        """One frame. Whatever is wrong with it, the connection and the runs on it go on."""
         try:
             asked = await self._understood(text)
+            if isinstance(asked, RunAgentInput):
+                await self._run(asked)
+            else:
+                await self._command(asked)
         except AppError as error:
             await self._refuse(error)
-            return
-        if isinstance(asked, RunAgentInput):
-            await self._run(asked)
-        else:
-            await self._command(asked)
+        except (WebSocketDisconnect, OSError):
+            raise
+        except Exception:
+            logger.exception("a frame could not be handled")
+            await self._refuse(AppError(Code.INTERNAL_ERROR, "Something went wrong in the server."))
 
     async def _understood(self, text: str | None) -> Asked:
         if text is None:
@@ -119,18 +127,18 @@ class Connection:
 
     async def _run(self, run_input: RunAgentInput) -> None:
         try:
-            self._start(run_input)
+            await self._start(run_input)
         except AppError as error:
             await self._refuse(error, threadId=run_input.thread_id, runId=run_input.run_id)
 
-    def _start(self, run_input: RunAgentInput) -> None:
+    async def _start(self, run_input: RunAgentInput) -> None:
         """A run that arrives during a run follows ``AGUI_ON_BUSY``, whatever its thread: runs do not interleave."""
         standing = [reader.run for reader in self._readers if not reader.run.log.ended]
         on_busy = busy_choice(run_input.forwarded_props, self._on_busy)
         if standing and on_busy is OnBusy.REJECT:
             raise AppError(Code.THREAD_BUSY, "Another run is streaming on this connection.")
         self._check_room()
-        reader = self._service.start(run_input, self._caller)
+        reader = await self._service.admit(run_input, self._caller)
         self._queue(reader)
         if on_busy is OnBusy.INTERRUPT:
             for run in reversed(standing):

@@ -13,7 +13,6 @@ from app.core.chunks import Expander
 from app.core.duties import Duties
 from app.core.errors import IllegalEvent
 from app.core.order import KINDS, TOOL_CALL
-from app.core.patch import PatchError
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
 from app.engine.log import RunLog, encoded
@@ -44,12 +43,16 @@ class Funnel:
 
     def write(self, event: BaseEvent) -> None:
         """Accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
-        event_type, data = encoded(event)
-        self._duties.feed(event)
-        self._sequence.feed(event)
-        self._log.append(event_type, data)
+        try:
+            event_type, data = encoded(event)
+            self._duties.feed(event)
+            self._sequence.feed(event)
+        except IllegalEvent:
+            self._expander.refused(event)
+            raise
         if changes_state(type(event)):
             self._fold(event)
+        self._log.append(event_type, data)
 
     def flush(self) -> None:
         """End the streams of chunks, which have no end of their own."""
@@ -72,6 +75,12 @@ class Funnel:
             raise IllegalEvent("the run finished with a tool call open")
         return self._duties.pending()
 
+    def release(self) -> None:
+        """The run is over: let go of what it held. Nothing more is accepted, because nothing has begun."""
+        self.state = SharedState(None)
+        self._sequence = RunSequence()
+        self._duties = Duties(())
+
     def _fold(self, event: BaseEvent) -> None:
         """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""
         if isinstance(event, StateSnapshotEvent):
@@ -79,7 +88,7 @@ class Funnel:
         elif isinstance(event, StateDeltaEvent):
             try:
                 self.state.patch(event)
-            except PatchError as error:
+            except ValueError as error:  # PatchError, or a document too deep to be read
                 logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)
 
 

@@ -46,6 +46,7 @@ class Lifecycle:
         self._kept: OrderedDict[Key, Run] = OrderedDict()
         self._forgotten: OrderedDict[Key, None] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     # --- looking ---
 
@@ -126,7 +127,10 @@ class Lifecycle:
         async def wait() -> None:
             await work
 
-        self._own(asyncio.create_task(wait(), name="background work"))
+        task = asyncio.create_task(wait(), name="background work")
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        self._own(task)
         self._report()
 
     def _own(self, task: asyncio.Task[None]) -> None:
@@ -140,7 +144,8 @@ class Lifecycle:
         self._report()
 
     def _report(self) -> None:
-        self._health.update(busy=bool(self._threads or self._tasks))
+        """Busy is who has work: open runs and their background. An agent that hangs after its end has none."""
+        self._health.update(busy=bool(self._threads or self._background))
 
     async def drain(self, grace: float) -> None:
         """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""

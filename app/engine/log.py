@@ -16,6 +16,10 @@ BATCH_BYTES = 256_000
 """Bytes a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
 
 
+ENVELOPE_BYTES = 150
+"""What an envelope takes in memory besides its data."""
+
+
 class Budget:
     """Bytes that logs may hold: each one at most, and all of a process together.
 
@@ -53,8 +57,9 @@ class RunLog:
     def append(self, event_type: EventType, data: bytes) -> None:
         """Number an encoded event and publish it."""
         self._envelopes.append(Envelope(self.run_id, len(self._envelopes) + 1, event_type, data))
-        self.bytes += len(data)
-        self._budget.used += len(data)
+        size = len(data) + ENVELOPE_BYTES
+        self.bytes += size
+        self._budget.used += size
         self._wake()
 
     def end(self) -> None:

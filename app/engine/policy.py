@@ -24,7 +24,7 @@ class Limits:
     """What one process holds at most. Each limit bites with a clear error, or forgets only what has ended.
 
     Attributes:
-        run_bytes: encoded events of one run; more ends it with RUN_LIMIT_EXCEEDED.
+        run_bytes: events of one run as they are held in memory; more ends it with RUN_LIMIT_EXCEEDED.
         all_bytes: encoded events of all runs together, open and kept; above it, runs that go on writing are ended.
         open_runs: runs that are not over; more are refused with RATE_LIMIT_EXCEEDED.
         queued_runs: runs waiting on one thread; more are refused with THREAD_BUSY.
@@ -32,7 +32,7 @@ class Limits:
         remembered_ids: forgotten runs whose ids are still known, so that a late retry does not run again.
     """
 
-    run_bytes: int = 64_000_000
+    run_bytes: int = 128_000_000
     all_bytes: int = 1_000_000_000
     open_runs: int = 2_000
     queued_runs: int = 16

@@ -133,7 +133,7 @@ class Run:
                 raise
             self._blame("the agent raised CancelledError")
         except AppError as error:
-            logger.warning("the run failed: %s", error.code, exc_info=True)
+            logger.warning("the run failed: %s: %r", error.code, error.message, exc_info=not error.is_callers)
             self.fail(error)
         except IllegalEvent as error:
             self._blame(f"the agent broke the protocol: {error}")
@@ -275,6 +275,7 @@ class Run:
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
         self._funnel.write(event)
         self._input = None
+        self._funnel.release()
         self.status = status
         self.ended_at = self._clock.time()
         self.log.end()

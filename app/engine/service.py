@@ -16,9 +16,9 @@ from app.core.wire import Envelope
 from app.engine.health import Health
 from app.engine.lifecycle import Lifecycle, shutting_down
 from app.engine.log import RunLog
-from app.engine.outlet import Outlet
 from app.engine.policy import OnBusy, Policy
 from app.engine.run import Run
+from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, RunContext, State, Tool
 
 LEAVING_SECONDS = 0.25
@@ -103,8 +103,8 @@ class Service:
             raise AppError(Code.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
             raise shutting_down()
-        self._make_room(run_input, caller)
         run = self._new_run(run_input, caller)
+        self._make_room(run_input, caller)
         self._lifecycle.add(run)
         return self._read(run, 0)
 
@@ -132,7 +132,7 @@ class Service:
                 run.cancel()
 
     def _new_run(self, run_input: RunAgentInput, caller: Caller) -> Run:
-        outlet = Outlet(lambda item: run.send(item), lambda: run.state())  # noqa: PLW0108 - there is no run yet
+        outlet = Outlet(lambda item: run.send(item))  # noqa: PLW0108 - there is no run yet
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -143,7 +143,7 @@ class Service:
             background=self._lifecycle.background,
             is_cancelled=lambda: run.log.ended,
             emit=outlet.emit,
-            state=State(outlet.state, outlet.emit),
+            state=State(lambda: outlet.on_loop(run.state), outlet.emit),
         )
         log = RunLog(run_input.run_id, self._lifecycle.budget)
         run = Run(run_input, ctx, self._clock, log, on_end=self._lifecycle.ended)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, ToolMessage, UserMessage
 
-MAX_DELTAS = 1_000_000
+MAX_DELTAS = 400_000
 MAX_SECONDS = 3600.0
 GREETING = "hello world, "
 

@@ -11,10 +11,12 @@ from ag_ui.core import (
     RunAgentInput,
     RunFinishedEvent,
     StateDeltaEvent,
+    TextMessageChunkEvent,
     TextMessageContentEvent,
 )
 
 from app.agents.assistant import Assistant
+from app.core.errors import IllegalEvent
 from app.models.offline import OfflineModel
 from app.ports import Item, RunContext
 from app.tools.decorator import tool
@@ -178,3 +180,20 @@ async def test_what_is_emitted_after_the_end_is_dropped(connect: Connect) -> Non
     await asyncio.to_thread(kept[0].emit, "much too late")
     again = await (await client.attach("t1", "r1")).rest()
     assert again == events
+
+
+@requirement("emit.illegal")
+async def test_a_chunk_that_is_refused_leaves_no_stream_behind(connect: Connect) -> None:
+    @tool
+    async def clumsy(ctx: RunContext) -> str:
+        """Tag a chunk with a subagent that contradicts the message's owner, and go on."""
+        ctx.emit(TextMessageChunkEvent(message_id="q", role="assistant", delta="mine"))
+        ctx.emit(CustomEvent(name="between", value=None))
+        with pytest.raises(IllegalEvent):
+            ctx.emit(TextMessageChunkEvent(message_id="q", role="assistant", delta="x", subagent_run_id="other"))
+        return "went on"
+
+    client = await connect(Assistant(OfflineModel(), (clumsy,)))
+    events = await client.run(ask(text="call clumsy"))
+    assert "went on" in text(events)
+    assert outcome(events) == "success"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from ag_ui.core import (
+    ActivitySnapshotEvent,
     MessagesSnapshotEvent,
     RunAgentInput,
     RunErrorEvent,
@@ -24,6 +25,7 @@ from app.agents.approvals import Approvals
 from app.agents.assistant import SYSTEM_PROMPT, Assistant
 from app.agents.callables import adapt
 from app.agents.subagents import Subagent
+from app.core.errors import IllegalEvent
 from app.models.offline import OfflineModel
 from app.ports import Item, Permission, Ruling, RunContext
 from app.tools.builtin import builtin_tools
@@ -300,3 +302,73 @@ async def test_what_subagents_said_is_not_the_assistants_history(connect: Connec
     events = await (await connect(team())).run(ask(messages=[private, said]))
     system = len(SYSTEM_PROMPT.split())
     assert events[-1]["usage"][0]["inputTokens"] == system + 2
+
+
+@tool
+def chatty(n: int, ctx: RunContext) -> str:
+    """Show progress from a thread."""
+    for step in range(20):
+        ctx.emit(ActivitySnapshotEvent(message_id=f"{ctx.tool_call_id}-{step}", activity_type="P", content={"n": n}))
+        ctx.emit(TextMessageChunkEvent(message_id=f"{ctx.tool_call_id}-text", role="assistant", delta="."))
+    return "done"
+
+
+@tool
+def usurper(ctx: RunContext) -> str:
+    """End what is not its own."""
+    for event in (
+        RunFinishedEvent(thread_id="t", run_id="r", result="forged"),
+        RunErrorEvent(message="forged"),
+    ):
+        with pytest.raises(IllegalEvent):
+            ctx.emit(event)
+    return "real"
+
+
+@requirement("sub.tools")
+async def test_tools_of_a_subagent_may_emit_from_threads_side_by_side(connect: Connect) -> None:
+    helper = Assistant(OfflineModel(), (chatty,))
+    lines = "\n".join(f'call chatty {{"n": {n}}}' for n in range(3))
+    events = await (await connect(led_by(helper))).run(ask(text=f"delegate {lines}"))
+    [key] = parts(events)
+    activities = of(events, "ACTIVITY_SNAPSHOT")
+    assert len(activities) == 60
+    assert {event["subagentRunId"] for event in activities} == {key}
+    results = [event["content"] for event in of(events, "TOOL_CALL_RESULT")]
+    assert results[:3] == ["done"] * 3
+    assert outcome(events) == "success"
+
+
+@requirement("sub.tools")
+async def test_a_tool_of_a_subagent_does_not_end_it(connect: Connect) -> None:
+    helper = Assistant(OfflineModel(), (usurper,))
+    events = await (await connect(led_by(helper))).run(ask(text="delegate call usurper"))
+    assert [event["content"] for event in of(events, "TOOL_CALL_RESULT")] == ["real", "The result of usurper is real."]
+    assert "forged" not in str(events)
+
+
+@requirement("sub.tools")
+async def test_what_is_emitted_after_the_end_of_a_subagent_is_dropped(connect: Connect) -> None:
+    kept: list[RunContext] = []
+
+    async def helper(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        kept.append(ctx)
+        yield "done"
+
+    agent = led_by(helper)
+
+    async def late(arguments: object) -> str:
+        kept[0].emit("too late")
+        return "later"
+
+    @tool
+    async def after(ctx: RunContext) -> str:
+        """Emit through the context of a subagent that is over."""
+        return await late(ctx)
+
+    agent = replace(agent, tools=(*agent.tools, after))
+    client = await connect(agent)
+    await client.run(ask(text="delegate x"))
+    events = await client.run(ask(run="r2", text="call after"))
+    assert "too late" not in str(events)
+    assert outcome(events) == "success"

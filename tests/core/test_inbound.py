@@ -85,6 +85,8 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a key twice": (b'{"a":1,"a":2}', "A JSON object in the body has the same key twice."),
     "a key twice, deep": (b'{"a":[{"b":1,"b":1}]}', "A JSON object in the body has the same key twice."),
     "too deep": (b"[" * 100_000, "The body is nested too deeply."),
+    "too deep to be kept": (b'{"a":' * 230 + b"1" + b"}" * 230, "The body is nested too deeply."),
+    "a number that is none": (b'{"a":1e999}', "A number in the body is too large."),
     "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "The body is not valid JSON."),
     "half a surrogate pair": (b'{"a":"\\uD83D"}', "The body holds half of a surrogate pair."),
     "an empty threadId": (json.dumps(ask("", "r")).encode(), "threadId: must have 1 to 512 characters."),
@@ -197,3 +199,26 @@ def test_forwarded_props_of_any_kind_are_kept(forwarded: object) -> None:
 )
 def test_a_bad_bare_command_is_refused_by_field(command: object, path: str) -> None:
     assert refusal(json.dumps({"command": command}).encode()).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"messages": [1] * 20_001}, "messages: has 20001 items; at most 20000 are taken."),
+        ({"tools": [1] * 1_001}, "tools: has 1001 items; at most 1000 are taken."),
+        ({"resume": [1] * 1_001}, "resume: has 1001 items; at most 1000 are taken."),
+        (
+            {"messages": [{"content": [1] * 20_001}, {"toolCalls": [1] * 20_000}]},
+            "messages: have 40001 parts and calls",
+        ),
+    ],
+)
+def test_lists_are_bounded_before_they_are_looked_at(fields: Json, message: str) -> None:
+    assert refusal(json.dumps({**ask(), **fields}).encode()).startswith(message)
+
+
+def test_what_a_frame_is_called_is_short() -> None:
+    assert (
+        refusal(json.dumps({"type": "ping", "id": 513 * "x"}).encode())
+        == "id: must have at most 512 characters as JSON."
+    )

@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from app.edge.gate import forwarded, protocol_token, same_host
+from app.edge.gate import forwarded, is_local, protocol_token, same_host
 from tests.behaviour.over_sse import http_client, parsed
 from tests.conftest import Serve
 from tests.engine.doubles import forever
@@ -58,6 +58,18 @@ def test_a_page_of_the_same_host_and_port_is_at_home(origin: str, host: str) -> 
 )
 def test_any_other_page_is_a_stranger(origin: str, host: str) -> None:
     assert not same_host(origin, host)
+
+
+@requirement("origin.own")
+@pytest.mark.parametrize("host", ["localhost:8080", "app.localhost", "127.0.0.1", "[::1]:8080", "192.168.0.7:8080"])
+def test_an_address_is_this_machines_own(host: str) -> None:
+    assert is_local(host)
+
+
+@requirement("origin.rebound")
+@pytest.mark.parametrize("host", ["evil.example:8080", "localhost.evil.example", "", "::1"])
+def test_a_name_may_be_somebody_elses(host: str) -> None:
+    assert not is_local(host)
 
 
 # --- over the wire ---
@@ -245,3 +257,17 @@ async def test_a_session_in_the_query_owns_its_runs(serve: Serve) -> None:
             mine = (await http.get("/runs", headers={name: "s1"})).json()["runs"]
             other = (await http.get("/runs")).json()["runs"]
     assert ([run["runId"] for run in mine], other) == (["r1"], [])
+
+
+@requirement("origin.rebound")
+async def test_a_page_that_had_its_own_name_resolved_to_this_machine_is_refused(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    response = await post(client.url, {"host": "evil.example", "origin": "http://evil.example"})
+    assert response.status_code == 403
+
+
+@requirement("origin.rebound")
+async def test_a_page_under_a_configured_name_is_let_in(serve: Serve) -> None:
+    client, _ = await serve(forever, cors_origins=("https://agent.example",))
+    response = await post(client.url, {"host": "agent.example", "origin": "https://agent.example"})
+    assert response.status_code == 200

@@ -195,3 +195,23 @@ async def test_a_cancel_works_on_the_connection_that_streams(serve: Serve) -> No
     await send(socket, {"command": {"type": "cancel", "threadId": "t1"}, "id": 1})
     frames = await receive(socket, 2)
     assert sorted(frame.get("control") or frame["outcome"]["type"] for frame in frames) == ["cancelled", "result"]
+
+
+@requirement("ws.bad-frame")
+async def test_a_fault_of_the_server_is_said_and_the_connection_goes_on(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = await serve(brief)
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    socket = await opened(client)
+    with monkeypatch.context() as patched:
+        patched.setattr(client.service, "admit", broken)
+        await send(socket, ask())
+        [control] = await receive(socket, 1)
+    assert (control["control"], control["code"]) == ("error", "INTERNAL_ERROR")
+    assert "secret" not in json.dumps(control)
+    await send(socket, ask())
+    assert shown(await receive(socket, 3)) == whole("r1")

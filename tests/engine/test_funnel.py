@@ -169,7 +169,7 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
     agent.time_out = lambda: clock.advance(10_000)
     reader = service.start(asking(), caller())
     log = await envelopes(reader)
-    await eventually(lambda: service.health.report()["status"] == "Healthy")
+    await eventually(lambda: not service._lifecycle._tasks)
     assert clock.timers == []
     return log, service
 

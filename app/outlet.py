@@ -1,4 +1,4 @@
-"""What code outside the agent's generator does to a run: send events, look at the state. From any thread.
+"""A door to the event loop for code outside an agent's generator: tools, from any thread.
 
 Rule: everything happens on the event loop. A call from a worker thread waits there for its outcome, so an illegal event
 raises where it was sent, and a tool cannot run ahead of the readers' log.
@@ -16,28 +16,23 @@ T = TypeVar("T")
 
 
 class Outlet:
-    """One run's door for tools. Make it on the event loop.
+    """Make it on the event loop.
 
     Args:
-        send: takes what is emitted.
-        read: gives the state.
+        send: takes what is emitted; called on the loop.
     """
 
-    def __init__(self, send: Callable[[Item], None], read: Callable[[], object]) -> None:
+    def __init__(self, send: Callable[[Item], None]) -> None:
         self._send = send
-        self._read = read
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
 
     def emit(self, item: Item) -> None:
         """Send an event or a string of assistant text."""
-        self._on_loop(lambda: self._send(item))
+        self.on_loop(lambda: self._send(item))
 
-    def state(self) -> object:
-        """The shared state of the moment."""
-        return self._on_loop(self._read)
-
-    def _on_loop(self, function: Callable[[], T]) -> T:
+    def on_loop(self, function: Callable[[], T]) -> T:
+        """What the function gives, or raises, on the loop."""
         if threading.get_ident() == self._thread:
             return function()
         outcome: Future[T] = Future()
