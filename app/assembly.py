@@ -4,17 +4,17 @@ Rule: what a setting holds is read and checked here, at the start, and a mistake
 reading the files that settings name.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from app.agents.approvals import Approvals
 from app.agents.assistant import SYSTEM_PROMPT, Assistant
 from app.agents.context.budget import Budget, Overflow
 from app.agents.guidance.instructions import project_context, system_text
 from app.agents.guidance.project import ContextFileError, read_context_files
+from app.agents.guidance.skill_use import skill_tools
 from app.agents.guidance.skills import Skill, SkillError, read_skills
 from app.agents.subagents import Subagent
 from app.models.bedrock import BedrockModel, BedrockOptions
@@ -28,6 +28,7 @@ from app.tools.policy import PolicyError, ToolPolicy
 
 T = TypeVar("T")
 
+DELEGATE_NAME = "delegate"
 DELEGATE = "Hand a part of the work to another assistant, which knows only what the task says and reports the result."
 
 OF_THE_ASSISTANT = (
@@ -66,7 +67,9 @@ def build_assistant(
         raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
     except PolicyError as error:
         raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
+    check_effect(settings)
     prompt, skills = read_guidance(settings)
+    check_names(tools, skills, settings.delegate_depth)
     closers.extend(source.aclose for source in sources)
     assistant = Assistant(
         build_model(settings, closers),
@@ -78,6 +81,7 @@ def build_assistant(
         trust_instructions=settings.trust_instructions,
         skills=skills,
         budget=Budget(settings.context_tokens, Overflow(settings.context_overflow)),
+        asks=policy.asks,
     )
     return delegating(assistant, settings.delegate_depth)
 
@@ -98,7 +102,8 @@ def delegating(assistant: Assistant, depth: int) -> Assistant:
     """The assistant with others of its kind to hand work to, ``depth`` deep. Each keeps its own approvals."""
     if depth == 0:
         return assistant
-    helper = Subagent("delegate", DELEGATE, delegating(replace(assistant, approvals=Approvals()), depth - 1))
+    below = replace(assistant, approvals=assistant.approvals.below())
+    helper = Subagent(DELEGATE_NAME, DELEGATE, delegating(below, depth - 1))
     return replace(assistant, tools=(*assistant.tools, helper))
 
 
@@ -127,6 +132,26 @@ def read_options(kind: type[T], settings: Settings) -> T:
         first = error.errors(include_url=False, include_input=False)[0]
         where = "".join(f"{part}: " for part in first["loc"])
         raise SettingsError(f"AGUI_MODEL_OPTIONS: {where}{first['msg']}.") from None
+
+
+def check_effect(settings: Settings) -> None:
+    """Raises ``SettingsError`` for a setting of the assistant that another one leaves without effect."""
+    if settings.context_overflow == "summarise" and not settings.context_tokens:
+        raise SettingsError(f"AGUI_CONTEXT_OVERFLOW={settings.context_overflow} needs AGUI_CONTEXT_TOKENS.")
+    for name in () if settings.model.startswith("openai:") else ("openai_base_url", "openai_api_key"):
+        value = getattr(settings, name)
+        if value and value != Settings.model_fields[name].default:
+            raise SettingsError(f"AGUI_{name.upper()} is for AGUI_MODEL=openai:NAME, which is {settings.model}.")
+
+
+def check_names(tools: Sequence[Tool], skills: Sequence[Skill], delegate_depth: int) -> None:
+    """Raises ``SettingsError`` where a tool has the name of one that the assistant brings itself."""
+    own = [(tool.spec.name, "AGUI_SKILLS") for tool in skill_tools(skills)]
+    own += [(DELEGATE_NAME, "AGUI_DELEGATE_DEPTH")] if delegate_depth else []
+    names = {tool.spec.name for tool in tools}
+    for name, setting in own:
+        if name in names:
+            raise SettingsError(f"AGUI_TOOLS: the name '{name}' is taken by the tool that {setting} brings.")
 
 
 def check_own_agent(settings: Settings) -> None:

@@ -1,8 +1,10 @@
 """Settings come from the environment once, and whatever is wrong there is one clear line."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from app.__main__ import main
 from app.main import create_app
@@ -177,9 +179,39 @@ def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytes
         ({"model": "openai:m", "model_options": '{"temperature": 1}'}, "AGUI_MODEL_OPTIONS: temperature: Unexpected"),
         ({"model_options": '{"a": 1}'}, "AGUI_MODEL_OPTIONS: a: Unexpected"),
         ({"model_options": "nope"}, "AGUI_MODEL_OPTIONS: Invalid JSON"),
+        ({"context_overflow": "summarise"}, "AGUI_CONTEXT_OVERFLOW=summarise needs AGUI_CONTEXT_TOKENS"),
+        ({"openai_api_key": "k"}, "AGUI_OPENAI_API_KEY is for AGUI_MODEL=openai:NAME, which is offline"),
+        (
+            {"model": "bedrock:m", "openai_base_url": "http://model:8080/v1"},
+            "AGUI_OPENAI_BASE_URL is for AGUI_MODEL=openai:NAME, which is bedrock:m",
+        ),
         ({"agent": "examples.hello_agent:agent", "tool_policy": "[ ]"}, "AGUI_TOOL_POLICY is for the built-in assist"),
     ],
 )
 def test_what_would_have_no_effect_stops_the_start(settings: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError, match=f"^{message}"):
         create_app(Settings(**settings))  # type: ignore[arg-type]
+
+
+def test_a_variable_that_is_passed_on_empty_has_no_effect_and_stops_nothing() -> None:
+    create_app(Settings(openai_base_url="", openai_api_key=SecretStr("")))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "brought_by"),
+    [
+        ("load_skill", {"skills": "examples/skills"}, "AGUI_SKILLS"),
+        ("delegate", {"delegate_depth": 1}, "AGUI_DELEGATE_DEPTH"),
+    ],
+)
+def test_a_tool_with_the_name_of_one_that_the_assistant_brings_stops_the_start(
+    name: str, settings: dict[str, Any], brought_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = f"from app.tools.decorator import tool\n\n@tool\ndef {name}() -> str:\n    return 'mine'\n"
+    (tmp_path / f"own_{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tools = f"own_{name}:{name}"
+    with pytest.raises(SettingsError) as failed:
+        create_app(Settings(tools=tools, **settings))
+    assert str(failed.value) == f"AGUI_TOOLS: the name '{name}' is taken by the tool that {brought_by} brings."
+    create_app(Settings(tools=tools, delegate_depth=0))

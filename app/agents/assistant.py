@@ -2,7 +2,7 @@
 
 Rules: only calls that the model makes in this run are ever run; calls found in the caller's history are words. Calls of
 client tools are left unanswered and end the run: the next run brings their results. Calls that somebody must approve
-end it with interrupts: the next run brings the answers.
+end it with interrupts: the next run brings the answers. A model is asked again only when all it called is answered.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -25,7 +25,7 @@ from ag_ui.core import (
     ToolsCapabilities,
 )
 
-from app.agents.approvals import Approval, Approvals, held
+from app.agents.approvals import Approval, Approvals
 from app.agents.context.budget import Budget
 from app.agents.guidance.instructions import application_context, system_text
 from app.agents.guidance.skill_use import Invocation, invocation_of, skill_tools
@@ -69,6 +69,7 @@ class Assistant:
         max_steps: model calls per run; a run that needs more ends with RUN_LIMIT_EXCEEDED.
         policy: which tools may run, must be asked for, or may not.
         trust_instructions: whether a caller's system and developer messages reach the model.
+        asks: whether the policy may ask for tools that only sources know.
         approvals: the calls that wait for somebody's word.
         sources: tools that are known only at run time. One that fails costs a run its own tools and nothing else.
         skills: instructions that the model reads when it needs them, or that a caller asks for.
@@ -85,6 +86,7 @@ class Assistant:
     approvals: Approvals = field(default_factory=Approvals)
     skills: Sequence[Skill] = ()
     budget: Budget = field(default_factory=Budget)
+    asks: bool = False
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
@@ -92,10 +94,10 @@ class Assistant:
         tools, outages = await gathered(self._tools, self.sources, ctx)
         for outage in outages:
             yield outage.event
-        toolbox = Toolbox.of(tools, input.tools or (), self.policy)
-        thread = (ctx.caller.owner, ctx.thread_id)
-        resumed = await resume(self.approvals.of(thread), input.resume or (), toolbox, ctx, self.approvals.now())
-        for result in resumed.unseen(input):
+        complete = not any(outage.down for outage in outages)
+        toolbox = Toolbox.of(tools, input.tools or (), self.policy, complete=complete)
+        resumed = await resume(input, self.approvals, toolbox, ctx)
+        for result in resumed.unseen(input.messages):
             yield shown(result)
         waiting = resumed.waiting
         messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
@@ -103,7 +105,7 @@ class Assistant:
         prompt = Prompt(self._system(skill, input.context or ()), asking, toolbox.specs)
         window = self.budget.window(self.model, prompt, ctx)
         steps = 0
-        while not waiting:
+        while not waiting and not resumed.awaits_client:
             if steps == self.max_steps:
                 raise AppError(
                     Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing."
@@ -119,20 +121,16 @@ class Assistant:
                 yield event
             window.add(turn.messages)
             window.snapshot()
-            own = [call for call in turn.calls if not toolbox.left_to_client(call)]
-            asked = {call.id: ruling for call in own if (ruling := toolbox.asks(call)) is not None}
-            ready = [call for call in own if call.id not in asked]
-            answers = await toolbox.answers(ready, ctx)
-            results = results_of(ready, answers, ctx)
+            left = [call.id for call in turn.calls if toolbox.left_to_client(call)]
+            own = [call for call in turn.calls if call.id not in left]
+            results, waiting = await self._act(own, left, toolbox, ctx)
             for result in results:
                 yield shown(result)
-            waiting = [self.approvals.ask(call, asked[call.id], ctx.new_id()) for call in own if call.id in asked]
-            waiting += [held(call, it) for call, it in zip(ready, answers, strict=True) if isinstance(it, Suspension)]
-            if len(own) < len(turn.calls) or not own:
+            if left or not own:
                 break
             window.add(results)
         yield finished(ctx, waiting)
-        self.approvals.commit(thread, waiting)
+        self.approvals.hold((ctx.caller.owner, ctx.thread_id), waiting)
 
     def capabilities(self) -> AgentCapabilities:
         """What clients may expect of this assistant."""
@@ -151,6 +149,20 @@ class Assistant:
             custom={"skills": [skill.name for skill in self.skills]} if self.skills else None,
         )
 
+    async def _act(
+        self, calls: Sequence[Call], beside: Sequence[str], toolbox: Toolbox, ctx: RunContext
+    ) -> tuple[Sequence[ToolMessage], Sequence[Approval]]:
+        """Run the calls that may be run. Their results, and those that wait for somebody's word."""
+        asked = {call.id: ruling for call in calls if (ruling := toolbox.asks(call)) is not None}
+        ready = [call for call in calls if call.id not in asked]
+        answers = await toolbox.answers(ready, ctx)
+        results = results_of(ready, answers, ctx)
+        waiting = [self.approvals.ask(call, asked[call.id], ctx.new_id(), beside) for call in calls if call.id in asked]
+        for call, answer in zip(ready, answers, strict=True):
+            if isinstance(answer, Suspension):
+                waiting.append(Approval(call, answer.interrupts, beside, answer))
+        return results, waiting
+
     def _system(self, skill: Invocation | None, context: Sequence[Context]) -> str:
         asked = skill.section if skill else ""
         return system_text(self.system_prompt, skill_list(self.skills), asked, application_context(context))
@@ -167,7 +179,8 @@ class Assistant:
         return MultiAgentCapabilities(supported=True, delegation=True, subagents=named)
 
     def _human_in_the_loop(self) -> HumanInTheLoopCapabilities | None:
-        if not any(self.policy(tool.spec.name).permission is Permission.ASK for tool in self.tools):
+        asks = self.asks or any(self.policy(tool.spec.name).permission is Permission.ASK for tool in self._tools)
+        if not asks:
             return None
         return HumanInTheLoopCapabilities(supported=True, approvals=True, interrupts=True, approve_with_edits=True)
 

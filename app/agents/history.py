@@ -13,6 +13,7 @@ from ag_ui.core import (
     DeveloperMessage,
     Message,
     SystemMessage,
+    ToolCall,
     ToolMessage,
 )
 
@@ -35,8 +36,9 @@ def conversation(messages: Sequence[Message], *, trust_instructions: bool = Fals
 def paired(messages: Sequence[Message]) -> list[Message]:
     """The messages with each call answered once, in call order, behind the message that made it.
 
-    Results of no call are dropped, of several results the first counts, and a call without one is answered by the empty
-    string with an error beside it.
+    Of several calls with one id the first counts, and so it is with results. Results of no call are dropped, and so is
+    an assistant's message without text and calls. A call without a result is answered by the empty string with an error
+    beside it.
     """
     results: dict[str, ToolMessage] = {}
     for message in messages:
@@ -47,14 +49,24 @@ def paired(messages: Sequence[Message]) -> list[Message]:
     for message in messages:
         if isinstance(message, ToolMessage):
             continue
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            calls = [call for call in message.tool_calls if call.id not in answered]
-            answered.update(call.id for call in calls)
-            shown.append(message.model_copy(update={"tool_calls": calls or None}))
-            shown.extend(results.get(call.id) or unanswered(call.id) for call in calls)
-        else:
+        if not isinstance(message, AssistantMessage):
             shown.append(message)
+            continue
+        calls = _fresh(message.tool_calls or (), answered)
+        if calls or message.content:
+            shown.append(message.model_copy(update={"tool_calls": calls or None}))
+        shown.extend(results.get(call.id) or unanswered(call.id) for call in calls)
     return shown
+
+
+def _fresh(calls: Sequence[ToolCall], taken: set[str]) -> list[ToolCall]:
+    """The calls whose ids are not taken yet; from now on they are."""
+    fresh = []
+    for call in calls:
+        if call.id not in taken:
+            taken.add(call.id)
+            fresh.append(call)
+    return fresh
 
 
 def unanswered(call_id: str) -> ToolMessage:

@@ -1,8 +1,8 @@
 """The beginning of a run that continues an interrupted one: the answers are acted on before the model is asked.
 
-Rule: a call is claimed before its tool starts, so that a run cut off half-way leaves a result that says so, and no
-second answer ever starts the tool again. What the model is then shown of these calls comes from what was held, not from
-the caller's messages.
+Rule: a call is claimed before its tool starts and not earlier, so that a run cut off half-way leaves a result that says
+so, no second answer ever starts the tool again, and what was never started stays open. What the model is then shown of
+these calls comes from what was held, not from the caller's messages.
 """
 
 import asyncio
@@ -10,92 +10,125 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
-from pydantic_core import to_json
 
-from app.agents.approvals import Approval, Decision, decisions
+from app.agents.approvals import Approval, Approvals, Decision, Thread, decisions
 from app.agents.toolbox import Answered, Toolbox
 from app.ports import RunContext, Suspension
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
 ABANDONED = "Error: the user did not want this call."
+SHOWN_ID = 100
+"""Characters of an unknown id in the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Where the thread's approvals stand. ``results`` are the tool messages of those that are settled."""
+    """Where the thread's approvals stand.
+
+    Attributes:
+        waiting: those that are open.
+        settled: those whose results this run has to show.
+        awaits_client: whether the client has yet to answer a call of a turn that was decided on here.
+    """
 
     waiting: Sequence[Approval]
-    results: Sequence[ToolMessage]
-    calls: Sequence[ToolCall]
+    settled: Sequence[Approval]
+    awaits_client: bool
+
+    @property
+    def results(self) -> Sequence[ToolMessage]:
+        """The tool messages of what is settled. Their ids are those of the calls, so that each is one message."""
+        return [
+            ToolMessage(id=f"result-{approval.call.id}", tool_call_id=approval.call.id, content=approval.result)
+            for approval in self.settled
+            if approval.result is not None
+        ]
 
     def shown(self, messages: Sequence[Message]) -> list[Message]:
         """The caller's messages with the settled calls as they were held and run, and their results."""
-        if not self.calls:
+        held = {approval.call.id: tool_call(approval) for approval in self.settled}
+        if not held:
             return list(messages)
-        held = {call.id: call for call in self.calls}
         kept = [m for m in messages if not (isinstance(m, ToolMessage) and m.tool_call_id in held)]
         shown = [with_calls(message, held) for message in kept]
-        present = {call.id for m in shown if isinstance(m, AssistantMessage) for call in m.tool_calls or ()}
-        missing = [call for call in self.calls if call.id not in present]
+        present = call_ids(shown)
+        missing = [call for call in held.values() if call.id not in present]
         if missing:
             shown.append(AssistantMessage(id=f"held-{missing[0].id}", tool_calls=missing))
         return [*shown, *self.results]
 
-    def unseen(self, asked: RunAgentInput) -> Sequence[ToolMessage]:
-        """The results that the caller does not have yet, of calls that it asks about or knows."""
-        messages = asked.messages
-        seen = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-        known = {call.id for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()}
-        new = [result for result in self.results if result.tool_call_id not in seen]
-        return new if asked.resume else [result for result in new if result.tool_call_id in known]
+    def unseen(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
+        """The results that the caller does not have yet."""
+        seen = answered_ids(messages)
+        return [result for result in self.results if result.tool_call_id not in seen]
 
 
-async def resume(
-    held: Sequence[Approval], entries: Sequence[ResumeEntry], toolbox: Toolbox, ctx: RunContext, now: float
-) -> Resumed:
+async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> Resumed:
     """Act on the answers. Raises ``AppError`` VALIDATION_ERROR for one that cannot be taken."""
-    known = {interrupt.id for approval in held for interrupt in approval.interrupts}
-    for entry in entries:
-        if entry.interrupt_id not in known:
-            ctx.logger.warning("interrupt=<%s> | an answer to what nobody asked is ignored", entry.interrupt_id)
-    decided = decisions(held, entries, now)
+    thread = (ctx.caller.owner, ctx.thread_id)
+    held = [*approvals.settled(thread), *approvals.open(thread)]
+    warn_of_unknown(held, asked.resume or (), ctx)
+    decided = decisions(held, asked.resume or (), approvals.now())
     async with asyncio.TaskGroup() as group:
-        for decision in decided:
-            group.create_task(settle(decision, toolbox, ctx))
-    results, calls = [], []
-    for approval in held:
-        if approval.result is not None:
-            call = approval.call
-            results.append(ToolMessage(id=ctx.new_id(), tool_call_id=call.id, content=approval.result))
-            calls.append(ToolCall(id=call.id, function=FunctionCall(name=call.name, arguments=call.arguments)))
-    return Resumed([approval for approval in held if not approval.settled], results, calls)
+        tasks = [group.create_task(act(decision, approvals, thread, toolbox, ctx)) for decision in decided]
+    named = {task.result().call.id: task.result() for task in tasks}
+    standing = [named.get(approval.call.id, approval) for approval in held]
+    answered = answered_ids(asked.messages)
+    unanswered = call_ids(asked.messages) - answered
+    return Resumed(
+        waiting=[it for it in standing if not it.settled],
+        settled=[it for it in standing if it.settled and (it.call.id in named or it.call.id in unanswered)],
+        awaits_client=any(call_id not in answered for it in named.values() for call_id in it.beside),
+    )
 
 
-async def settle(decision: Decision, toolbox: Toolbox, ctx: RunContext) -> None:
-    """Give the call its result, once; or let it go on to its next question."""
-    approval, answer = decision.approval, decision.answer
-    if approval.suspension is None and answer is None:
-        approval.result = ABANDONED
-    elif approval.suspension is None and answer is not None and not answer.approved:
-        approval.result = f"Error: the user denied this call{f': {answer.reason}' if answer.reason else '.'}"
-    else:
-        approval.result = CUT_OFF
-        answered = await perform(decision, toolbox, ctx)
-        approval.result = None
-        if isinstance(answered, Suspension):
-            approval.suspension, approval.interrupts = answered, answered.interrupts
-        else:
-            approval.result = answered
+def warn_of_unknown(held: Sequence[Approval], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:
+    """Answers to what nobody asked are ignored; one line tells of all of them."""
+    known = {interrupt.id for approval in held for interrupt in approval.interrupts}
+    unknown = [entry.interrupt_id for entry in entries if entry.interrupt_id not in known]
+    if unknown:
+        ctx.logger.warning(
+            "count=<%d> first=<%r> | answers to what nobody asked are ignored", len(unknown), unknown[0][:SHOWN_ID]
+        )
 
 
-async def perform(decision: Decision, toolbox: Toolbox, ctx: RunContext) -> Answered:
-    """Run an approved call, as it was asked for or edited, or go on with one that has begun."""
-    approval, answer = decision.approval, decision.answer
-    if approval.suspension is not None:
-        return await toolbox.resume(approval.call, approval.suspension, decision.entries, ctx)
-    if answer is not None and answer.edited_args is not None:
-        approval.call = replace(approval.call, arguments=to_json(answer.edited_args).decode())
-    return await toolbox.answer(approval.call, ctx)
+async def act(decision: Decision, approvals: Approvals, thread: Thread, toolbox: Toolbox, ctx: RunContext) -> Approval:
+    """Give the call its result, once; or let it go on to its next question; or leave it as it is."""
+    approval = decision.approval
+    if approval.settled:
+        if decision.answer != approval.answer:
+            ctx.logger.warning("call=<%s> | another answer to what was decided changes nothing", approval.call.id)
+        return approval
+    refusal = refused(decision)
+    if refusal is None and toolbox.out_of_reach(approval.call):
+        ctx.logger.warning("call=<%s> | its tool is out of reach: it stays open", approval.call.id)
+        return approval
+    decided = replace(approval, call=decision.call, answer=decision.answer)
+    if refusal is not None:
+        return approvals.settle(thread, decided, refusal)
+    approvals.settle(thread, decided, CUT_OFF)
+    answered = await perform(decided, decision.entries, toolbox, ctx)
+    if isinstance(answered, Suspension):
+        return approvals.reopen(thread, decided, answered)
+    return approvals.settle(thread, decided, answered)
+
+
+def refused(decision: Decision) -> str | None:
+    """The result of a call that is not run, because somebody said so. A call that has begun hears it itself."""
+    if decision.approval.suspension is not None:
+        return None
+    if decision.answer is None:
+        return ABANDONED
+    if decision.answer.approved:
+        return None
+    return f"Error: the user denied this call{f': {decision.answer.reason}' if decision.answer.reason else '.'}"
+
+
+async def perform(approval: Approval, entries: Sequence[ResumeEntry], toolbox: Toolbox, ctx: RunContext) -> Answered:
+    """Run a call, or go on with one that has begun."""
+    if approval.suspension is None:
+        return await toolbox.answer(approval.call, ctx)
+    return await toolbox.resume(approval.call, approval.suspension, entries, ctx)
 
 
 def with_calls(message: Message, held: dict[str, ToolCall]) -> Message:
@@ -103,3 +136,20 @@ def with_calls(message: Message, held: dict[str, ToolCall]) -> Message:
     if not isinstance(message, AssistantMessage) or not message.tool_calls:
         return message
     return message.model_copy(update={"tool_calls": [held.get(call.id, call) for call in message.tool_calls]})
+
+
+def tool_call(approval: Approval) -> ToolCall:
+    """The call as a message has it."""
+    return ToolCall(
+        id=approval.call.id, function=FunctionCall(name=approval.call.name, arguments=approval.call.arguments)
+    )
+
+
+def call_ids(messages: Sequence[Message]) -> set[str]:
+    """The calls in the messages."""
+    return {call.id for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()}
+
+
+def answered_ids(messages: Sequence[Message]) -> set[str]:
+    """The calls that have a result in the messages."""
+    return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}

@@ -19,10 +19,11 @@ FAILED = "Its tools could not be listed."
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Tools that a run has to do without."""
+    """Tools that a run has to do without. ``down``: because the source did not give them."""
 
     source: str
     message: str
+    down: bool = True
 
     @property
     def event(self) -> CustomEvent:
@@ -69,6 +70,6 @@ def _added(found: dict[str, Tool], source: ToolSource, tools: Sequence[Tool]) ->
     taken = sorted(name for name, _ in named if name in found)
     for name, tool in named:
         found.setdefault(name, tool)
-    return (
-        Outage(source.name, f"Left out, because other tools have these names: {', '.join(taken)}.") if taken else None
-    )
+    if not taken:
+        return None
+    return Outage(source.name, f"Left out, because other tools have these names: {', '.join(taken)}.", down=False)

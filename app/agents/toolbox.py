@@ -1,18 +1,21 @@
 """The tools of one run: which the server runs, which the client runs, and what running one gives.
 
-Rules: a server tool wins over a client tool of the same name; a call always gets an answer, whatever its tool does;
-only ``ToolError`` texts leave the server, other exceptions go to the log.
+Rules: a server tool wins over a client tool of the same name; a call always gets an answer, whatever its tool does, and
+one that can be sent; only ``ToolError`` texts leave the server, other exceptions go to the log.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ag_ui.core import ResumeEntry
+from ag_ui.core import ResumeEntry, RunFinishedEvent, RunFinishedInterruptOutcome, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from app.agents.turn import Call
+from app.core.errors import IllegalEvent
+from app.core.wire import encode
 from app.ports import (
     Permission,
     Policy,
@@ -29,20 +32,28 @@ from app.ports import (
 Answered = ToolContent | Suspension
 """The result of a call, or that it waits for somebody's answer."""
 
+SURE_CHARACTERS = 1_000_000
+"""Characters of ASCII text that can be sent, whatever they are: JSON takes six bytes for one at most."""
+
+NOT_SENDABLE = "Error: the tool's result cannot be sent."
+
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """Server tools and the client's tool descriptions, by name."""
+    """Server tools and the client's tool descriptions, by name. Not ``complete`` while a source cannot be reached."""
 
     server: Mapping[str, Tool]
     client: Mapping[str, ToolSpec]
     policy: Policy
+    complete: bool
 
     @classmethod
-    def of(cls, tools: Sequence[Tool], offered: Sequence[ToolSpec], policy: Policy) -> "Toolbox":
+    def of(
+        cls, tools: Sequence[Tool], offered: Sequence[ToolSpec], policy: Policy, *, complete: bool = True
+    ) -> "Toolbox":
         """Put the server's tools and those that a client offers into one box."""
         server = {tool.spec.name: tool for tool in tools}
-        return cls(server, {spec.name: spec for spec in offered if spec.name not in server}, policy)
+        return cls(server, {spec.name: spec for spec in offered if spec.name not in server}, policy, complete)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -52,6 +63,10 @@ class Toolbox:
     def left_to_client(self, call: Call) -> bool:
         """Whether the client runs this call."""
         return call.complete and call.name in self.client
+
+    def out_of_reach(self, call: Call) -> bool:
+        """Whether the call's tool may be one of a source that cannot be reached now."""
+        return call.name not in self.server and not self.complete
 
     def asks(self, call: Call) -> Ruling | None:
         """The ruling that somebody must approve this call; None where it can be answered at once."""
@@ -105,7 +120,36 @@ class Toolbox:
 
 
 async def answered(run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext) -> Answered:
-    """What running a tool gives, whatever happens."""
+    """What running a tool gives, whatever happens; always something that a client can be sent."""
+    answer = await _outcome(run, call, ctx)
+    try:
+        _check(answer, call, ctx)
+    except (IllegalEvent, ValidationError) as error:
+        ctx.logger.warning("tool=<%s> call=<%s> | the result cannot be sent: %s", call.name, call.id, error)
+        return NOT_SENDABLE
+    return answer
+
+
+def _check(answer: Answered, call: Call, ctx: RunContext) -> None:
+    """Raises where the event that tells of the answer would be refused. Its ids will be no longer than these."""
+    if isinstance(answer, str) and answer.isascii() and len(answer) <= SURE_CHARACTERS:
+        return
+    if isinstance(answer, Suspension):
+        outcome = RunFinishedInterruptOutcome(interrupts=list(answer.interrupts))
+        encode(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome))
+        return
+    encode(
+        ToolCallResultEvent(
+            message_id=f"result-{call.id}",
+            tool_call_id=call.id,
+            content=answer,
+            role="tool",
+            subagent_run_id=ctx.subagent_run_id,
+        )
+    )
+
+
+async def _outcome(run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext) -> Answered:
     try:
         return await run(replace(ctx, tool_call_id=call.id))
     except Suspended as waiting:

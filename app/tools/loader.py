@@ -15,6 +15,9 @@ ACCEPTED = "Accepted are a function with @tool, an object with 'spec' and 'call'
 class ToolLoadError(ValueError):
     """There are no tools where some were named. The text is for the operator, at the start."""
 
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"AGUI_TOOLS: {reason}")
+
 
 def load_tools(reference: str) -> tuple[Tool, ...]:
     """Import the module and find the attribute: a tool, or a list of tools with different names.

@@ -46,6 +46,11 @@ class ToolPolicy:
             where = ".".join(map(str, first["loc"])) or "the list"
             raise PolicyError(f"{where}: {first['msg']}.") from None
 
+    @property
+    def asks(self) -> bool:
+        """Whether there are tools that must be asked for."""
+        return any(rule.policy == "ask" for rule in self._rules)
+
     def __call__(self, tool_name: str) -> Ruling:
         """What the first matching rule says of this tool."""
         for rule in self._rules:

@@ -1,96 +1,28 @@
 """Tools behind a policy: calls that wait for an answer, and every answer there can be."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from ag_ui.core import (
     AssistantMessage,
     FunctionCall,
-    Interrupt,
-    Message,
     ResumeEntry,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
     ToolCall,
     ToolCallResultEvent,
     ToolMessage,
     UserMessage,
 )
-from ag_ui.core import Tool as ToolSpec
 
-from app.agents.approvals import Approvals
 from app.agents.assistant import Assistant
 from app.agents.resume import ABANDONED, CUT_OFF
+from app.assembly import build_assistant
 from app.core.errors import AppError, Code
 from app.models.offline import OfflineModel
-from app.ports import Caller, Item, Permission, Ruling, RunContext
-from app.tools.function import FunctionTool
-from tests.contexts import collected, run_context, run_input
-
-ASK = Ruling(Permission.ASK, reason="it costs money", category="physical")
-RULINGS = {"pay": ASK, "wipe": Ruling(Permission.DENY, reason="never")}
-START = 1_000_000.0
-
-
-class Desk:
-    """An assistant with a tool that must be asked for, and what has happened there."""
-
-    def __init__(self) -> None:
-        self.now = START
-        self.paid: list[int] = []
-        self.stuck = False
-        self.started = asyncio.Event()
-        schema: Mapping[str, object] = {"type": "object"}
-        tools = (
-            FunctionTool("pay", "Pay.", schema, self.pay),
-            FunctionTool("look", "Look.", schema, lambda: "seen"),
-            FunctionTool("wipe", "Wipe.", schema, self.paid.clear),
-        )
-        self.assistant = Assistant(OfflineModel(), tools, policy=self.policy, approvals=Approvals(lambda: self.now))
-        self.history: list[Message] = []
-
-    @staticmethod
-    def policy(name: str) -> Ruling:
-        return RULINGS.get(name, Ruling(Permission.ALLOW))
-
-    async def pay(self, amount: int) -> str:
-        self.paid.append(amount)
-        self.started.set()
-        if self.stuck:
-            await asyncio.Event().wait()
-        return f"paid {amount}"
-
-    async def run(
-        self, *said: str, resume: Sequence[ResumeEntry] = (), ctx: RunContext | None = None, tools: tuple[str, ...] = ()
-    ) -> list[Item]:
-        request = run_input(*said, tools=[ToolSpec(name=name, description="") for name in tools])
-        request.messages = [*self.history, *request.messages]
-        request.resume = list(resume) or None
-        return await collected(self.assistant.run(request, ctx or run_context()))
-
-
-def results(items: Sequence[Item]) -> list[object]:
-    return [item.content for item in items if isinstance(item, ToolCallResultEvent)]
-
-
-def interrupts(items: Sequence[Item]) -> list[Interrupt]:
-    last = items[-1]
-    assert isinstance(last, RunFinishedEvent)
-    return last.outcome.interrupts if isinstance(last.outcome, RunFinishedInterruptOutcome) else []
-
-
-def answer(interrupt: Interrupt, **payload: object) -> ResumeEntry:
-    return ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
-
-
-async def asked(desk: Desk, *amounts: int) -> list[Interrupt]:
-    lines = [f'call pay {{"amount": {amount}}}' for amount in amounts]
-    found = interrupts(await desk.run("\n".join(lines)))
-    assert len(found) == len(amounts)
-    assert desk.paid == []
-    return found
+from app.ports import Caller
+from app.settings import Settings
+from tests.agents.approval_desk import Desk, answer, asked, interrupts, results, said
+from tests.contexts import run_context, run_input
 
 
 async def test_a_call_that_must_be_asked_for_ends_the_run_with_an_interrupt() -> None:
@@ -276,5 +208,11 @@ async def test_capabilities_tell_of_approvals_only_where_there_are_some() -> Non
     assert shown.approve_with_edits is True
 
 
-def said(items: Sequence[Item]) -> str:
-    return "".join(str(getattr(item, "delta", "")) for item in items)
+@pytest.mark.parametrize(("policy", "expected"), [("ask", True), ("deny", False)])
+def test_capabilities_tell_of_approvals_of_tools_that_only_a_source_knows(policy: str, expected: bool) -> None:  # noqa: FBT001
+    settings = Settings(
+        mcp_servers='[{"name": "shop", "command": "true"}]',
+        tool_policy=f'[{{"tool_pattern": "shop_*", "policy": "{policy}"}}]',
+    )
+    assistant = build_assistant(settings, (), [])
+    assert (assistant.capabilities().human_in_the_loop is not None) is expected

@@ -1,5 +1,6 @@
 """What a model is shown of a caller's messages."""
 
+import pytest
 from ag_ui.core import (
     ActivityMessage,
     AssistantMessage,
@@ -71,5 +72,20 @@ def test_a_call_without_a_result_is_answered_by_the_empty_string() -> None:
 
 def test_a_call_id_that_comes_twice_is_one_call() -> None:
     first, again = calls("a", "1"), calls("b", "1")
-    shown = paired([first, result("1"), again])
-    assert shown == [first, result("1"), AssistantMessage(id="b")]
+    assert paired([first, result("1"), again]) == [first, result("1")]
+
+
+def test_two_calls_of_one_id_in_one_message_are_one_call() -> None:
+    shown = paired([calls("a", "1", "2", "1"), result("1"), result("2")])
+    assert shown == [calls("a", "1", "2"), result("1"), result("2")]
+
+
+def test_a_message_whose_call_id_was_taken_keeps_its_text() -> None:
+    again = calls("b", "1").model_copy(update={"content": "done"})
+    shown = paired([calls("a", "1"), result("1"), again])
+    assert shown == [calls("a", "1"), result("1"), AssistantMessage(id="b", content="done")]
+
+
+@pytest.mark.parametrize("empty", [AssistantMessage(id="b"), AssistantMessage(id="b", content="", tool_calls=[])])
+def test_an_assistants_message_without_text_and_calls_is_dropped(empty: AssistantMessage) -> None:
+    assert paired([USER, empty]) == [USER]

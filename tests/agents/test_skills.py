@@ -39,7 +39,7 @@ def test_the_example_is_a_skill() -> None:
 
 
 def test_the_rest_of_the_front_matter_is_for_others() -> None:
-    matter = MATTER.replace("name:", "license: MIT\ndate: 2026-11-21\nname:")
+    matter = MATTER.replace("name:", "license: MIT\ndate: 2026-99-99\nname:")
     assert parsed("tea", f"{matter}Boil.\n---\nServe.").body == "Boil.\n---\nServe."
 
 
@@ -49,14 +49,13 @@ def test_the_rest_of_the_front_matter_is_for_others() -> None:
         ("Boil.", "it does not begin with front matter between two lines '---'."),
         ("---\nname: tea\nBoil.", "it does not begin with front matter between two lines '---'."),
         ("---\nname: [\n---\nBoil.", "its front matter is not YAML."),
-        ("---\ndate: 2026-99-99\n---\nBoil.", "its front matter is not YAML."),
         ("---\n---\nBoil.", "its front matter holds no 'name' and 'description'."),
         ("---\ntea\n---\nBoil.", "its front matter holds no 'name' and 'description'."),
         ("---\ndescription: x\n---\nBoil.", "its 'name' must be that of its folder, 'tea'."),
         ("---\nname: Tea\ndescription: x\n---\nBoil.", "its 'name' must be that of its folder, 'tea'."),
         ("---\nname: tea\n---\nBoil.", f"its 'description' must be a text of 1 to {MAX_DESCRIPTION} characters."),
         (
-            "---\nname: tea\ndescription: 1\n---\nB",
+            "---\nname: tea\ndescription: [1]\n---\nB",
             f"its 'description' must be a text of 1 to {MAX_DESCRIPTION} characters.",
         ),
         (
@@ -71,6 +70,11 @@ def test_what_is_wrong_with_a_skill_is_said(tmp_path: Path, text: str, reason: s
     with pytest.raises(SkillError) as failed:
         read_skills(str(tmp_path))
     assert str(failed.value) == f"'{tmp_path}/tea/SKILL.md': {reason}"
+
+
+@pytest.mark.parametrize("name", ["2024", "on", "null", "1e3"])
+def test_a_name_that_yaml_has_other_ideas_about_is_a_text(name: str) -> None:
+    assert parsed(name, f"---\nname: {name}\ndescription: 5\n---\nBoil.") == Skill(name, "5", "Boil.")
 
 
 @pytest.mark.parametrize("name", ["Tea", "green tea", "tea_", "-tea", "green--tea", "té"])

@@ -15,6 +15,7 @@ POLICY = json.dumps(
     [
         {"tool_pattern": "pay", "policy": "ask", "reason": "it costs money", "category": "physical"},
         {"tool_pattern": "order", "policy": "ask"},
+        {"tool_pattern": "misname", "policy": "ask"},
         {"tool_pattern": "wipe", "policy": "deny", "reason": "never"},
     ]
 )
@@ -58,4 +59,10 @@ async def burst() -> None:
     raise ValueError("token=secret")
 
 
-tools = [pay, echo, wipe, stick, order, burst]
+@tool
+async def misname() -> str:
+    """Give what no UTF-8 holds, as some file names are."""
+    return "bad \udc80 name"
+
+
+tools = [pay, echo, wipe, stick, order, burst, misname]

@@ -115,7 +115,9 @@ async def test_a_run_without_answers_asks_again_and_asks_no_model(meet: Meet) ->
 
 
 @requirement("approval.malformed")
-@pytest.mark.parametrize("payload", [{}, {"approved": "yes"}, {"approved": True, "editedArgs": [1]}])
+@pytest.mark.parametrize(
+    "payload", [{}, {"approved": "yes"}, {"approved": True, "editedArgs": [1]}, {"approved": True, "edited_args": {}}]
+)
 async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(meet: Meet, payload: Json) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
@@ -133,6 +135,60 @@ async def test_an_answer_that_is_sent_again_runs_nothing_again(meet: Meet) -> No
     for _ in range(3):
         await talk.resume(answer(interrupt, approved=True))
     assert PAID[talk.thread] == [5]
+
+
+@requirement("approval.again")
+async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    lost = await talk.client.run(talk.body(resume=[answer(interrupt, approved=True)]))
+    events = await talk.resume(answer(interrupt, approved=True))
+    assert PAID[talk.thread] == [5]
+    assert results(events) == results(lost) == ["paid 5"]
+    assert text(events) == text(lost) == "The result of pay is paid 5."
+
+
+@requirement("approval.again")
+async def test_the_second_of_two_answers_at_once_finds_the_result(meet: Meet) -> None:
+    talk = await meet(on_busy="enqueue")
+    (interrupt,) = await asked(talk, 5)
+    first = await talk.client.start(talk.body(resume=[answer(interrupt, approved=True)]))
+    second = await talk.client.start(talk.body(resume=[answer(interrupt, approved=False)]))
+    expected = "The result of pay is paid 5."
+    assert [text(await stream.rest()) for stream in (first, second)] == [expected, expected]
+    assert PAID[talk.thread] == [5]
+
+
+@requirement("approval.twice")
+async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    events = await talk.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
+    assert outcome(events) == "VALIDATION_ERROR"
+    assert events[-1]["message"] == "resume.1.interruptId: this interrupt is answered twice."
+    assert PAID[talk.thread] == []
+
+
+@requirement("approval.unsendable")
+async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = interrupts(await talk.say("call misname {}"))
+    events = await talk.resume(answer(interrupt, approved=True))
+    assert results(events) == ["Error: the tool's result cannot be sent."]
+    assert text(await talk.say("stream 1")) == "hello world, "
+
+
+@requirement("approval.client-call")
+async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(meet: Meet) -> None:
+    talk = await meet()
+    talk.tools = [PAINT]
+    events = await talk.say('call pay {"amount": 1}\ncall paint {}')
+    (interrupt,) = interrupts(events)
+    answered = await talk.resume(answer(interrupt, approved=True))
+    assert types(answered) == ["RUN_STARTED", "TOOL_CALL_RESULT", "RUN_FINISHED"]
+    assert outcome(answered) == "success"
+    talk.result(calls(events)["paint"], "dry")
+    assert text(await talk.say()) == "The result of pay is paid 1, and the result of paint is dry."
 
 
 @requirement("approval.whose")
@@ -202,3 +258,16 @@ async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(meet: M
     assert paid_below(talk) == [5]
     assert text(events).endswith("The result of delegate is The result of pay is paid 5.")
     assert outcome(events) == "success"
+
+
+@requirement("approval.delegated", "approval.again")
+async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = interrupts(await talk.say('delegate call pay {"amount": 5}'))
+    edited = answer(interrupt, approved=True, editedArgs={"amount": 2})
+    lost = await talk.client.run(talk.body(resume=[edited]))
+    events = await talk.resume(edited)
+    assert paid_below(talk) == [2]
+    expected = "The result of delegate is The result of pay is paid 2."
+    assert text(lost).endswith(expected)
+    assert text(events) == expected

@@ -73,4 +73,4 @@ def test_tools_are_found(reference: str, names: list[str]) -> None:
 def test_what_cannot_be_loaded_is_said_in_a_sentence(reference: str, sentence: str) -> None:
     with pytest.raises(ToolLoadError) as caught:
         load_tools(reference)
-    assert str(caught.value) == sentence
+    assert str(caught.value) == f"AGUI_TOOLS: {sentence}"

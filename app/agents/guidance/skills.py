@@ -93,8 +93,9 @@ def parsed(name: str, text: str) -> Skill:
 
 def _matter(text: str) -> Mapping[object, object]:
     try:
-        matter: object = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):  # the latter for dates that there are not
+        # All scalars are text: a skill may be named 2024, or on. BaseLoader makes nothing but text, lists and objects.
+        matter: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
+    except yaml.YAMLError:
         raise SkillError("its front matter is not YAML.") from None
     if not isinstance(matter, dict):
         raise SkillError("its front matter holds no 'name' and 'description'.")

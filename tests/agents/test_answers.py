@@ -1,0 +1,89 @@
+"""What an answer may look like, and that a bad one changes nothing."""
+
+from typing import Any
+
+import pytest
+from ag_ui.core import ResumeEntry
+
+from app.agents.approvals import MAX_REASON
+from app.core.errors import AppError, Code
+from tests.agents.approval_desk import Desk, answer, asked, interrupts, results
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+async def refused(desk: Desk, *entries: ResumeEntry) -> str:
+    """The message of a run that does not take these answers."""
+    with pytest.raises(AppError) as caught:
+        await desk.run(resume=entries)
+    assert caught.value.code is Code.VALIDATION_ERROR
+    assert desk.paid == []
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("payload", "complaint"),
+    [
+        (None, ": must be an object with approved, reason, editedArgs, of which the first is required."),
+        ([True], ": must be an object with approved, reason, editedArgs, of which the first is required."),
+        ({}, ".approved: must be true or false."),
+        ({"approved": "yes"}, ".approved: must be true or false."),
+        ({"approved": True, "reason": 5}, f".reason: must be a text of at most {MAX_REASON} characters."),
+        ({"approved": False, "reason": "x" * 10_001}, f".reason: must be a text of at most {MAX_REASON} characters."),
+        ({"approved": True, "editedArgs": [1]}, ".editedArgs: must be an object."),
+        ({"approved": True, "edited_args": {"amount": 1}}, ".edited_args: is not a field of an answer."),
+        ({"approved": True, "editedArg": {"amount": 1}}, ".editedArg: is not a field of an answer."),
+        ({"approved": True, "x" * 1000: 1}, f".{'x' * 64}: is not a field of an answer."),
+    ],
+)
+async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(payload: object, complaint: str) -> None:
+    desk = Desk()
+    (interrupt,) = await asked(desk, 5)
+    entry = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
+    assert await refused(desk, entry) == f"resume.0.payload{complaint}"
+    await desk.run(resume=[answer(interrupt, approved=True)])
+    assert desk.paid == [5]
+
+
+@pytest.mark.parametrize("arguments", [nested(300), {"amount": float("inf")}, {"amount": float("nan")}])
+async def test_edited_arguments_that_json_cannot_carry_are_refused_and_the_call_stays_open(
+    arguments: dict[str, object],
+) -> None:
+    desk = Desk()
+    (interrupt,) = await asked(desk, 5)
+    message = await refused(desk, answer(interrupt, approved=True, editedArgs=arguments))
+    assert message == "resume.0.payload.editedArgs: cannot be written as JSON."
+    assert interrupts(await desk.run()) == [interrupt]
+
+
+@pytest.mark.parametrize("second", [True, False])
+async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(second: bool) -> None:  # noqa: FBT001
+    desk = Desk()
+    first, other = await asked(desk, 1, 2)
+    entries = [answer(other, approved=True), answer(first, approved=True), answer(first, approved=second)]
+    assert await refused(desk, *entries) == "resume.2.interruptId: this interrupt is answered twice."
+    assert interrupts(await desk.run()) == [first, other]
+
+
+async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+    forged = [ResumeEntry(interrupt_id=f"forged\n{'x' * 200}{at}", status="cancelled") for at in range(1000)]
+    await desk.run("hi", resume=forged)
+    (line,) = (record.getMessage() for record in caplog.records if "nobody asked" in record.getMessage())
+    assert line.startswith("count=<1000> first=<'forged\\nxxx")
+    assert len(line) < 200
+
+
+async def test_a_denied_call_keeps_its_arguments_whatever_was_edited() -> None:
+    desk = Desk()
+    await desk.say('call pay {"amount": 5}')
+    (interrupt,) = interrupts(await desk.run())
+    items = await desk.run(resume=[answer(interrupt, approved=False, editedArgs={"amount": 2})])
+    assert results(items) == ["Error: the user denied this call."]
+    (call,) = (call for m in desk.model.heard[-1].messages for call in getattr(m, "tool_calls", None) or ())
+    assert call.function.arguments == '{"amount": 5}'
