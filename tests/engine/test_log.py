@@ -7,7 +7,7 @@ from ag_ui.core import CustomEvent, EventType
 
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
-from app.engine.log import BATCH_BYTES, Budget, RunLog, encoded
+from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, Budget, RunLog, encoded
 from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 
@@ -34,7 +34,7 @@ async def test_envelopes_are_numbered_from_one() -> None:
     [batch] = await batches(log)
     assert [(envelope.run_id, envelope.seq) for envelope in batch] == [("r1", 1), ("r1", 2)]
     assert batch[0] == Envelope("r1", 1, EventType.CUSTOM, b'{"type":"CUSTOM","name":"n","value":"a"}')
-    assert (len(log), log.bytes) == (2, sum(len(envelope.data) for envelope in batch))
+    assert (len(log), log.bytes) == (2, sum(len(envelope.data) + ENVELOPE_BYTES for envelope in batch))
 
 
 @requirement("attach.same")
@@ -88,7 +88,7 @@ async def test_a_long_replay_comes_in_bounded_batches() -> None:
 
 @requirement("limit.size", "limit.all")
 def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
-    budget = Budget(100, 150)
+    budget = Budget(260, 600)
     logs = [RunLog(run, budget) for run in ("r1", "r2")]
     for log in logs:
         append(log, "x" * 30)
