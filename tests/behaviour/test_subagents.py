@@ -1,4 +1,4 @@
-"""Work that an assistant hands to other agents: attributed, nested, failing alone, waiting for people."""
+"""Work that an assistant hands to other agents: attributed, nested, failing alone."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,56 +21,16 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.agents.approvals import Approvals
 from app.agents.assistant import SYSTEM_PROMPT, Assistant
-from app.agents.callables import adapt
-from app.agents.subagents import Subagent
 from app.core.errors import IllegalEvent
 from app.models.offline import OfflineModel
-from app.ports import Item, Permission, Ruling, RunContext
-from app.tools.builtin import builtin_tools
+from app.ports import Item, RunContext
 from app.tools.decorator import tool
 from tests.behaviour.client import outcome, text, types
+from tests.behaviour.team import led_by, of, parts, team
 from tests.conftest import Connect
-from tests.engine.doubles import Json, ask
+from tests.engine.doubles import ask
 from tests.requirements import requirement
-
-paid: list[int] = []
-
-
-@tool
-def pay(amount: int) -> str:
-    """Pay."""
-    paid.append(amount)
-    return f"paid {amount}"
-
-
-def rules(name: str) -> Ruling:
-    return Ruling(Permission.ASK, reason="money") if name == "pay" else Ruling(Permission.ALLOW)
-
-
-def team(depth: int = 2) -> Assistant:
-    """An assistant that can delegate, ``depth`` deep."""
-    paid.clear()
-    agent = Assistant(OfflineModel(), (pay, *builtin_tools()), policy=rules)
-    for _ in range(depth):
-        inner = replace(agent, approvals=Approvals())
-        agent = replace(inner, tools=(pay, *builtin_tools(), Subagent("delegate", "Helps.", inner)))
-    return agent
-
-
-def led_by(agent: object) -> Assistant:
-    """An assistant whose only helper is this agent."""
-    return Assistant(OfflineModel(), (Subagent("delegate", "Helps.", adapt(agent, "agent")),))
-
-
-def of(events: list[Json], event_type: str) -> list[Json]:
-    return [event for event in events if event["type"] == event_type]
-
-
-def parts(events: list[Json]) -> list[str]:
-    """The subagentRunIds in the order in which they were announced."""
-    return [event["subagentRunId"] for event in of(events, "SUBAGENT_STARTED")]
 
 
 @requirement("sub.attributed")
@@ -227,72 +187,6 @@ async def test_a_cancel_ends_the_subagent_with_the_run(connect: Connect) -> None
     assert outcome(events) == "cancelled"
     async with asyncio.timeout(10):
         await left.wait()
-
-
-def called(events: list[Json]) -> list[Json]:
-    """The user's message and the assistant's own calls, as a client keeps them that knows no subagents."""
-    start = of(events, "TOOL_CALL_START")[0]
-    pieces = [e["delta"] for e in of(events, "TOOL_CALL_ARGS") if e["toolCallId"] == start["toolCallId"]]
-    function = {"name": start["toolCallName"], "arguments": "".join(pieces)}
-    call = {"id": start["toolCallId"], "type": "function", "function": function}
-    return [
-        {"id": "u1", "role": "user", "content": "asked"},
-        {"id": start["parentMessageId"], "role": "assistant", "toolCalls": [call]},
-    ]
-
-
-@requirement("sub.suspended", "sub.resumed")
-@pytest.mark.parametrize("message", ["delegate call pay {}", "delegate delegate call pay {}"])
-async def test_a_subagent_that_must_ask_is_suspended_and_goes_on_with_the_answer(
-    connect: Connect, message: str
-) -> None:
-    client = await connect(team())
-    first = await client.run(ask(text=message.format('{"amount": 5}')))
-    [interrupt] = first[-1]["outcome"]["interrupts"]
-    keys = parts(first)
-    assert interrupt["subagentRunId"] == keys[-1]
-    ends = of(first, "SUBAGENT_FINISHED")
-    assert ends[0]["outcome"] == {"type": "suspended", "interruptIds": [interrupt["id"]]}
-    assert all(end["outcome"] == {"type": "suspended"} for end in ends[1:])
-    assert paid == []
-    answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}
-    body = ask(run="r2", messages=called(first), resume=[answer])
-    second = await client.run(body)
-    assert parts(second) == keys
-    assert paid == [5]
-    assert "paid 5" in text(second)
-    assert outcome(second) == "success"
-    third = await client.run({**body, "runId": "r3"})
-    assert paid == [5]
-    assert outcome(third) == "success"
-
-
-@requirement("sub.suspended")
-async def test_a_subagent_that_is_denied_is_told_so(connect: Connect) -> None:
-    client = await connect(team())
-    first = await client.run(ask(text='delegate call pay {"amount": 5}'))
-    [interrupt] = first[-1]["outcome"]["interrupts"]
-    payload = {"approved": False, "reason": "too much"}
-    answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": payload}
-    second = await client.run(ask(run="r2", messages=called(first), resume=[answer]))
-    assert "too much" in text(second)
-    assert paid == []
-
-
-@requirement("sub.suspended")
-async def test_answers_may_come_one_by_one(connect: Connect) -> None:
-    client = await connect(team())
-    both = 'delegate call pay {"amount": 1}\ncall pay {"amount": 2}'
-    first = await client.run(ask(text=both))
-    one, two = first[-1]["outcome"]["interrupts"]
-    yes = {"status": "resolved", "payload": {"approved": True}}
-    messages = called(first)
-    second = await client.run(ask(run="r2", messages=messages, resume=[{"interruptId": one["id"], **yes}]))
-    assert [interrupt["id"] for interrupt in second[-1]["outcome"]["interrupts"]] == [two["id"]]
-    assert paid == [1]
-    third = await client.run(ask(run="r3", messages=messages, resume=[{"interruptId": two["id"], **yes}]))
-    assert outcome(third) == "success"
-    assert paid == [1, 2]
 
 
 @requirement("sub.history")
