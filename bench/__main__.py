@@ -22,6 +22,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "ready": throughput.ready,
     "fresh": throughput.fresh,
     "assistant": throughput.assistant,
+    "short": throughput.short,
     "paced": paced.measure,
     "sockets": sockets.measure,
     "cold": cold.measure,
