@@ -81,8 +81,16 @@ async def respond(app: ASGIApp, method: str, path: str, body: bytes) -> list[byt
             writes.append(message["body"])
 
     scope: Scope = {
-        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "root_path": ""},
-        **{"method": method, "path": path, "raw_path": path.encode(), "query_string": b"threadId=t1", "headers": []},
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"threadId=t1",
+        "headers": [],
     }
     await app(scope, receive, send)
     return writes
