@@ -101,13 +101,18 @@ class Server:
         self.output.seek(0)
         return self.output.read().decode(errors="replace")
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def cpu(self) -> float:
         """Seconds of CPU since its start, of all its threads, from the kernel's clock for that process."""
-        return time.clock_gettime((~self._process.pid << 3) | 2)
+        return time.clock_gettime((~self.pid << 3) | 2)
 
     def memory(self) -> int:
         """Resident bytes."""
-        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self._process.pid}/status").read_text())
+        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text())
         return int(found[1]) * 1024 if found else 0
 
 
