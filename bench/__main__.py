@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 
 from bench.machine import described
-from bench.options import QUICK, Options, Scenario, Section
+from bench.options import QUICK, MeasureError, Options, Scenario, Section
 from bench.results import HEAD, table
 from bench.scenarios import cold, first, growth, paced, sockets, steps, throughput
 from bench.server import CLIENT_CORE, pin
@@ -40,14 +40,19 @@ def main() -> None:
     arguments = parser.parse_args()
     options = QUICK if arguments.quick else Options()
     pin(CLIENT_CORE)
-    sections = [run(name, options) for name in arguments.only.split(",")]
-    sys.stdout.write(report(sections))
+    found = {name: run(name, options) for name in arguments.only.split(",")}
+    sys.stdout.write(report([section for section in found.values() if section]))
+    sys.exit(None in found.values())
 
 
-def run(name: str, options: Options) -> Section:
-    """One scenario, named while it runs."""
+def run(name: str, options: Options) -> Section | None:
+    """One scenario, named while it runs. One that fails costs its own figures only."""
     sys.stderr.write(f"measuring: {name}\n")
-    return SCENARIOS[name](options)
+    try:
+        return SCENARIOS[name](options)
+    except (MeasureError, OSError) as error:
+        sys.stderr.write(f"{name} failed: {error!r}\n")
+        return None
 
 
 def report(sections: list[Section]) -> str:

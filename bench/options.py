@@ -36,6 +36,10 @@ QUICK = Options(
 )
 
 
+class MeasureError(Exception):
+    """A contestant did not do what was asked, so there is nothing to compare."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extra:
     """A table of its own: what is not a ratio to a peer."""

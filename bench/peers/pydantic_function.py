@@ -15,7 +15,7 @@ from bench.script import TEXT
 async def stream(messages: Sequence[ModelMessage], _: AgentInfo) -> AsyncIterator[str]:
     """``stream N`` gives N text deltas."""
     said = next(part for part in messages[-1].parts if isinstance(part, UserPromptPart))
-    for _ in range(int(str(said.content).split()[1])):
+    for _number in range(int(str(said.content).split()[1])):
         yield TEXT
 
 

@@ -8,7 +8,7 @@ import statistics
 import time
 from http.client import HTTPConnection, HTTPException
 
-from bench.options import Extra, Options, Section
+from bench.options import Extra, MeasureError, Options, Section
 from bench.results import compared
 from bench.server import ASSISTANT, PEERS_PYTHON, Contestant, Server
 
@@ -62,7 +62,7 @@ def wait_until_healthy(server: Server) -> None:
     deadline = time.monotonic() + DEADLINE
     while not healthy(server.port):
         if time.monotonic() > deadline:
-            raise SystemExit(f"{server.name} is not healthy:\n{server.said()}")
+            raise MeasureError(f"{server.name} is not healthy:\n{server.said()}")
         time.sleep(0.002)
 
 

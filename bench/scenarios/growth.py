@@ -14,7 +14,7 @@ from functools import partial
 import uvloop
 
 from bench.client import Connection, get, post, run_body
-from bench.options import Extra, Options, Section
+from bench.options import Extra, MeasureError, Options, Section
 from bench.server import TRANSPORT, Server
 from bench.streams import Crowd
 
@@ -28,7 +28,7 @@ Line = tuple[str, ...]
 
 
 def measure(options: Options) -> Section:
-    """Every kind of growth, on one server."""
+    """Every kind of growth; kept runs on a server that has no others."""
     lines: list[Line] = []
     with Server(TRANSPORT) as server, Connection(server.port) as connection:
         for _ in range(WARM):
@@ -37,6 +37,7 @@ def measure(options: Options) -> Section:
         lines += long_run(server, connection, options)
         lines += state(server, connection)
         lines += uvloop.run(readers(server, options))
+    with Server(TRANSPORT) as server, Connection(server.port) as connection:
         lines += kept(server, connection, options)
     head = ("what grows", "unit", "cost per unit, by size", "largest by smallest")
     return Section(extras=[Extra("Growth", head, lines)])
@@ -109,7 +110,7 @@ async def readers(server: Server, options: Options) -> list[Line]:
         before = server.cpu()
         await crowd.ended()
         if crowd.watch.deltas != size * number:
-            raise SystemExit(f"{crowd.watch.deltas} deltas of {size * number} arrived")
+            raise MeasureError(f"{crowd.watch.deltas} deltas of {size * number} arrived")
         costs.append((number, (server.cpu() - before) * MICRO / size / number))
         crowd.close()
     return [line("readers of one run", "event and reader", costs)]

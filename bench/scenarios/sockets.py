@@ -4,7 +4,7 @@ import asyncio
 
 import uvloop
 
-from bench.options import Options, Section
+from bench.options import MeasureError, Options, Section
 from bench.results import compared
 from bench.server import AGENTCORE, TRANSPORT, Server
 from bench.streams import many_files
@@ -46,5 +46,5 @@ async def connected(port: int) -> asyncio.StreamWriter:
     writer.write(HANDSHAKE)
     answer = await reader.readuntil(b"\r\n\r\n")
     if b" 101 " not in answer:
-        raise SystemExit(f"no socket: {answer.decode()}")
+        raise MeasureError(f"no socket: {answer.decode()}")
     return writer

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from bench.client import Connection
-from bench.options import Options, Section
+from bench.options import MeasureError, Options, Section
 from bench.results import Samples, compared
 from bench.server import (
     AGENTCORE,
@@ -41,7 +41,7 @@ def measure(server: Server, script: str, size: int, seconds: float) -> tuple[flo
         while time.perf_counter() - began < seconds:
             deltas = connection.run(text).deltas
             if deltas != size:
-                raise SystemExit(f"{server.name} gave {deltas} deltas of {size}:\n{server.said()}")
+                raise MeasureError(f"{server.name} gave {deltas} deltas of {size}:\n{server.said()}")
             count += deltas
         clock = time.perf_counter() - began
         return (server.cpu() - cpu) / count * MICRO, clock / count * MICRO
