@@ -21,7 +21,7 @@ def described() -> str:
     cpu = model[1] if model else platform.machine()
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {cpu_count()} cores of {cpu}, {platform.system()} {platform.release()}, "
-        f"Python {platform.python_version()}, load before and during the run {getloadavg()[2]:.1f}.\n"
+        f"Python {platform.python_version()}, load average of the last 15 minutes {getloadavg()[2]:.1f}.\n"
         f"{', '.join(f'{name} {version(name)}' for name in OURS)}; {', '.join(peers())}."
     )
 

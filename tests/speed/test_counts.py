@@ -114,6 +114,7 @@ AT_START = {
     *("h11", "httptools", "idna", "opentelemetry", "pydantic", "pydantic_core", "pydantic_settings"),
     *("python_multipart", "multipart", "sniffio", "sse_starlette", "starlette", "typing_extensions"),
     *("typing_inspection", "uvicorn", "uvloop", "websockets", "yaml"),
+    "orjson",  # not shipped; FastAPI loads it where tools for development brought it along
 }
 """What may be loaded before the first ``/ping`` by a server whose settings ask for nothing."""
 
