@@ -8,6 +8,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STRANDS := $(VENV)/strands
+BENCH := $(VENV)/bench
 JS := tests/js
 IMAGE ?= agui-container
 
@@ -49,9 +50,19 @@ lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes n
 	$(COMPILE) --output-file requirements-dev.lock --constraint requirements.lock \
 		--extra dev --extra langgraph --extra pydantic-ai
 	$(COMPILE) --output-file requirements-strands.lock --extra strands
+	grep -E '^($(SERVED))==' requirements.lock >$(VENV)/served.txt
+	$(COMPILE_ONLY) bench/peers.in --output-file requirements-bench.lock --constraint $(VENV)/served.txt
 
-COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(ARGS) pyproject.toml --quiet \
+COMPILE = $(COMPILE_ONLY) pyproject.toml
+COMPILE_ONLY = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(ARGS) --quiet \
 	--no-emit-options --strip-extras --allow-unsafe --annotation-style line
+
+# What serves the peers as well as us: in one version, or the versions would be compared.
+SERVED := ag-ui-protocol|anyio|fastapi|httptools|pydantic|pydantic-core|starlette|uvicorn|uvloop|websockets
+
+.PHONY: bench
+bench: $(VENV)/.dev $(BENCH)/.done ## Measure us and our peers; ARGS=--quick is a minute that shows that it works
+	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: image
 image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base
@@ -61,7 +72,7 @@ image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base
 .PHONY: clean
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) $(JS)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find app tests examples -name __pycache__ -prune -exec rm -rf {} +
+	find app tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # --- environments: the development lock holds the runtime lock, so one .venv serves both -------------------------------
 
@@ -85,6 +96,13 @@ $(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
 	@echo "Installing requirements-strands.lock into $(STRANDS)"
 	@$(BIN)/python -I -m venv $(STRANDS)
 	@$(STRANDS)/bin/python -I -m pip --disable-pip-version-check --quiet install -r requirements-strands.lock
+	@touch $@
+
+# The peers that bench/ measures. Their own environment, because what they need is not what we ship.
+$(BENCH)/.done: requirements-bench.lock | $(BIN)/python
+	@echo "Installing requirements-bench.lock into $(BENCH)"
+	@$(BIN)/python -I -m venv $(BENCH)
+	@$(BENCH)/bin/python -I -m pip --disable-pip-version-check --quiet install -r requirements-bench.lock
 	@touch $@
 
 # --- the official AG-UI client, which judges the server in the tests --------------------------------------------------

@@ -1,0 +1,68 @@
+"""``make bench``: every scenario, one table of ratios, and the tables of what is not a ratio.
+
+    python -m bench                    all of it, under ten minutes
+    python -m bench --quick            a minute that shows that everything works; its figures mean little
+    python -m bench --only ready,cold  some of it
+
+Needs two cores: the server has one, the client the other. ``bench/ping.py`` and ``bench/openai_client.py`` are
+measurements of their own, each a program.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+
+from bench.machine import described
+from bench.options import QUICK, MeasureError, Options, Scenario, Section
+from bench.results import HEAD, table
+from bench.scenarios import cold, first, growth, paced, sockets, steps, throughput
+from bench.server import CLIENT_CORE, pin
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "ready": throughput.ready,
+    "fresh": throughput.fresh,
+    "assistant": throughput.assistant,
+    "short": throughput.short,
+    "paced": paced.measure,
+    "sockets": sockets.measure,
+    "cold": cold.measure,
+    "first": first.measure,
+    "growth": growth.measure,
+    "steps": steps.measure,
+}
+
+
+def main() -> None:
+    """Measure what is asked for, and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a minute, to see that it works")
+    parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, separated by commas")
+    arguments = parser.parse_args()
+    options = QUICK if arguments.quick else Options()
+    pin(CLIENT_CORE)
+    found = {name: run(name, options) for name in arguments.only.split(",")}
+    sys.stdout.write(report([section for section in found.values() if section]))
+    sys.exit(None in found.values())
+
+
+def run(name: str, options: Options) -> Section | None:
+    """One scenario, named while it runs. One that fails costs its own figures only."""
+    sys.stderr.write(f"measuring: {name}\n")
+    try:
+        return SCENARIOS[name](options)
+    except (MeasureError, OSError) as error:
+        sys.stderr.write(f"{name} failed: {error!r}\n")
+        return None
+
+
+def report(sections: list[Section]) -> str:
+    """Markdown: the machine, the ratios, the rest."""
+    rows = [row.cells() for section in sections for row in section.rows]
+    parts = [described(), *([table(HEAD, rows)] if rows else [])]
+    for extra in (extra for section in sections for extra in section.extras):
+        parts += [f"**{extra.title}**", table(extra.head, extra.lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    main()

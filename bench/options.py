@@ -1,0 +1,60 @@
+"""How long to measure, and what a measurement gives back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bench.results import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Sizes of a whole run, or of a quick one that only shows that everything works."""
+
+    rounds: int = 7
+    seconds: float = 1.0
+    streams: int = 500
+    paced_rounds: int = 3
+    paced_seconds: float = 8.0
+    sockets: int = 2_000
+    starts: int = 9
+    probes: int = 100
+    load_rounds: int = 3
+    growth: float = 1.0
+
+
+QUICK = Options(
+    rounds=2,
+    seconds=0.3,
+    streams=60,
+    paced_rounds=1,
+    paced_seconds=2.0,
+    sockets=100,
+    starts=2,
+    probes=15,
+    load_rounds=1,
+    growth=0.1,
+)
+
+
+class MeasureError(Exception):
+    """A contestant did not do what was asked, so there is nothing to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A table of its own: what is not a ratio to a peer."""
+
+    title: str
+    head: tuple[str, ...]
+    lines: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What one scenario found."""
+
+    rows: list[Row] = field(default_factory=list)
+    extras: list[Extra] = field(default_factory=list)
+
+
+Scenario = Callable[[Options], Section]

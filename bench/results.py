@@ -1,0 +1,80 @@
+"""Samples to ratios, and ratios to one table.
+
+Rule: a ratio is taken within a round, between figures measured seconds apart, so what else the machine does hits both.
+The figure shown is the median over rounds, and the spread is the lowest and the highest. Above 1 is better for us.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Samples = Mapping[str, Sequence[float]]
+"""One figure per round, for each contestant; what is better is lower."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table."""
+
+    measure: str
+    unit: str
+    ours: float
+    peer: str
+    theirs: float
+    ratios: tuple[float, ...]
+    goal: float | None
+
+    @property
+    def ratio(self) -> float:
+        """Their figure by ours, the median of the rounds."""
+        return statistics.median(self.ratios)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the goal is reached."""
+        if self.goal is None:
+            return ""
+        return "reached" if self.ratio >= self.goal else "missed"
+
+    def cells(self) -> tuple[str, ...]:
+        """The line as text."""
+        spread = f"{min(self.ratios):.2f} to {max(self.ratios):.2f}"
+        goal = "" if self.goal is None else f"{self.goal:g}"
+        figures = (f"{self.ours:.3g} {self.unit}", self.peer, f"{self.theirs:.3g} {self.unit}")
+        return (self.measure, *figures, f"{self.ratio:.2f}", spread, goal, self.verdict)
+
+
+HEAD = ("measure", "ours", "peer", "theirs", "ratio", "spread", "goal", "")
+
+
+def compared(measure: str, unit: str, samples: Samples, goals: Mapping[str, float] | None = None) -> list[Row]:
+    """A row for each peer: how many times its cost is ours."""
+    mine = samples["ours"]
+    return [
+        Row(
+            measure,
+            unit,
+            statistics.median(mine),
+            name,
+            statistics.median(theirs),
+            tuple(their / our for our, their in zip(mine, theirs, strict=True)),
+            (goals or {}).get(name),
+        )
+        for name, theirs in samples.items()
+        if name != "ours"
+    ]
+
+
+def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Markdown, with columns that also line up in a terminal."""
+    rows = [head, *lines]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    padded.insert(1, ["-" * width for width in widths])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in padded)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that this share of all stays below."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

@@ -1,0 +1,1 @@
+"""What is measured, one module each: a function from ``Options`` to sections of the report."""

@@ -1,0 +1,128 @@
+"""Whether cost grows with what is sent or with what is stored: each at three sizes, as cost per unit.
+
+Rule: a figure per unit that stays the same from row to row is linear growth; the last column is the largest size's
+figure by the smallest's, and should be near 1 or below it. Only our own server is measured here.
+"""
+
+import asyncio
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import uvloop
+
+from bench.client import Connection, get, post, run_body
+from bench.options import Extra, MeasureError, Options, Section
+from bench.server import TRANSPORT, Server
+from bench.streams import Crowd
+
+MICRO = 1e6
+REPEATS = 7
+WARM = 3
+SETTLING = 0.004
+CHANGES = 500
+
+Line = tuple[str, ...]
+
+
+def measure(options: Options) -> Section:
+    """Every kind of growth; kept runs on a server that has no others."""
+    lines: list[Line] = []
+    with Server(TRANSPORT) as server, Connection(server.port) as connection:
+        for _ in range(WARM):
+            connection.run("deltas 1000")
+        lines += history(server, connection, options)
+        lines += long_run(server, connection, options)
+        lines += state(server, connection)
+        lines += uvloop.run(readers(server, options))
+    with Server(TRANSPORT) as server, Connection(server.port) as connection:
+        lines += kept(server, connection, options)
+    head = ("what grows", "unit", "cost per unit, by size", "largest by smallest")
+    return Section(extras=[Extra("Growth", head, lines)])
+
+
+def line(what: str, unit: str, costs: Sequence[tuple[int, float]]) -> Line:
+    """One row of costs per unit, in microseconds."""
+    cells = ", ".join(f"{size:,}: {cost:.2f} µs" for size, cost in costs)
+    return (what, unit, cells, f"{costs[-1][1] / costs[0][1]:.2f}")
+
+
+def spent(server: Server, work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Microseconds of the server's CPU, the median of repeats. The clock of a process is exact while it sleeps."""
+    costs = []
+    for _ in range(repeats):
+        before = server.cpu()
+        work()
+        time.sleep(SETTLING)
+        costs.append((server.cpu() - before) * MICRO)
+    return statistics.median(costs)
+
+
+def sized(options: Options, *sizes: int) -> list[int]:
+    """Smaller ones for a quick run."""
+    return [max(1, int(size * options.growth)) for size in sizes]
+
+
+def history(server: Server, connection: Connection, options: Options) -> list[Line]:
+    """Threads with more and more messages; a run without any is subtracted."""
+    empty = spent(server, partial(connection.run, "deltas 10"), 4 * REPEATS)
+    costs = []
+    for size in sized(options, 200, 600, 2_000):
+        cost = spent(server, partial(connection.run, "deltas 10", size)) - empty
+        costs.append((size, cost / size))
+    return [line("messages of the thread", "message sent", costs)]
+
+
+def long_run(server: Server, connection: Connection, options: Options) -> list[Line]:
+    """Runs of more and more events: written and read live, then read again from the start."""
+    live, again = [], []
+    for size in sized(options, 1_000, 10_000, 100_000):
+        body = run_body(f"ready {size}", thread=f"long{size}")
+        live.append((size, spent(server, partial(connection.ask, post(body)), 1) / size))
+        request = get(f"/runs/{json.loads(body)['runId']}/events?threadId=long{size}")
+        again.append((size, spent(server, partial(connection.ask, request)) / size))
+    return [line("events of a run, live", "event", live), line("events of a run, attached after", "event", again)]
+
+
+def state(server: Server, connection: Connection) -> list[Line]:
+    """Small deltas on a larger and larger state; a run with the state and no delta is subtracted."""
+    costs = []
+    for size in (10_000, 100_000, 1_000_000):
+        bare = spent(server, partial(connection.run, f"state {size} 1"))
+        full = spent(server, partial(connection.run, f"state {size} {CHANGES + 1}"))
+        costs.append((size, (full - bare) / CHANGES))
+    return [line("bytes of the state", "delta of one operation", costs)]
+
+
+async def readers(server: Server, options: Options) -> list[Line]:
+    """More and more readers of one run, all there from its start."""
+    size = sized(options, 20_000)[0]
+    costs = []
+    for number in (1, 10, 50):
+        crowd = Crowd(server.port)
+        body = run_body(f"deltas {size} 0.5", thread=f"read-by-{number}")
+        await crowd.request(post(body))
+        await asyncio.sleep(0.1)
+        for _ in range(number - 1):
+            await crowd.attach(f"read-by-{number}", json.loads(body)["runId"])
+        before = server.cpu()
+        await crowd.ended()
+        if crowd.watch.deltas != size * number:
+            raise MeasureError(f"{crowd.watch.deltas} deltas of {size * number} arrived")
+        costs.append((number, (server.cpu() - before) * MICRO / size / number))
+        crowd.close()
+    return [line("readers of one run", "event and reader", costs)]
+
+
+def kept(server: Server, connection: Connection, options: Options) -> list[Line]:
+    """Ended runs that can still be read: what a short run costs, when there are more and more of them."""
+    costs = []
+    done = 0
+    for size in sized(options, 100, 400, 1_500):
+        while done < size:
+            connection.run("deltas 1")
+            done += 1
+        costs.append((size, spent(server, partial(connection.run, "deltas 1"), 5 * REPEATS)))
+    return [line("ended runs that are kept", "run of one delta", costs)]

@@ -1,0 +1,50 @@
+"""Idle WebSockets: what a connection holds while nothing happens on it."""
+
+import asyncio
+
+import uvloop
+
+from bench.options import MeasureError, Options, Section
+from bench.results import compared
+from bench.server import AGENTCORE, TRANSPORT, Server
+from bench.streams import many_files
+
+WARM = 50
+CONTESTANTS = (TRANSPORT, AGENTCORE)
+HANDSHAKE = (
+    b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+
+
+def measure(options: Options) -> Section:
+    """KiB per socket, twice for each contestant."""
+    many_files()
+    found: dict[str, list[float]] = {contestant.name: [] for contestant in CONTESTANTS}
+    for number in range(options.paced_rounds):
+        for contestant in reversed(CONTESTANTS) if number % 2 else CONTESTANTS:
+            with Server(contestant) as server:
+                found[server.name].append(uvloop.run(held(server, options.sockets)))
+    return Section(compared(f"{options.sockets} idle WebSockets: memory each", "KiB", found))
+
+
+async def held(server: Server, count: int) -> float:
+    """Resident KiB per open socket."""
+    writers = [await connected(server.port) for _ in range(WARM)]
+    before = server.memory()
+    writers += [await connected(server.port) for _ in range(count)]
+    await asyncio.sleep(0.5)
+    grown = server.memory() - before
+    for writer in writers:
+        writer.close()
+    return grown / count / 1024
+
+
+async def connected(port: int) -> asyncio.StreamWriter:
+    """An upgraded connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(HANDSHAKE)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    if b" 101 " not in answer:
+        raise MeasureError(f"no socket: {answer.decode()}")
+    return writer

@@ -1,0 +1,104 @@
+"""What each step of an event's way costs in this process, without a socket: where the time goes in our own path.
+
+The steps are called as the engine calls them, on events of the measured run. The sum of the parts is less than the
+whole by what lies between them (calls, the generator, turns, waking the reader).
+"""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from ag_ui.core import RunAgentInput, RunStartedEvent, TextMessageContentEvent
+from ag_ui.encoder import EventEncoder
+
+from app.core.chunks import Expander
+from app.core.duties import Duties
+from app.core.inbound import parse
+from app.core.sequence import RunSequence
+from app.core.wire import Envelope, frames, sse
+from app.engine.log import Budget, RunLog, encoded
+from app.engine.service import Service
+from app.main import build_service
+from app.ports import Caller
+from app.settings import Settings
+from bench.client import run_body
+from bench.options import Extra, Options, Section
+from bench.script import MESSAGE, TEXT, made
+
+CALLS = 2_000
+ROUNDS = 15
+DELTAS = 1_000
+BATCH = 16
+NS_IN_MICRO = 1_000
+CALLER = Caller(owner="everybody", request_id="bench", session_id=None, headers={})
+
+
+def measure(_: Options) -> Section:
+    """Parts, then wholes."""
+    whole = f"one run of {DELTAS} deltas in process, per event"
+    lines = [(name, f"{cost:.2f} µs") for name, cost in parts()]
+    lines += [(f"{whole}: {name}", f"{asyncio.run(run(script)):.2f} µs") for name, script in SCRIPTS.items()]
+    return Section(extras=[Extra("Our own path, per event", ("step", "time"), lines)])
+
+
+SCRIPTS = {"events made beforehand": "ready", "events made by the agent": "deltas"}
+
+
+def parts() -> list[tuple[str, float]]:
+    """Microseconds of each step."""
+    start, event, *_ = made(BATCH)
+    sequence, log, duties = RunSequence(), RunLog("run", Budget(1 << 40, 1 << 40)), Duties((), resumed=False)
+    for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
+        sequence.feed(first)
+    expander, official = Expander(lambda: MESSAGE), EventEncoder()
+    event_type, data = encoded(event)
+    batch = [Envelope("run", number, event_type, data) for number in range(1, BATCH + 1)]
+    steps: Sequence[tuple[str, Callable[[], object], int]] = (
+        ("the agent makes a text delta", lambda: TextMessageContentEvent(message_id=MESSAGE, delta=TEXT), 1),
+        ("expand: what the item stands for", lambda: expander.expand(event), 1),
+        ("encode: to JSON", lambda: encoded(event), 1),
+        ("check: duties", lambda: duties.feed(event), 1),
+        ("check: order", lambda: sequence.feed(event), 1),
+        ("append: number and keep", lambda: log.append(event_type, data), 1),
+        ("check: size of the run", log.check, 1),
+        (f"frame: SSE, {BATCH} events a write", lambda: sse(batch), BATCH),
+        (f"frame: WebSocket, {BATCH} deltas merged", lambda: frames(batch, with_seq=False), BATCH),
+        ("(the official EventEncoder)", lambda: official.encode(event), 1),
+    )
+    return [(name, timed(step) / events) for name, step, events in steps]
+
+
+def timed(step: Callable[[], object]) -> float:
+    """Microseconds of one call: the median of rounds."""
+    costs = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter_ns()
+        for _ in range(CALLS):
+            step()
+        costs.append((time.perf_counter_ns() - began) / CALLS / NS_IN_MICRO)
+    return statistics.median(costs)
+
+
+async def run(script: str) -> float:
+    """Microseconds per event of whole runs through the engine, read by one reader and framed."""
+    service = build_service(Settings(agent="bench.script:agent"))
+    service.ready()
+    await read(service, script)
+    costs = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter_ns()
+        await read(service, script)
+        costs.append((time.perf_counter_ns() - began) / DELTAS / NS_IN_MICRO)
+    await service.drain(0)
+    return statistics.median(costs)
+
+
+async def read(service: Service, script: str) -> None:
+    """One run to its end."""
+    asked = parse(run_body(f"{script} {DELTAS}"))
+    if isinstance(asked, RunAgentInput):
+        reader = service.start(asked, CALLER)
+        async for batch in reader:
+            sse(batch)
+        reader.close()

@@ -1,0 +1,86 @@
+"""One run after another on one connection: what an event costs in runs of 1,000 deltas, and what a run of one costs.
+
+The figure with a goal is CPU time, which is what one core gives; the time on the clock beside it holds whatever else
+the machine did.
+
+Rule: rounds alternate between the contestants, and every other round goes backwards, so that a drift of the machine
+hits all of them. A contestant that does not deliver every delta is not measured but reported.
+"""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from bench.client import Connection
+from bench.options import MeasureError, Options, Section
+from bench.results import Samples, compared
+from bench.server import (
+    AGENTCORE,
+    ASSISTANT,
+    OFFICIAL,
+    PYDANTIC_AI,
+    RAW,
+    STRANDS,
+    TRANSPORT,
+    Contestant,
+    Server,
+    running,
+)
+
+DELTAS = 1_000
+MICRO = 1e6
+
+
+def measure(server: Server, script: str, size: int, seconds: float) -> tuple[float, float]:
+    """Microseconds per delta: of the server's CPU, and on the clock."""
+    text = f"{script} {size}"
+    with Connection(server.port) as connection:
+        connection.run(text)
+        count = 0
+        cpu, began = server.cpu(), time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            deltas = connection.run(text).deltas
+            if deltas != size:
+                raise MeasureError(f"{server.name} gave {deltas} deltas of {size}:\n{server.said()}")
+            count += deltas
+        clock = time.perf_counter() - began
+        return (server.cpu() - cpu) / count * MICRO, clock / count * MICRO
+
+
+def rounds(contestants: Sequence[Contestant], script: str, size: int, options: Options) -> tuple[Samples, Samples]:
+    """CPU and clock of every contestant, round by round."""
+    cpu: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+    clock: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+    with running(*contestants) as servers:
+        for server in servers:
+            measure(server, script, size, options.seconds / 4)
+        for number in range(options.rounds):
+            for server in reversed(servers) if number % 2 else servers:
+                used, waited = measure(server, script, size, options.seconds)
+                cpu[server.name].append(used)
+                clock[server.name].append(waited)
+    return cpu, clock
+
+
+def transport(options: Options, *, script: str, what: str) -> Section:
+    """The same agent behind every server."""
+    cpu, clock = rounds((TRANSPORT, AGENTCORE, OFFICIAL, RAW), script, DELTAS, options)
+    rows = compared(f"transport, {what}: CPU per event", "µs", cpu, {AGENTCORE.name: 6.0, RAW.name: 1.0})
+    return Section(rows + compared(f"transport, {what}: time per event", "µs", clock))
+
+
+ready = partial(transport, script="ready", what="events made beforehand")
+fresh = partial(transport, script="deltas", what="events made by the agent")
+
+
+def assistant(options: Options) -> Section:
+    """Our assistant on its offline model, and the frameworks on models of theirs that are loops."""
+    cpu, clock = rounds((ASSISTANT, STRANDS, PYDANTIC_AI), "stream", DELTAS, options)
+    rows = compared("assistant: CPU per delta", "µs", cpu, {STRANDS.name: 12.0, PYDANTIC_AI.name: 20.0})
+    return Section(rows + compared("assistant: time per delta", "µs", clock))
+
+
+def short(options: Options) -> Section:
+    """Runs of one delta: the price of a run, whatever it says."""
+    cpu, clock = rounds((TRANSPORT, AGENTCORE, OFFICIAL), "ready", 1, options)
+    return Section(compared("run of one delta: CPU", "µs", cpu) + compared("run of one delta: time", "µs", clock))

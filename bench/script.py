@@ -1,0 +1,99 @@
+"""The agent that every contestant serves: one generator of official events, told by the last user message what to do.
+
+    deltas N [S]     N text deltas, each event made when it is yielded, after S seconds
+    ready N          the same events, made beforehand: what is left is the server's own work
+    paced N S        N text deltas, one every S seconds, each saying when it was sent (monotonic nanoseconds)
+    state BYTES N    a state of that size, and N small changes to it
+
+Rule: it knows neither ``app`` nor any peer, so that all of them run the same lines.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import lru_cache
+
+from ag_ui.core import (
+    BaseEvent,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunStartedEvent,
+    StateDeltaEvent,
+    StateSnapshotEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    UserMessage,
+)
+
+TEXT = "hello world, "
+MESSAGE = "2f1d7c0e-4a52-4f2e-9d6f-0d7e3b1c5a90"
+ENTRY = {"name": "an entry of the state", "tags": ["one", "two"], "count": 1}
+
+
+async def agent(run_input: RunAgentInput) -> AsyncIterator[BaseEvent]:
+    """One run, from RUN_STARTED to RUN_FINISHED."""
+    yield RunStartedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id)
+    kind, *numbers = asked(run_input).split()
+    async for event in SCRIPTS[kind](*map(float, numbers)):
+        yield event
+    yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id)
+
+
+def asked(run_input: RunAgentInput) -> str:
+    """The last message's text."""
+    last = run_input.messages[-1]
+    return last.content if isinstance(last, UserMessage) and isinstance(last.content, str) else "deltas 1"
+
+
+async def deltas(count: float, delay: float = 0.0) -> AsyncIterator[BaseEvent]:
+    """As fast as they are taken."""
+    if delay:
+        await asyncio.sleep(delay)
+    yield TextMessageStartEvent(message_id=MESSAGE)
+    for _ in range(int(count)):
+        yield TextMessageContentEvent(message_id=MESSAGE, delta=TEXT)
+    yield TextMessageEndEvent(message_id=MESSAGE)
+
+
+async def ready(count: float) -> AsyncIterator[BaseEvent]:
+    """As fast as they are taken, from a list."""
+    for event in made(int(count)):
+        yield event
+
+
+@lru_cache(maxsize=4)
+def made(count: int) -> tuple[BaseEvent, ...]:
+    """A text message in so many deltas, each an event of its own."""
+    contents = (TextMessageContentEvent(message_id=MESSAGE, delta=TEXT) for _ in range(count))
+    return (TextMessageStartEvent(message_id=MESSAGE), *contents, TextMessageEndEvent(message_id=MESSAGE))
+
+
+async def paced(count: float, seconds: float) -> AsyncIterator[BaseEvent]:
+    """As a model sends."""
+    yield TextMessageStartEvent(message_id=MESSAGE)
+    for _ in range(int(count)):
+        yield TextMessageContentEvent(message_id=MESSAGE, delta=f"at {time.monotonic_ns()}")
+        await asyncio.sleep(seconds)
+    yield TextMessageEndEvent(message_id=MESSAGE)
+
+
+async def state(size: float, count: float) -> AsyncIterator[BaseEvent]:
+    """A snapshot, and deltas of one operation each."""
+    yield StateSnapshotEvent(snapshot={"counter": 0, "entries": [ENTRY] * (int(size) // 70)})
+    for event in changes(int(count)):
+        yield event
+
+
+def changes(count: int) -> Iterator[BaseEvent]:
+    """Counting up."""
+    for number in range(count):
+        yield StateDeltaEvent.model_validate({"delta": [{"op": "replace", "path": "/counter", "value": number}]})
+
+
+SCRIPTS: Mapping[str, Callable[..., AsyncIterator[BaseEvent]]] = {
+    "deltas": deltas,
+    "ready": ready,
+    "paced": paced,
+    "state": state,
+}

@@ -1,0 +1,109 @@
+"""Where a server's time goes while it streams, in microseconds per event and step, by py-spy's samples.
+
+    python -m bench.steps_of                 runs of 1,000 deltas, as in the scenario ``ready``
+    python -m bench.steps_of "paced 400 0.05"    200 streams of that kind, as in the scenario ``paced``
+
+A sample belongs to the first step below that has a function on the stack, so inner steps come first. What has none is
+the event loop: uvloop, the kernel, callbacks. py-spy is in ``.venv/bench``.
+"""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from bench.client import Connection
+from bench.results import table
+from bench.server import CLIENT_CORE, PEERS_PYTHON, TRANSPORT, Server, pin
+from bench.streams import Crowd, many_files
+
+SECONDS = 8
+STREAMS = 200
+SAMPLES = 400
+MICRO = 1e6
+
+STEPS: Sequence[tuple[str, Sequence[str]]] = (
+    ("uvicorn and the socket", ("send (uvicorn/",)),
+    ("middleware around send", ("sender (starlette/", "_send (starlette/")),
+    ("send timeout", ("_send_with_timeout",)),
+    ("frame", ("sse (app/core/wire",)),
+    ("wait for news and wake readers", ("_wait (app/engine/log", "_wake (app/engine/log", "read (app/engine/log")),
+    ("encode", ("encode (app/core/wire",)),
+    ("check order and duties", ("feed (app/core/",)),
+    ("append", ("append (app/engine/log",)),
+    ("expand", ("expand (app/",)),
+    ("end of the run", ("_cross (app/engine/run", "finish (app/engine/run", "_announce (app/engine/run")),
+    ("between the steps: funnel and emit", ("write (app/engine/funnel", "emit (app/engine/run")),
+    ("turns", ("next (app/engine/turns", "_give (app/engine/turns")),
+    ("the agent", ("(bench/script",)),
+    ("iterate the agent", ("(app/engine/run",)),
+    ("stream the response", ("_stream_response (sse_starlette",)),
+    ("request: parse, route, start", ("run_asgi", "(uvicorn/", "(sse_starlette/", "(starlette/")),
+)
+
+
+def step_of(stack: str) -> str:
+    """The step that a sampled stack belongs to."""
+    calls = stack.split("Runner.run", 1)[-1]
+    return next((step for step, marks in STEPS if any(mark in calls for mark in marks)), "event loop")
+
+
+async def stream(server: Server, text: str, profiler: subprocess.Popen[bytes]) -> int:
+    """Paced streams until the profiler is done; the deltas that came."""
+    crowd = Crowd(server.port)
+    await crowd.open(STREAMS, text, 1.0)
+    before = crowd.watch.deltas
+    while profiler.poll() is None:  # noqa: ASYNC110 - a process has no event here
+        await asyncio.sleep(0.05)
+    crowd.close()
+    return crowd.watch.deltas - before
+
+
+def repeat(server: Server, text: str, profiler: subprocess.Popen[bytes]) -> int:
+    """One run after another until the profiler is done; the deltas that came."""
+    count = 0
+    with Connection(server.port) as connection:
+        while profiler.poll() is None:
+            count += connection.run(text).deltas
+    return count
+
+
+def sampled(server: Server, text: str, path: Path) -> tuple[float, int]:
+    """Record into ``path``; the seconds of CPU meanwhile, and the deltas."""
+    command = [str(PEERS_PYTHON.parent / "py-spy"), "record", "-d", str(SECONDS), "-r", str(SAMPLES)]
+    command += ["-f", "raw", "-o", str(path), "-p", str(server.pid)]
+    cpu = server.cpu()
+    profiler = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - as above
+    paced = text.startswith("paced")
+    deltas = uvloop.run(stream(server, text, profiler)) if paced else repeat(server, text, profiler)
+    return server.cpu() - cpu, deltas
+
+
+def main(text: str) -> None:
+    """Record, fold and print."""
+    pin(CLIENT_CORE)
+    many_files()
+    with tempfile.TemporaryDirectory() as folder, Server(TRANSPORT) as server:
+        time.sleep(1)
+        path = Path(folder) / "stacks"
+        cpu, deltas = sampled(server, text, path)
+        shares: Counter[str] = Counter()
+        for line in path.read_text().splitlines():
+            stack, count = line.rsplit(" ", 1)
+            shares[step_of(stack)] += int(count)
+    each = cpu / deltas * MICRO
+    lines = [
+        (step, f"{count / shares.total():.0%}", f"{each * count / shares.total():.2f} µs")
+        for step, count in shares.most_common()
+    ]
+    sys.stdout.write(table(("step", "share", "per event"), [*lines, ("all", "100%", f"{each:.2f} µs")]) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "ready 1000")

@@ -1,0 +1,138 @@
+"""The counts that make speed: encodings, writes, imports. No timings: those are for ``make bench``."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from ag_ui.core import BaseEvent, RunAgentInput
+from starlette.types import ASGIApp, Message, Scope
+
+from app.core import encoder, wire
+from app.engine.run import BURST
+from app.main import create_app
+from app.ports import Item
+from app.settings import Settings
+from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, make_service
+
+ROOT = Path(__file__).parents[2]
+DELTAS = 10 * BURST
+AROUND = 4
+"""RUN_STARTED, TEXT_MESSAGE_START, TEXT_MESSAGE_END, RUN_FINISHED."""
+
+
+async def talker(_: RunAgentInput) -> AsyncIterator[Item]:
+    """An agent that never waits."""
+    for _number in range(DELTAS):
+        yield "hello world, "
+
+
+# --- encodings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("readers", [1, 5])
+async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
+    monkeypatch: pytest.MonkeyPatch, readers: int
+) -> None:
+    encoded: list[BaseEvent] = []
+
+    def counted(event: BaseEvent) -> bytes:
+        encoded.append(event)
+        return encoder.encoded(event)
+
+    monkeypatch.setattr(wire, "encoded", counted)
+    service = make_service(talker)
+    first = service.start(asking(), caller())
+    others = [service.attach(caller(), "t1", "r1", 0) for _ in range(readers - 1)]
+    read = await asyncio.gather(*map(envelopes, (first, *others)))
+    assert [len(every) for every in read] == [DELTAS + AROUND] * readers
+    assert len(encoded) == DELTAS + AROUND + 1  # the terminal event is tried before what is open is closed
+
+
+# --- writes -----------------------------------------------------------------------------------------------------------
+
+
+async def written(path: str, body: bytes, *, twice: bool = False) -> list[bytes]:
+    """The writes of a response; ``twice`` reads the run again once it has ended, and gives those writes."""
+    service = make_service(talker)
+    app = create_app(Settings(), service)
+    service.ready()
+    async with asyncio.timeout(WAIT):
+        writes = await respond(app, "POST", path, body)
+        return await respond(app, "GET", "/runs/r1/events", b"") if twice else writes
+
+
+async def respond(app: ASGIApp, method: str, path: str, body: bytes) -> list[bytes]:
+    """What an ASGI application sends, each ``send`` with bytes in it counted as the write that it becomes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    writes: list[bytes] = []
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        if message.get("body"):
+            writes.append(message["body"])
+
+    scope: Scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"threadId=t1",
+        "headers": [],
+    }
+    await app(scope, receive, send)
+    return writes
+
+
+async def test_what_is_ready_leaves_in_one_write() -> None:
+    writes = await written("/invocations", json.dumps(ask()).encode())
+    assert b"".join(writes).count(b"\n\n") == DELTAS + AROUND
+    assert len(writes) <= DELTAS // BURST + 2
+
+
+async def test_a_run_that_is_read_again_leaves_in_one_write() -> None:
+    writes = await written("/invocations", json.dumps(ask()).encode(), twice=True)
+    assert [write.count(b"\n\n") for write in writes] == [DELTAS + AROUND]
+
+
+# --- imports ----------------------------------------------------------------------------------------------------------
+
+AT_START = {
+    *("ag_ui", "annotated_doc", "annotated_types", "anyio", "app", "click", "docstring_parser", "dotenv", "fastapi"),
+    *("h11", "httptools", "idna", "opentelemetry", "pydantic", "pydantic_core", "pydantic_settings"),
+    *("python_multipart", "multipart", "sniffio", "sse_starlette", "starlette", "typing_extensions"),
+    *("typing_inspection", "uvicorn", "uvloop", "websockets", "yaml"),
+    "orjson",  # not shipped; FastAPI loads it where tools for development brought it along
+}
+"""What may be loaded before the first ``/ping`` by a server whose settings ask for nothing."""
+
+NEVER_AT_START = ("boto3", "botocore", "google", "grpc", "httpx", "httpx2", "jsonschema", "mcp", "openai")
+
+LOADED = """
+import sys
+before = set(sys.modules)
+import app.__main__
+from app.main import create_app
+from app.settings import load_settings
+create_app(load_settings())
+print(*{name.partition(".")[0] for name in sys.modules.keys() - before} - set(sys.stdlib_module_names))
+"""
+
+
+def test_a_start_loads_only_what_it_needs() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {name for name in done.stdout.split() if not name.startswith("_")} - {"cython_runtime"}
+    assert loaded - AT_START == set()
+    assert not loaded & set(NEVER_AT_START)
