@@ -6,8 +6,8 @@ basic/transports/http-protobuf: four bytes of length, big-endian, and the messag
 
 from pydantic_core import from_json
 
+from app.core.proto.events import fill_event
 from app.core.proto.schema import Event
-from app.core.proto.shapes import event_shape
 
 
 def frame(data: bytes) -> bytes:
@@ -16,5 +16,7 @@ def frame(data: bytes) -> bytes:
     Args:
         data: the event as ``wire.encode`` made it.
     """
-    message = Event(**event_shape(from_json(data))).SerializeToString()
+    event = Event()
+    fill_event(event, from_json(data))
+    message = event.SerializeToString()
     return len(message).to_bytes(4, "big") + message
