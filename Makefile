@@ -44,6 +44,10 @@ format: $(VENV)/.dev ## Format the code and fix what lint can fix
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
+.PHONY: proto
+proto: $(VENV)/.dev ## Compile the schema of the binary encoding
+	$(BIN)/python -m grpc_tools.protoc -I app/core/proto --descriptor_set_out=app/core/proto/agui.binpb agui.proto
+
 .PHONY: lock
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions
 	$(COMPILE) --output-file requirements.lock

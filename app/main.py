@@ -131,7 +131,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
     return own.model_copy(
         update={
             "identity": own.identity or IdentityCapabilities(name="agui-container", version=__version__),
-            "transport": TransportCapabilities(streaming=True, websocket=True, http_binary=False),
+            "transport": TransportCapabilities(streaming=True, websocket=True, http_binary=True),
             "execution": execution.model_copy(update={"max_execution_time": int(settings.run_timeout * 1000)}),
             "custom": {**(own.custom or {}), "commands": list(COMMANDS), "maxBodyBytes": settings.max_body_bytes},
         }

@@ -161,6 +161,8 @@ SCOPE = {
     "error.harmless": ("design 5, promise 2", "A refused request harms no run."),
 }
 
+_BINARY = "spec basic/transports/http-protobuf"
+
 HTTP = {
     "http.frames": ("design 4.2", "SSE frames are id and data, ended by LF LF."),
     "http.headers": ("design 4.2; R17", "The stream forbids caching and buffering."),
@@ -178,6 +180,15 @@ HTTP = {
     "http.events": ("design 4.2", "GET /runs/ID/events replays after ?after or Last-Event-ID, then goes on."),
     "http.cursor": ("design 4.2", "A cursor that is no number is a VALIDATION_ERROR."),
     "http.command": ("design 4.3", "A command is answered by a small legal run with the input's ids."),
+    "binary.bytes": (_BINARY, "Every event type has the bytes that @ag-ui/proto 1.0.0 gives it."),
+    "binary.schema": (_BINARY, "The compiled schema is what protoc makes of agui.proto."),
+    "binary.accept": (f"{_BINARY}#negotiation", "Accept decides between SSE and protobuf, for every stream."),
+    "binary.refusal": (
+        f"{_BINARY}#errors",
+        "A refusal with an error status is SSE; one with 200 is what was asked for.",
+    ),
+    "binary.once": ("design 5", "An event is encoded once for all protobuf readers, and not at all without one."),
+    "binary.leave": ("design 5, promise 4", "A protobuf reader that leaves or takes nothing is one like any other."),
     "http.session-id": ("R22", "A session id that is too long is refused."),
     "origin.none": ("design 4.2", "A request without Origin is let in."),
     "origin.own": ("design 4.2", "A page of this server's own host may call, default ports left out or not."),

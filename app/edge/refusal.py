@@ -1,8 +1,9 @@
-"""How a refused request looks: an SSE body with one RUN_ERROR, and the status from the error table.
+"""How a refused request looks: one RUN_ERROR, and the status from the error table.
 
 Rule: the body is the same for every code and route, as in AgentCore's contract; what a client is told is what
 ``AppError`` says, and the log has the rest under the same request id. The gate has put the caller, and the status that
-replaces the table's where AgentCore would hide the body, into the request's state.
+replaces the table's where AgentCore would hide the body, into the request's state. A refusal that comes as a success is
+a stream, in the format that was asked for; with any other status it is SSE, because clients show such a body as text.
 """
 
 import logging
@@ -13,7 +14,10 @@ from starlette.responses import Response
 from starlette.types import Send
 
 from app.core.errors import AppError, Code, run_error
-from app.core.wire import encode, sse_refusal
+from app.core.wire import encode
+from app.edge.formats import EventStream, format_of
+
+SUCCESS = 200
 
 logger = logging.getLogger(__name__)
 
@@ -22,10 +26,10 @@ def refuse(error: AppError, request: HTTPConnection, *, status: int | None = Non
     """The response that tells of ``error``; ``status`` is for what HTTP itself has a status for."""
     logger.info("refused: %s %s", error.code, error.message)
     request_id = request.state.caller.request_id
-    body = sse_refusal(encode(run_error(error, request_id)))
-    headers = {"Cache-Control": "no-store", "X-Request-Id": request_id}
+    headers = {"Cache-Control": "no-store", "Vary": "Accept", "X-Request-Id": request_id}
     shown = request.state.refused_status or status or error.row.http
-    return Response(body, shown, headers, media_type="text/event-stream")
+    form = format_of(request) if shown == SUCCESS else EventStream()
+    return Response(form.refusal(encode(run_error(error, request_id))), shown, headers, media_type=form.media_type)
 
 
 async def refuse_socket(error: AppError, send: Send) -> None:

@@ -106,7 +106,7 @@ class Lifecycle:
 
     def trim(self) -> None:
         """Forget the oldest ended runs that nobody reads, until the limits hold."""
-        size = sum(run.log.bytes for run in self._kept.values())
+        size = sum(run.log.held for run in self._kept.values())
         for key, run in list(self._kept.items()):
             if len(self._kept) <= self._limits.kept_runs and size <= self._limits.kept_bytes:
                 return
@@ -114,7 +114,7 @@ class Lifecycle:
                 continue
             del self._kept[key], self._runs[key]
             run.log.forget()
-            size -= run.log.bytes
+            size -= run.log.held
             self._forgotten[key] = None
             if len(self._forgotten) > self._limits.remembered_ids:
                 self._forgotten.popitem(last=False)

@@ -11,6 +11,7 @@ from ag_ui.core import BaseEvent, EventType
 
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope, encode
+from app.engine.rendition import Encode, Rendition
 
 BATCH_BYTES = 256_000
 """Bytes a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
@@ -49,10 +50,17 @@ class RunLog:
         self.bytes = 0
         self._envelopes: list[Envelope] = []
         self._waiting: list[asyncio.Future[None]] = []
+        self._rendition: Rendition | None = None
+        self._rendered = 0
 
     def __len__(self) -> int:
         """How many events there are; the last one's ``seq``."""
         return len(self._envelopes)
+
+    @property
+    def held(self) -> int:
+        """Bytes that are kept, in all encodings."""
+        return self.bytes + self._rendered
 
     def append(self, event_type: EventType, data: bytes) -> None:
         """Number an encoded event and publish it."""
@@ -69,7 +77,7 @@ class RunLog:
 
     def forget(self) -> None:
         """Nobody will read it any more."""
-        self._budget.used -= self.bytes
+        self._budget.used -= self.held
 
     def check(self) -> None:
         """Raises ``AppError`` RUN_LIMIT_EXCEEDED when there is too much. What a run owes may still be appended."""
@@ -77,6 +85,16 @@ class RunLog:
             raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
         if self._budget.used > self._budget.together:
             raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because this server holds too many events.")
+
+    def rendition(self, encode: Encode) -> Rendition:
+        """The events in the one other encoding that there is, for all readers who ask for it."""
+        if self._rendition is None:
+            self._rendition = Rendition(encode, self._keep)
+        return self._rendition
+
+    def _keep(self, size: int) -> None:
+        self._rendered += size
+        self._budget.used += size
 
     def _wake(self) -> None:
         for reader in self._waiting:

@@ -82,7 +82,7 @@ async def test_without_a_scope_everybody_sees_all_runs(connect: Connect) -> None
 async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
     client = await connect(brief, run_timeout=7, max_body_bytes=5_000)
     told = (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
-    assert told["transport"] == {"streaming": True, "websocket": True, "httpBinary": False}
+    assert told["transport"] == {"streaming": True, "websocket": True, "httpBinary": True}
     assert told["execution"] == {"maxExecutionTime": 7_000}
     assert told["custom"] == {"commands": ["cancel", "attach", "capabilities", "ping"], "maxBodyBytes": 5_000}
 

@@ -15,6 +15,7 @@ import {
   transformChunks,
   verifyEvents,
 } from "@ag-ui/client";
+import { AGUI_MEDIA_TYPE, decode, encode } from "@ag-ui/proto";
 import { Subject, from } from "rxjs";
 
 // --- what the client prints is a finding; stdout belongs to the answers ---
@@ -68,9 +69,17 @@ class ReplayAgent extends AbstractAgent {
   }
 }
 
-/** An HttpAgent that keeps what came over the wire. */
-function httpAgent({ url, headers, ...config }, wire) {
-  return new HttpAgent({
+/** An HttpAgent that can be told to accept the binary encoding, which it reads but does not ask for by itself. */
+class FormatAgent extends HttpAgent {
+  requestInit(input) {
+    const init = super.requestInit(input);
+    return this.binary ? { ...init, headers: { ...init.headers, Accept: `text/event-stream, ${AGUI_MEDIA_TYPE}` } } : init;
+  }
+}
+
+/** An HttpAgent that keeps what came over the wire; a binary wire as base64. */
+function httpAgent({ url, headers, binary = false, ...config }, wire) {
+  const agent = new FormatAgent({
     ...config,
     url,
     headers,
@@ -81,13 +90,15 @@ function httpAgent({ url, headers, ...config }, wire) {
       const decoder = new TextDecoder();
       const keep = new TransformStream({
         transform(piece, controller) {
-          wire.text += decoder.decode(piece, { stream: true });
+          wire.text += binary ? Buffer.from(piece).toString("base64") + "\n" : decoder.decode(piece, { stream: true });
           controller.enqueue(piece);
         },
       });
       return new Response(response.body.pipeThrough(keep), { status: response.status, headers: response.headers });
     },
   });
+  agent.binary = binary;
+  return agent;
 }
 
 /**
@@ -165,6 +176,16 @@ async function post(url, body) {
   return { status: response.status, text: await response.text() };
 }
 
+// --- the binary encoding ---
+
+/** What the official encoder makes of each event, and what the official decoder makes of the given messages. */
+function binary({ events, messages }) {
+  return {
+    encoded: events.map((event) => Buffer.from(encode(event)).toString("base64")),
+    decoded: messages.map((message) => decode(Buffer.from(message, "base64"))),
+  };
+}
+
 // --- the conversation with pytest ---
 
 const OPS = {
@@ -174,6 +195,7 @@ const OPS = {
   },
   verifyMany: ({ walks, ...options }) => walks.map((events) => verify(events, options)),
   run,
+  binary: (request) => ({ ...binary(request), printed }),
 };
 
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {

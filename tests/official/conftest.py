@@ -7,7 +7,7 @@ import pytest
 
 from tests.official.judge import Judge, missing
 from tests.official.servers import Server, serving
-from tests.official.talk import Sse, Transport, WebSocket
+from tests.official.talk import Protobuf, Sse, Transport, WebSocket
 
 
 @pytest.fixture(scope="session")
@@ -36,14 +36,14 @@ def own_agent() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=[Sse, WebSocket], ids=["sse", "ws"])
+@pytest.fixture(params=[Sse, Protobuf, WebSocket], ids=["sse", "protobuf", "ws"])
 def transport(request: pytest.FixtureRequest, judge: Judge, assistant: Server) -> Transport:
     """A way to ask the assistant."""
     made: Transport = request.param(judge, assistant)
     return made
 
 
-@pytest.fixture(params=[Sse, WebSocket], ids=["sse", "ws"])
+@pytest.fixture(params=[Sse, Protobuf, WebSocket], ids=["sse", "protobuf", "ws"])
 def own_transport(request: pytest.FixtureRequest, judge: Judge, own_agent: Server) -> Transport:
     """A way to ask the scripted agent."""
     made: Transport = request.param(judge, own_agent)

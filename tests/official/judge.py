@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,6 +45,15 @@ class Verdict:
     def clean(self) -> bool:
         """No rejection, and nothing stripped, rewritten or warned about."""
         return self.error is None and not self.printed
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """What the official binary encoder and decoder made of their inputs, and what they complained about."""
+
+    encoded: Sequence[bytes]
+    decoded: Sequence[Json]
+    printed: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +192,20 @@ class Judge:
                 ``partly`` (send those answers without the client's help), ``seconds`` (that have passed),
                 ``abortAfter`` (events), ``meanwhile`` (``{"after": events, "body": {...}}``, posted to ``url`` by a
                 second request).
-            agent: fields of the agent: ``threadId``, ``initialMessages``, ``initialState``, ``headers``.
+            agent: fields of the agent: ``threadId``, ``initialMessages``, ``initialState``, ``headers``, and ``binary``
+                for a client that accepts protobuf.
         """
         return self._conversation({"url": url, "turns": list(turns), **agent})
 
     def replay(self, events: Sequence[Json]) -> Conversation:
         """Events that came another way through the whole client: schema, chunks, verifier, reducer, subscribers."""
         return self._conversation({"events": list(events), "turns": [{}]})
+
+    def binary(self, events: Sequence[bytes], messages: Sequence[bytes]) -> Binary:
+        """What ``@ag-ui/proto`` makes of events (JSON), and of messages in its encoding."""
+        options = {"messages": [b64encode(message).decode() for message in messages]}
+        answer = self.answer(self.ask("binary", options, b'"events":[%b]' % b",".join(events)))
+        return Binary([b64decode(message) for message in answer["encoded"]], answer["decoded"], answer["printed"])
 
     def _conversation(self, request: Json) -> Conversation:
         answer = self.answer(self.ask("run", request))

@@ -1,17 +1,20 @@
-"""Talking to a live server over SSE and over a WebSocket, with the official client judging what comes back.
+"""Talking to a live server over SSE, protobuf and a WebSocket, with the official client judging what comes back.
 
-Both give the same ``Turn``: over SSE the client fetches for itself, over a WebSocket what was received is replayed
+All give the same ``Turn``: over HTTP the client fetches for itself, over a WebSocket what was received is replayed
 through the whole client.
 """
 
 import json
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from websockets.sync.client import ClientConnection, connect
 
+from app.edge.formats import PROTOBUF
+from tests.core.binary import kind, messages
 from tests.official.judge import Json, Judge, Turn
 from tests.official.servers import Server
 
@@ -53,14 +56,22 @@ class Sse:
 
     judge: Judge
     server: Server
+    binary: ClassVar[bool] = False
 
     def ask(self, ask: Ask) -> Turn:
         """One run, judged."""
         turn: Json = {"runId": ask.run, "tools": list(ask.tools), "forwardedProps": dict(ask.forwarded)}
         if ask.meanwhile:
             turn["meanwhile"] = {"after": ask.meanwhile[0], "body": ask.meanwhile[1]}
-        agent = {"threadId": ask.thread, "initialMessages": ask.messages}
+        agent = {"threadId": ask.thread, "initialMessages": ask.messages, "binary": self.binary}
         return self.judge.run(self.server.invocations, [turn], **agent).turns[0]
+
+
+@dataclass(frozen=True)
+class Protobuf(Sse):
+    """The same by a client that accepts protobuf."""
+
+    binary: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -132,6 +143,10 @@ def check_frames(turn: Turn) -> None:
     if turn.wire["status"] is None:
         return
     assert turn.wire["status"] == 200
+    if turn.wire["headers"]["content-type"] == PROTOBUF:
+        body = b"".join(b64decode(piece) for piece in turn.wire["text"].split())
+        assert [kind(message) for message in messages(body)] == turn.types
+        return
     assert turn.wire["headers"]["content-type"].startswith("text/event-stream")
     assert "\r" not in turn.wire["text"]
     assert [frame.seq for frame in turn.frames] == list(range(1, len(turn.frames) + 1))

@@ -1,0 +1,115 @@
+"""The two forms a run has over HTTP, Server-Sent Events and protobuf frames, and which one a request gets.
+
+Rule: a request gets protobuf when its ``Accept`` names it, by itself or as ``application/*``, with a quality above 0;
+everything else gets SSE. How much one type is preferred over the other does not count. A bare ``*/*`` gets SSE, which
+AgentCore's contract promises to clients that ask for nothing (decision 0017). Sources: AG-UI spec 1.1,
+basic/transports/http-protobuf#negotiation and http-sse; RFC 9110, 12.5.1.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Protocol
+
+from starlette.requests import HTTPConnection
+
+from app.core import wire
+from app.engine.service import Reader
+
+EVENT_STREAM = "text/event-stream"
+PROTOBUF = "application/vnd.ag-ui.event+proto"
+"""The whole Content-Type: the official client takes it with anything behind it for SSE."""
+
+RANGES = (PROTOBUF, "application/*")
+"""What admits protobuf; the most specific that is there decides."""
+
+
+class Format(Protocol):
+    """How events leave over HTTP."""
+
+    media_type: str
+    has_comments: bool
+
+    def stream(self, reader: Reader) -> AsyncIterator[bytes]:
+        """One write after another, to the end of the run."""
+
+    def whole(self, envelopes: Iterable[wire.Envelope]) -> bytes:
+        """A body that is complete already."""
+
+    def refusal(self, data: bytes) -> bytes:
+        """The one event of a request that was refused."""
+
+
+class EventStream:
+    """Server-Sent Events: ``id`` is the event's number, and a comment breaks long silence."""
+
+    media_type = EVENT_STREAM
+    has_comments = True
+
+    async def stream(self, reader: Reader) -> AsyncIterator[bytes]:
+        """One write after another, to the end of the run."""
+        async for batch in reader:
+            yield wire.sse(batch)
+
+    def whole(self, envelopes: Iterable[wire.Envelope]) -> bytes:
+        """A body that is complete already."""
+        return wire.sse(envelopes)
+
+    def refusal(self, data: bytes) -> bytes:
+        """The one event of a request that was refused; it has no number."""
+        return wire.sse_refusal(data)
+
+
+class ProtobufFrames:
+    """One event per frame and nothing else: no numbers, which a reader counts for itself, and no sign of life."""
+
+    media_type = PROTOBUF
+    has_comments = False
+
+    async def stream(self, reader: Reader) -> AsyncIterator[bytes]:
+        """One write after another, to the end of the run."""
+        rendition = reader.run.log.rendition(_frame())
+        async for batch in reader:
+            yield b"".join(await rendition.of(batch))
+
+    def whole(self, envelopes: Iterable[wire.Envelope]) -> bytes:
+        """A body that is complete already."""
+        return b"".join(map(_frame(), (envelope.data for envelope in envelopes)))
+
+    def refusal(self, data: bytes) -> bytes:
+        """The one event of a request that was refused."""
+        return _frame()(data)
+
+
+def _frame() -> Callable[[bytes], bytes]:
+    from app.core.proto.encoder import frame  # noqa: PLC0415 - not before somebody asks for it
+
+    return frame
+
+
+def format_of(connection: HTTPConnection) -> Format:
+    """The format that a request's ``Accept`` asks for."""
+    accept = ",".join(connection.headers.getlist("accept"))
+    return ProtobufFrames() if admits_protobuf(accept) else EventStream()
+
+
+def admits_protobuf(accept: str) -> bool:
+    """Whether an ``Accept`` header's value asks for protobuf. Ranges that cannot be read do not count."""
+    best: dict[str, float] = {}
+    for part in accept.lower().split(","):
+        name, *parameters = (text.strip() for text in part.split(";"))
+        quality = _quality(parameters)
+        if quality is not None:
+            best[name] = max(quality, best.get(name, 0.0))
+    return next((best[name] > 0 for name in RANGES if name in best), False)
+
+
+def _quality(parameters: list[str]) -> float | None:
+    """A range's ``q``; None for a range with parameters of its own, because the media type has none."""
+    if not parameters or not parameters[0]:
+        return 1.0
+    name, _, value = parameters[0].partition("=")
+    if name.strip() != "q":
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,70 @@
+"""A log in another encoding: each event once, off the loop where there is much, and counted as memory."""
+
+import asyncio
+import threading
+
+import pytest
+from ag_ui.core import CustomEvent
+
+from app.core.errors import AppError
+from app.core.wire import Envelope
+from app.engine.log import ENVELOPE_BYTES, Budget, RunLog, encoded
+from app.engine.rendition import LARGE_BYTES
+from tests.requirements import requirement
+
+
+class Encoder:
+    """Remembers what it was asked for, and where."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+        self.threads: set[int] = set()
+
+    def __call__(self, data: bytes) -> bytes:
+        self.asked.append(data)
+        self.threads.add(threading.get_ident())
+        return b"<%b>" % data
+
+
+def make_log(budget: Budget, *values: str) -> tuple[RunLog, list[Envelope]]:
+    log = RunLog("r1", budget)
+    for value in values:
+        log.append(*encoded(CustomEvent(name="n", value=value)))
+    return log, log._batch(0)
+
+
+@requirement("binary.once")
+async def test_all_readers_share_what_was_made_once() -> None:
+    log, batch = make_log(Budget(10**9, 10**9), "a", "b", "c")
+    encoder = Encoder()
+    first, second = log.rendition(encoder), log.rendition(Encoder())
+    assert await first.of(batch[:2]) == [b"<%b>" % envelope.data for envelope in batch[:2]]
+    assert await second.of(batch) == [b"<%b>" % envelope.data for envelope in batch]
+    assert encoder.asked == [envelope.data for envelope in batch]
+    assert encoder.threads == {threading.get_ident()}
+
+
+@requirement("binary.once")
+async def test_much_is_made_in_a_thread_and_still_once() -> None:
+    _, batch = made = make_log(Budget(10**9, 10**9), "x" * LARGE_BYTES, "b")
+    encoder = Encoder()
+    rendition = made[0].rendition(encoder)
+    one, two = await asyncio.gather(rendition.of(batch), rendition.of(batch))
+    assert one == two
+    assert encoder.asked == [envelope.data for envelope in batch]
+    assert threading.get_ident() not in encoder.threads
+
+
+async def test_what_is_made_counts_for_the_process_and_not_for_the_run() -> None:
+    budget = Budget(each=250, together=10**9)
+    log, batch = make_log(budget, "x" * 40)
+    produced = log.bytes
+    await log.rendition(Encoder()).of(batch)
+    log.check()
+    made = 2 * produced - ENVELOPE_BYTES + 2
+    assert (log.bytes, log.held, budget.used) == (produced, made, made)
+    budget.together = budget.used - 1
+    with pytest.raises(AppError, match="this server holds too many events"):
+        log.check()
+    log.forget()
+    assert budget.used == 0
