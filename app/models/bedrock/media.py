@@ -15,12 +15,16 @@ from typing import Any
 
 from ag_ui.core import ContentPart, DataSource, DocumentPart, ImagePart, TextPart
 
+from app.models.bedrock.pixels import size_of
+
 logger = logging.getLogger(__name__)
 
 Block = dict[str, Any]
 
 MAX_IMAGES, MAX_IMAGE_BYTES = 20, 3_932_160
 """Per message; 3.75 MiB, which is 5 MiB in base64."""
+MAX_PIXELS = 8000
+"""Of an image's width and height."""
 MAX_DOCUMENTS, MAX_DOCUMENT_BYTES = 5, 4_718_592
 MAX_NAME = 200
 
@@ -106,6 +110,8 @@ def _image(part: ImagePart) -> Block:
     kind = next((kind for pattern, kind in _MAGIC if pattern.match(data)), None)
     if kind is None:
         raise _Unusable("not a kind of image that Bedrock takes")
+    if max(size_of(kind, data) or (0,)) > MAX_PIXELS:
+        raise _Unusable(f"wider or higher than {MAX_PIXELS} pixels")
     return {"image": {"format": kind, "source": {"bytes": data}}}
 
 

@@ -16,6 +16,26 @@ def piece(arguments: str, **first: object) -> dict[str, object]:
     return {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": function, **first}]}}]}
 
 
+SHOWN = [
+    "REASONING_START",
+    "REASONING_MESSAGE_START",
+    "REASONING_MESSAGE_CONTENT",
+    "REASONING_MESSAGE_END",
+    "REASONING_END",
+    "TOOL_CALL_START",
+    "TOOL_CALL_ARGS",
+    "TOOL_CALL_ARGS",
+    "TOOL_CALL_END",
+    "TOOL_CALL_RESULT",
+    "TEXT_MESSAGE_START",
+    "TEXT_MESSAGE_CONTENT",
+    "TEXT_MESSAGE_CONTENT",
+    "TEXT_MESSAGE_END",
+    "RUN_FINISHED",
+]
+"""What a client sees of thinking, one call, and the answer."""
+
+
 async def test_the_assistant_calculates(wire: WireServer, models: Models) -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 9, "total_tokens": 39}}
     thinks = {"choices": [{"index": 0, "delta": {"reasoning_content": "Arithmetic."}}]}
@@ -25,23 +45,7 @@ async def test_the_assistant_calculates(wire: WireServer, models: Models) -> Non
     items = await collected(Assistant(models(), builtin_tools()).run(run_input("calculate 2*(3+4)"), ctx))
     events = [item for item in items if isinstance(item, BaseEvent)]
 
-    assert types(events) == [
-        "REASONING_START",
-        "REASONING_MESSAGE_START",
-        "REASONING_MESSAGE_CONTENT",
-        "REASONING_MESSAGE_END",
-        "REASONING_END",
-        "TOOL_CALL_START",
-        "TOOL_CALL_ARGS",
-        "TOOL_CALL_ARGS",
-        "TOOL_CALL_END",
-        "TOOL_CALL_RESULT",
-        "TEXT_MESSAGE_START",
-        "TEXT_MESSAGE_CONTENT",
-        "TEXT_MESSAGE_CONTENT",
-        "TEXT_MESSAGE_END",
-        "RUN_FINISHED",
-    ]
+    assert types(events) == SHOWN
     assert "".join(event.delta for event in of_type(events, ToolCallArgsEvent)) == '{"expression": "2*(3+4)"}'
     assert [event.content for event in of_type(events, ToolCallResultEvent)] == ["14"]
     assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == "It is 14."
