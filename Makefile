@@ -29,8 +29,11 @@ run: $(VENV)/.run ## Serve on port 8080; AGUI_* variables and PYTHONPATH are pas
 	@exec $(BIN)/python -m app serve
 
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done js ## Run every test; ARGS="-k ping" goes to pytest
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.dev $(STRANDS)/.done js ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) $(ARGS)
+
+# One more than there are cores on the smallest machine in use: many tests wait for a process that they have started.
+WORKERS ?= 3
 
 .PHONY: check
 check: $(VENV)/.dev ## Check format, lint, types and the direction of imports
