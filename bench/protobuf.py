@@ -16,7 +16,7 @@ from ag_ui.core import (
 )
 
 from app.core.proto.encoder import frame
-from app.core.wire import Envelope, encode, sse
+from app.core.wire import encode, sse
 
 ID = "3f1c1d1e-1111-4444-8888-123456789abc"
 ITEMS = [{"id": number, "name": f"item {number}", "done": False, "tags": ["a", "b"]} for number in range(65)]
@@ -44,7 +44,7 @@ def main() -> None:
     for name, event in EVENTS.items():
         data = encode(event)
         number = max(20, 400_000 // len(data))
-        sizes = len(sse([Envelope("r", 1, event.type, data)])), len(frame(data))
+        sizes = len(sse([data], 1)), len(frame(data))
         times = best(lambda event=event: encode(event), number), best(lambda data=data: frame(data), number)
         print(f"{name:24} {sizes[0]:7} {sizes[1]:8} {times[0]:9.1f} {times[1]:9.1f}")  # noqa: T201
 

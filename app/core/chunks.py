@@ -12,6 +12,7 @@ basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/clien
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ag_ui.core import (
     ActivityDeltaEvent,
@@ -123,18 +124,15 @@ class Expander:
         self._new_id = new_id
         self._lanes: dict[str | None, Stream] = {}
 
-    def expand(self, item: object) -> list[BaseEvent]:
+    def expand(self, item: BaseEvent | str) -> list[BaseEvent]:
         """The events that ``item`` stands for. Raises ``IllegalEvent`` for what is neither text nor a usable event."""
         if isinstance(item, str):
             return self._text(item)
-        if not isinstance(item, BaseEvent):
-            raise IllegalEvent(f"{type(item).__name__} is neither an AG-UI event nor a string")
-        chunk = chunk_of(type(item))
-        if chunk is not None and isinstance(item, ChunkEvent):
-            return self._chunk(chunk, item)
-        if not self._lanes:
-            return split(item)
-        return [*self._closed_by(item), *split(item)]
+        cut = cut_of(type(item))
+        if cut.chunk is not None and isinstance(item, ChunkEvent):
+            return self._chunk(cut.chunk, item)
+        events = split(item) if cut.is_delta else [item]
+        return [*self._closed_by(item), *events] if self._lanes else events
 
     def refused(self, event: BaseEvent) -> None:
         """One of the events was not accepted. A stream that could not open is none."""
@@ -236,16 +234,19 @@ class Expander:
         return [*opening, *split(TextMessageContentEvent(message_id=stream.key, delta=text))]
 
 
-@lru_cache(maxsize=KINDS)
-def chunk_of(kind: type[BaseEvent]) -> Chunk | None:
-    """How events of this class expand; None: they do not. Asked once per class: pydantic's ``isinstance`` is slow."""
-    return next((row for base, row in CHUNKS.items() if issubclass(kind, base)), None)
+class Cut(NamedTuple):
+    """How events of one class are cut up: expanded as chunks, or split where their ``delta`` is long."""
+
+    chunk: Chunk | None
+    is_delta: bool
 
 
 @lru_cache(maxsize=KINDS)
-def is_delta(kind: type[BaseEvent]) -> bool:
-    """Whether events of this class have a ``delta`` that can be split."""
-    return issubclass(kind, DELTAS)
+def cut_of(kind: type) -> Cut:
+    """For a class of events. Asked once per class: pydantic's ``isinstance`` is slow. Raises ``IllegalEvent``."""
+    if not issubclass(kind, BaseEvent):
+        raise IllegalEvent(f"{kind.__name__} is neither an AG-UI event nor a string")
+    return Cut(next((row for base, row in CHUNKS.items() if issubclass(kind, base)), None), issubclass(kind, DELTAS))
 
 
 def _require_agreement(stream: Stream, event: ChunkEvent) -> None:
@@ -259,13 +260,14 @@ def _build(kind: type[BaseEvent], stream: Stream, fields: Mapping[str, object]) 
 
 
 def split(event: BaseEvent) -> list[BaseEvent]:
-    """``event``, or the same delta as several events where it is longer than ``MAX_DELTA``.
+    """A delta, or the same as several events where it is longer than ``MAX_DELTA``.
 
     Only the first piece keeps ``rawEvent`` and ``metadata``: they describe the whole.
     """
-    if not is_delta(type(event)) or len(event.__dict__["delta"]) <= MAX_DELTA or not isinstance(event, DELTAS):
+    delta: str = event.__dict__["delta"]
+    if len(delta) <= MAX_DELTA:
         return [event]
-    first, *rest = (event.delta[at : at + MAX_DELTA] for at in range(0, len(event.delta), MAX_DELTA))
+    first, *rest = (delta[at : at + MAX_DELTA] for at in range(0, len(delta), MAX_DELTA))
     bare = {"raw_event": None, "metadata": None}
     return [
         event.model_copy(update={"delta": first}),

@@ -6,7 +6,6 @@ reference 1c and 1d.
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from ag_ui.core import (
     AssistantMessage,
@@ -20,15 +19,6 @@ from ag_ui.core import (
 )
 
 from app.core.errors import IllegalEvent
-from app.core.order import KINDS
-
-WATCHED = (ToolCallStartEvent, ToolCallResultEvent, MessagesSnapshotEvent, RunFinishedEvent)
-
-
-@lru_cache(maxsize=KINDS)
-def is_watched(kind: type[BaseEvent]) -> bool:
-    """Whether events of this class say something of calls. Asked once per class: pydantic's ``isinstance`` is slow."""
-    return issubclass(kind, WATCHED)
 
 
 class Duties:
@@ -46,9 +36,7 @@ class Duties:
         self._unanswered: dict[str, None] = {}
 
     def feed(self, event: BaseEvent) -> None:
-        """Accept ``event`` or raise ``IllegalEvent``."""
-        if not is_watched(type(event)):
-            return
+        """Accept ``event`` or raise ``IllegalEvent``. Only those that ``tells_of_calls`` say something here."""
         match event:
             case ToolCallStartEvent():
                 self._known.add(event.tool_call_id)

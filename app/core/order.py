@@ -5,6 +5,7 @@
              Text messages, tool calls, reasoning spans and reasoning messages are known by an id; steps by their name
              and owner; subagents by their ``subagentRunId``.
 ``EVENTS``   all classes that may be in a stream once chunks are expanded: the vocabulary.
+``kind_of``  a row through all of them.
 
 Source: AG-UI spec 1.1, events/lifecycle, basic/patterns/streaming and events/subagents. Rule numbers V1 to V29 count
 the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md lists them.
@@ -13,6 +14,7 @@ the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
+from functools import lru_cache
 from operator import attrgetter
 
 from ag_ui.core import (
@@ -20,6 +22,7 @@ from ag_ui.core import (
     ActivitySnapshotEvent,
     BaseEvent,
     CustomEvent,
+    EventType,
     MessagesSnapshotEvent,
     RawEvent,
     ReasoningEncryptedValueEvent,
@@ -46,6 +49,8 @@ from ag_ui.core import (
     ToolCallResultEvent,
     ToolCallStartEvent,
 )
+
+from app.core.errors import IllegalEvent
 
 
 class State(StrEnum):
@@ -149,5 +154,59 @@ EVENTS: frozenset[type[BaseEvent]] = frozenset(
     }
 )
 
+CALLS = (ToolCallStartEvent, ToolCallResultEvent, MessagesSnapshotEvent, RunFinishedEvent)
+"""What says something of tool calls beyond their order; see ``duties``."""
+
+STATE = (StateSnapshotEvent, StateDeltaEvent)
+"""What changes the shared state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the tables say of one class of events.
+
+    Plain values, because looking up a member of an enum takes longer than a step of the order.
+
+    Attributes:
+        event, type: the class of the protocol that the class is or extends, and what it is called on the wire.
+        is_boundary: begins or ends a run.
+        opens, closes: what it does to its entity; neither goes on with it.
+    """
+
+    event: type[BaseEvent]
+    type: EventType
+    mark: Mark
+    is_boundary: bool
+    entity: Entity | None
+    opens: bool
+    closes: bool
+    tells_of_calls: bool
+    changes_state: bool
+
+
 KINDS = 1024
 """Classes of events, agents' own included, of which it is remembered what they are."""
+
+
+@lru_cache(maxsize=KINDS)
+def kind_of(given: type) -> Kind:
+    """What a class of ``ag_ui.core``, or one that extends it, is. Once per class, as pydantic's ``isinstance`` is slow.
+
+    Raises:
+        IllegalEvent: for anything else.
+    """
+    event = next((base for base in given.__mro__ if base in EVENTS), None)
+    if event is None:
+        raise IllegalEvent(f"{given.__name__} is not an AG-UI event")
+    entity, phase = ENTITIES.get(event, (None, Phase.CONTINUE))
+    return Kind(
+        event,
+        event.model_fields["type"].default,
+        mark=MARKS.get(event, Mark.OTHER),
+        is_boundary=event in MARKS,
+        entity=entity,
+        opens=phase is Phase.OPEN,
+        closes=phase is Phase.CLOSE,
+        tells_of_calls=event in CALLS,
+        changes_state=event in STATE,
+    )

@@ -10,8 +10,6 @@ the owners anew; the messages echoed in RUN_STARTED.input only fill gaps.
 """
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache
-from typing import NamedTuple
 
 from ag_ui.core import (
     ActivityDeltaEvent,
@@ -39,10 +37,6 @@ from ag_ui.core import (
 
 from app.core.errors import IllegalEvent
 from app.core.order import (
-    ENTITIES,
-    EVENTS,
-    KINDS,
-    MARKS,
     REASONING_MESSAGE,
     REASONING_SPAN,
     RUN,
@@ -50,9 +44,9 @@ from app.core.order import (
     TOOL_CALL,
     Entity,
     Ids,
-    Mark,
-    Phase,
+    Kind,
     State,
+    kind_of,
 )
 
 Open = tuple[Entity, Hashable]
@@ -73,28 +67,28 @@ class RunSequence:
 
     def feed(self, event: BaseEvent) -> None:
         """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
-        row = row_of(type(event))
-        state = RUN[self.state].get(row.mark)
+        kind = kind_of(type(event))
+        state = RUN[self.state].get(kind.mark)
         if state is None:
-            raise IllegalEvent(f"{row.kind.__name__} may not come in a run that is {self.state}")
+            raise IllegalEvent(f"{kind.event.__name__} may not come in a run that is {self.state}")
         extra = event.__pydantic_extra__
         if extra and extra.get("subagentRunId", "") is None:
-            raise IllegalEvent(f"{row.kind.__name__} carries subagentRunId: null")  # V5
-        if row.mark is not Mark.OTHER:
+            raise IllegalEvent(f"{kind.event.__name__} carries subagentRunId: null")  # V5
+        if kind.entity is not None:
+            self._feed_inner(kind, kind.entity, event)
+        elif kind.is_boundary:
             self._feed_boundary(event)
             self.state = state
-        elif row.entity is None:
-            self._note(event)
         else:
-            self._feed_inner(row.entity, row.phase, event)
+            self._note(event)
 
-    def _feed_inner(self, entity: Entity, phase: Phase, event: BaseEvent) -> None:
+    def _feed_inner(self, kind: Kind, entity: Entity, event: BaseEvent) -> None:
         item = (entity, entity.key(event))
-        if phase is Phase.OPEN:
+        if kind.opens:
             self._begin(item, event)
             return
         self._require(item, event)
-        if phase is Phase.CLOSE:
+        if kind.closes:
             del self._open[item]
 
     def _feed_boundary(self, event: BaseEvent) -> None:
@@ -223,25 +217,6 @@ CLOSERS: dict[Entity, Callable[[str, str | None], BaseEvent]] = {
     REASONING_SPAN: lambda key, owner: ReasoningEndEvent(message_id=key, subagent_run_id=owner),
     REASONING_MESSAGE: lambda key, owner: ReasoningMessageEndEvent(message_id=key, subagent_run_id=owner),
 }
-
-
-class Row(NamedTuple):
-    """What the tables say of a class of events."""
-
-    kind: type[BaseEvent]
-    mark: Mark
-    entity: Entity | None
-    phase: Phase
-
-
-@lru_cache(maxsize=KINDS)
-def row_of(kind: type[BaseEvent]) -> Row:
-    """The row of a class of ``ag_ui.core``, or of one that extends it. Raises ``IllegalEvent`` for anything else."""
-    for base in kind.__mro__:
-        if base in EVENTS:
-            entity, phase = ENTITIES.get(base, (None, Phase.CONTINUE))
-            return Row(base, MARKS.get(base, Mark.OTHER), entity, phase)
-    raise IllegalEvent(f"{kind.__name__} is not an AG-UI event")
 
 
 def tag_of(event: BaseEvent) -> str | None:

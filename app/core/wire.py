@@ -8,7 +8,9 @@ only); AgentCore's limits for WebSocket frames (reference 1.8).
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 from ag_ui.core import BaseEvent, EventType
@@ -38,6 +40,28 @@ class Envelope(NamedTuple):
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Envelopes of one run that follow one another. Kept apart in lists, because a run can have many.
+
+    Attributes:
+        first: the first one's ``seq``.
+        types, data: of each, in order.
+    """
+
+    run_id: str
+    first: int
+    types: Sequence[EventType]
+    data: Sequence[bytes]
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[Envelope]:
+        for seq, event_type, data in zip(count(self.first), self.types, self.data, strict=False):
+            yield Envelope(self.run_id, seq, event_type, data)
+
+
 def encode(event: BaseEvent) -> bytes:
     """The event's JSON, byte for byte what the official ``EventEncoder`` puts behind ``data:``.
 
@@ -50,9 +74,9 @@ def encode(event: BaseEvent) -> bytes:
     return data
 
 
-def sse(envelopes: Iterable[Envelope]) -> bytes:
-    """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line."""
-    return b"".join(b"id: %d\ndata: %b\n\n" % (envelope.seq, envelope.data) for envelope in envelopes)
+def sse(data: Iterable[bytes], first: int) -> bytes:
+    """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""
+    return b"".join([b"id: %d\ndata: %b\n\n" % numbered for numbered in enumerate(data, first)])
 
 
 def sse_refusal(data: bytes) -> bytes:

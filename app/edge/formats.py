@@ -6,13 +6,14 @@ AgentCore's contract promises to clients that ask for nothing (decision 0017). S
 basic/transports/http-protobuf#negotiation and http-sse; RFC 9110, 12.5.1.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from sse_starlette import ServerSentEvent
 from starlette.requests import HTTPConnection
 
 from app.core import wire
-from app.engine.service import Reader
+from app.engine.log import RunLog
 
 EVENT_STREAM = "text/event-stream"
 PROTOBUF = "application/vnd.ag-ui.event+proto"
@@ -26,13 +27,14 @@ class Format(Protocol):
     """How events leave over HTTP."""
 
     media_type: str
-    has_comments: bool
+    comment: bytes
+    """What says only that the stream still stands; empty where the format has no such thing."""
 
-    def stream(self, reader: Reader) -> AsyncIterator[bytes]:
-        """One write after another, to the end of the run."""
+    async def body(self, log: RunLog, batch: wire.Batch) -> bytes:
+        """One write: these events of this log."""
 
-    def whole(self, envelopes: Iterable[wire.Envelope]) -> bytes:
-        """A body that is complete already."""
+    def whole(self, data: Sequence[bytes]) -> bytes:
+        """A body that is complete already, of events as JSON."""
 
     def refusal(self, data: bytes) -> bytes:
         """The one event of a request that was refused."""
@@ -42,16 +44,15 @@ class EventStream:
     """Server-Sent Events: ``id`` is the event's number, and a comment breaks long silence."""
 
     media_type = EVENT_STREAM
-    has_comments = True
+    comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
 
-    async def stream(self, reader: Reader) -> AsyncIterator[bytes]:
-        """One write after another, to the end of the run."""
-        async for batch in reader:
-            yield wire.sse(batch)
+    async def body(self, _: RunLog, batch: wire.Batch) -> bytes:
+        """One write: these events."""
+        return wire.sse(batch.data, batch.first)
 
-    def whole(self, envelopes: Iterable[wire.Envelope]) -> bytes:
-        """A body that is complete already."""
-        return wire.sse(envelopes)
+    def whole(self, data: Sequence[bytes]) -> bytes:
+        """A body that is complete already, of events as JSON."""
+        return wire.sse(data, 1)
 
     def refusal(self, data: bytes) -> bytes:
         """The one event of a request that was refused; it has no number."""
@@ -62,17 +63,15 @@ class ProtobufFrames:
     """One event per frame and nothing else: no numbers, which a reader counts for itself, and no sign of life."""
 
     media_type = PROTOBUF
-    has_comments = False
+    comment = b""
 
-    async def stream(self, reader: Reader) -> AsyncIterator[bytes]:
-        """One write after another, to the end of the run."""
-        rendition = reader.run.log.rendition(_frame())
-        async for batch in reader:
-            yield b"".join(await rendition.of(batch))
+    async def body(self, log: RunLog, batch: wire.Batch) -> bytes:
+        """One write: these events of this log."""
+        return b"".join(await log.rendition(_frame()).of(batch))
 
-    def whole(self, envelopes: Iterable[wire.Envelope]) -> bytes:
-        """A body that is complete already."""
-        return b"".join(map(_frame(), (envelope.data for envelope in envelopes)))
+    def whole(self, data: Sequence[bytes]) -> bytes:
+        """A body that is complete already, of events as JSON."""
+        return b"".join(map(_frame(), data))
 
     def refusal(self, data: bytes) -> bytes:
         """The one event of a request that was refused."""

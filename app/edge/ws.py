@@ -84,7 +84,7 @@ class Connection:
 
     async def _send_run(self, reader: Reader) -> None:
         async for batch in reader:
-            for frame in wire.frames(batch, with_seq=self._with_seq):
+            for frame in wire.frames(list(batch), with_seq=self._with_seq):
                 await self._pace.wait()
                 await self._websocket.send_text(frame)
 

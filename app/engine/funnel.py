@@ -5,17 +5,17 @@ moment. The shared state follows what is written, because that is what the clien
 """
 
 import logging
-from functools import lru_cache
 
 from ag_ui.core import BaseEvent, RunAgentInput, StateDeltaEvent, StateSnapshotEvent
 
 from app.core.chunks import Expander
 from app.core.duties import Duties
 from app.core.errors import IllegalEvent
-from app.core.order import KINDS, TOOL_CALL
+from app.core.order import TOOL_CALL, kind_of
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
-from app.engine.log import RunLog, encoded
+from app.core.wire import encode
+from app.engine.log import RunLog
 from app.ports import Item, RunContext
 
 logger = logging.getLogger(__name__)
@@ -43,16 +43,18 @@ class Funnel:
 
     def write(self, event: BaseEvent) -> None:
         """Accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
+        kind = kind_of(type(event))
         try:
-            event_type, data = encoded(event)
-            self._duties.feed(event)
+            data = encode(event)
+            if kind.tells_of_calls:
+                self._duties.feed(event)
             self._sequence.feed(event)
         except IllegalEvent:
             self._expander.refused(event)
             raise
-        if changes_state(type(event)):
+        if kind.changes_state:
             self._fold(event)
-        self._log.append(event_type, data)
+        self._log.append(kind.type, data)
 
     def flush(self) -> None:
         """End the streams of chunks, which have no end of their own."""
@@ -90,9 +92,3 @@ class Funnel:
                 self.state.patch(event)
             except ValueError as error:  # PatchError, or a document too deep to be read
                 logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)
-
-
-@lru_cache(maxsize=KINDS)
-def changes_state(kind: type[BaseEvent]) -> bool:
-    """Whether events of this class do. Asked once per class: pydantic's ``isinstance`` is slow."""
-    return issubclass(kind, StateSnapshotEvent | StateDeltaEvent)

@@ -106,18 +106,18 @@ class Lifecycle:
 
     def trim(self) -> None:
         """Forget the oldest ended runs that nobody reads, until the limits hold."""
-        size = sum(run.log.held for run in self._kept.values())
-        for key, run in list(self._kept.items()):
-            if len(self._kept) <= self._limits.kept_runs and size <= self._limits.kept_bytes:
+        while len(self._kept) > self._limits.kept_runs or self.budget.kept > self._limits.kept_bytes:
+            oldest = next((run for run in self._kept.values() if not run.readers), None)
+            if oldest is None:
                 return
-            if run.readers:
-                continue
-            del self._kept[key], self._runs[key]
-            run.log.forget()
-            size -= run.log.held
-            self._forgotten[key] = None
-            if len(self._forgotten) > self._limits.remembered_ids:
-                self._forgotten.popitem(last=False)
+            self._forget(oldest)
+
+    def _forget(self, run: Run) -> None:
+        del self._kept[run.key], self._runs[run.key]
+        run.log.forget()
+        self._forgotten[run.key] = None
+        if len(self._forgotten) > self._limits.remembered_ids:
+            self._forgotten.popitem(last=False)
 
     # --- tasks ---
 

@@ -5,20 +5,20 @@ nothing and holds up nobody, and one that comes late or again sees the same byte
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from itertools import accumulate, takewhile
+from typing import Self
 
-from ag_ui.core import BaseEvent, EventType
+from ag_ui.core import EventType
 
 from app.core.errors import AppError, Code
-from app.core.wire import Envelope, encode
+from app.core.wire import Batch
 from app.engine.rendition import Encode, Rendition
 
-BATCH_BYTES = 256_000
-"""Bytes a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
+BATCH_BYTES, BATCH_EVENTS = 256_000, 1_000
+"""What a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
 
-
-ENVELOPE_BYTES = 150
-"""What an envelope takes in memory besides its data."""
+ENVELOPE_BYTES = 64
+"""What an envelope takes in memory besides its data: the head of the bytes, and its places in two lists."""
 
 
 class Budget:
@@ -33,6 +33,8 @@ class Budget:
         self.each = each
         self.together = together
         self.used = 0
+        self.kept = 0
+        """The part of ``used`` that logs of ended runs hold."""
 
 
 class RunLog:
@@ -48,36 +50,41 @@ class RunLog:
         self._budget = budget
         self.ended = False
         self.bytes = 0
-        self._envelopes: list[Envelope] = []
-        self._waiting: list[asyncio.Future[None]] = []
+        self._types: list[EventType] = []
+        self._data: list[bytes] = []
+        self._waiting: set[asyncio.Future[bool]] = set()
         self._rendition: Rendition | None = None
         self._rendered = 0
 
     def __len__(self) -> int:
         """How many events there are; the last one's ``seq``."""
-        return len(self._envelopes)
+        return len(self._data)
 
     @property
-    def held(self) -> int:
-        """Bytes that are kept, in all encodings."""
+    def _held(self) -> int:
+        """Bytes in all encodings."""
         return self.bytes + self._rendered
 
     def append(self, event_type: EventType, data: bytes) -> None:
         """Number an encoded event and publish it."""
-        self._envelopes.append(Envelope(self.run_id, len(self._envelopes) + 1, event_type, data))
+        self._types.append(event_type)
+        self._data.append(data)
         size = len(data) + ENVELOPE_BYTES
         self.bytes += size
         self._budget.used += size
-        self._wake()
+        if self._waiting:
+            self._wake()
 
     def end(self) -> None:
         """Nothing more will come; readers stop after the last event."""
         self.ended = True
+        self._budget.kept += self._held
         self._wake()
 
     def forget(self) -> None:
-        """Nobody will read it any more."""
-        self._budget.used -= self.held
+        """The run has ended and nobody will read it any more."""
+        self._budget.used -= self._held
+        self._budget.kept -= self._held
 
     def check(self) -> None:
         """Raises ``AppError`` RUN_LIMIT_EXCEEDED when there is too much. What a run owes may still be appended."""
@@ -95,46 +102,72 @@ class RunLog:
     def _keep(self, size: int) -> None:
         self._rendered += size
         self._budget.used += size
+        if self.ended:
+            self._budget.kept += size
+
+    def read(self, after: int = 0) -> "Cursor":
+        """Read what comes after ``seq`` ``after``, to the end of the run."""
+        return Cursor(self, after)
+
+    def batch(self, after: int) -> Batch:
+        """What is there after ``seq`` ``after``, up to ``BATCH_BYTES`` and the event that exceeds them."""
+        data = self._data[after : after + BATCH_EVENTS]
+        if sum(map(len, data)) > BATCH_BYTES:
+            sizes = accumulate(map(len, data))
+            del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]
+        return Batch(self.run_id, after + 1, self._types[after : after + len(data)], data)
+
+    async def news(self, waiter: asyncio.Future[bool]) -> bool:
+        """Wait until something was appended or the run has ended; False where the waiter was set by somebody else."""
+        self._waiting.add(waiter)
+        try:
+            return await waiter
+        finally:
+            self._waiting.discard(waiter)
 
     def _wake(self) -> None:
-        for reader in self._waiting:
-            if not reader.done():
-                reader.set_result(None)
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(True)
         self._waiting.clear()
 
-    async def read(self, after: int = 0) -> AsyncIterator[list[Envelope]]:
-        """Batches of what comes after ``seq`` ``after``, each holding all that is ready up to ``BATCH_BYTES``.
 
-        Ends when the run has ended and all was handed over.
-        """
-        while True:
-            batch = self._batch(after)
+class Cursor:
+    """A place in a log that moves on: batches of what has come, each all that is ready.
+
+    Ends when the run has ended and all was handed over, or when it is closed.
+    """
+
+    def __init__(self, log: RunLog, after: int) -> None:
+        self._log = log
+        self._after = after
+        self._waiter: asyncio.Future[bool] | None = None
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch:
+        """What comes next; empty only where ``nudge`` asked for it."""
+        log = self._log
+        while not self._closed:
+            batch = log.batch(self._after)
             if batch:
-                after += len(batch)
-                yield batch
-            elif self.ended:
-                return
-            else:
-                await self._wait()
+                self._after += len(batch)
+                return batch
+            if log.ended:
+                break
+            self._waiter = asyncio.get_running_loop().create_future()
+            if not await log.news(self._waiter) and not self._closed:
+                return batch
+        raise StopAsyncIteration
 
-    async def _wait(self) -> None:
-        news = asyncio.get_running_loop().create_future()
-        self._waiting.append(news)
-        try:
-            await news
-        except asyncio.CancelledError:
-            if news in self._waiting:
-                self._waiting.remove(news)
-            raise
+    def nudge(self) -> None:
+        """Hand out an empty batch now, if nothing else is ready."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(False)
 
-    def _batch(self, after: int) -> list[Envelope]:
-        size, end = 0, after
-        while end < len(self._envelopes) and size < BATCH_BYTES:
-            size += len(self._envelopes[end].data)
-            end += 1
-        return self._envelopes[after:end]
-
-
-def encoded(event: BaseEvent) -> tuple[EventType, bytes]:
-    """What ``append`` takes. Raises ``IllegalEvent``, so call it before anything depends on the event."""
-    return event.type, encode(event)
+    def close(self) -> None:
+        """End here."""
+        self._closed = True
+        self.nudge()

@@ -6,11 +6,11 @@ own limit, because a run must not end for how it is read.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import anyio.to_thread
 
-from app.core.wire import Envelope
+from app.core.wire import Batch, Envelope
 
 Encode = Callable[[bytes], bytes]
 
@@ -32,7 +32,7 @@ class Rendition:
         self._made: dict[int, bytes] = {}
         self._lock = asyncio.Lock()
 
-    async def of(self, batch: Sequence[Envelope]) -> list[bytes]:
+    async def of(self, batch: Batch) -> list[bytes]:
         """Each envelope's bytes, in order."""
         async with self._lock:
             missing = [envelope for envelope in batch if envelope.seq not in self._made]
@@ -44,5 +44,5 @@ class Rendition:
             self._on_kept(sum(map(len, made.values())))
         return [self._made[envelope.seq] for envelope in batch]
 
-    def _encoded(self, batch: Sequence[Envelope]) -> dict[int, bytes]:
+    def _encoded(self, batch: Iterable[Envelope]) -> dict[int, bytes]:
         return {envelope.seq: self._encode(envelope.data) for envelope in batch}

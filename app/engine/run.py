@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from enum import StrEnum
-from functools import lru_cache
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
@@ -28,28 +27,20 @@ from ag_ui.core import (
 
 from app.closing import closing
 from app.core.errors import AppError, Code, IllegalEvent, run_error
-from app.core.order import KINDS
+from app.core.order import kind_of
+from app.core.wire import encode
 from app.engine.funnel import Funnel
-from app.engine.log import RunLog, encoded
+from app.engine.log import RunLog
 from app.engine.turns import Turns
 from app.engine.usage import summed
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
 
-BURST = 16
+BURST = 64
 """Events an agent may yield before other runs and /ping get their turn."""
 
 AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
 
 logger = logging.getLogger(__name__)
-
-
-BOUNDARIES = (RunStartedEvent, RunFinishedEvent, RunErrorEvent)
-
-
-@lru_cache(maxsize=KINDS)
-def is_boundary(kind: type) -> bool:
-    """Whether events of this class begin or end a run. Asked once per class: pydantic's ``isinstance`` is slow."""
-    return issubclass(kind, BOUNDARIES)
 
 
 class Status(StrEnum):
@@ -159,7 +150,7 @@ class Run:
     def emit(self, item: Item) -> None:
         """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
         for event in self._funnel.expand(item):
-            if is_boundary(type(event)):
+            if kind_of(type(event)).is_boundary:
                 self._cross(event)
             else:
                 self._funnel.write(event)
@@ -174,7 +165,7 @@ class Run:
         """
         if self.log.ended:
             return
-        if is_boundary(type(item)):
+        if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
             raise IllegalEvent(f"{type(item).__name__} from a tool")
         if isinstance(item, StateDeltaEvent):
             self._funnel.state.check(item)
@@ -267,7 +258,7 @@ class Run:
         usage = [*(event.usage or ()), *self.ctx.usage]
         update = {"usage": summed(usage), "timestamp": event.timestamp or self._now_ms()}
         event = event.model_copy(update=update)
-        encoded(event)
+        encode(event)
         try:
             self._funnel.close(failure)
         except (IllegalEvent, ValueError):

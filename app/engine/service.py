@@ -7,15 +7,14 @@ again (design 5, promises 4 and 5).
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from app.core.errors import AppError, Code
-from app.core.wire import Envelope
 from app.engine.health import Health
 from app.engine.lifecycle import Lifecycle, shutting_down
-from app.engine.log import RunLog
+from app.engine.log import Cursor, RunLog
 from app.engine.policy import OnBusy, Policy
 from app.engine.run import Run
 from app.outlet import Outlet
@@ -33,18 +32,23 @@ class Reader:
         if after > len(run.log):
             raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")
         self.run = run
-        self._after = after
+        self._cursor = run.log.read(after)
         self._on_close: Callable[[Run], None] | None = on_close
         run.readers += 1
         if run.grace is not None:
             run.grace.cancel()
             run.grace = None
 
-    def __aiter__(self) -> AsyncIterator[list[Envelope]]:
-        return self.run.log.read(self._after)
+    def __aiter__(self) -> Cursor:
+        return self._cursor
+
+    def nudge(self) -> None:
+        """Have the iteration give an empty batch, if there is nothing else to give."""
+        self._cursor.nudge()
 
     def close(self) -> None:
-        """Stop watching. Harmless when called again."""
+        """Stop watching; the iteration ends. Harmless when called again."""
+        self._cursor.close()
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             self.run.readers -= 1

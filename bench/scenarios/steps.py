@@ -13,11 +13,11 @@ from ag_ui.core import RunAgentInput, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
 from app.core.chunks import Expander
-from app.core.duties import Duties
 from app.core.inbound import parse
 from app.core.sequence import RunSequence
-from app.core.wire import Envelope, frames, sse
-from app.engine.log import Budget, RunLog, encoded
+from app.core.wire import Batch, encode, frames, sse
+from app.engine.log import Budget, RunLog
+from app.engine.run import BURST
 from app.engine.service import Service
 from app.main import build_service
 from app.ports import Caller
@@ -29,7 +29,6 @@ from bench.script import MESSAGE, TEXT, made
 CALLS = 2_000
 ROUNDS = 15
 DELTAS = 1_000
-BATCH = 16
 NS_IN_MICRO = 1_000
 CALLER = Caller(owner="everybody", request_id="bench", session_id=None, headers={})
 
@@ -47,23 +46,22 @@ SCRIPTS = {"events made beforehand": "ready", "events made by the agent": "delta
 
 def parts() -> list[tuple[str, float]]:
     """Microseconds of each step."""
-    start, event, *_ = made(BATCH)
-    sequence, log, duties = RunSequence(), RunLog("run", Budget(1 << 40, 1 << 40)), Duties((), resumed=False)
+    start, event, *_ = made(BURST)
+    sequence, log = RunSequence(), RunLog("run", Budget(1 << 40, 1 << 40))
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
     expander, official = Expander(lambda: MESSAGE), EventEncoder()
-    event_type, data = encoded(event)
-    batch = [Envelope("run", number, event_type, data) for number in range(1, BATCH + 1)]
+    event_type, data = event.type, encode(event)
+    batch = Batch("run", 1, [event_type] * BURST, [data] * BURST)
     steps: Sequence[tuple[str, Callable[[], object], int]] = (
         ("the agent makes a text delta", lambda: TextMessageContentEvent(message_id=MESSAGE, delta=TEXT), 1),
         ("expand: what the item stands for", lambda: expander.expand(event), 1),
-        ("encode: to JSON", lambda: encoded(event), 1),
-        ("check: duties", lambda: duties.feed(event), 1),
+        ("encode: to JSON", lambda: encode(event), 1),
         ("check: order", lambda: sequence.feed(event), 1),
         ("append: number and keep", lambda: log.append(event_type, data), 1),
         ("check: size of the run", log.check, 1),
-        (f"frame: SSE, {BATCH} events a write", lambda: sse(batch), BATCH),
-        (f"frame: WebSocket, {BATCH} deltas merged", lambda: frames(batch, with_seq=False), BATCH),
+        (f"frame: SSE, {BURST} events a write", lambda: sse(batch.data, 1), BURST),
+        (f"frame: WebSocket, {BURST} deltas merged", lambda: frames(list(batch), with_seq=False), BURST),
         ("(the official EventEncoder)", lambda: official.encode(event), 1),
     )
     return [(name, timed(step) / events) for name, step, events in steps]
@@ -100,5 +98,5 @@ async def read(service: Service, script: str) -> None:
     if isinstance(asked, RunAgentInput):
         reader = service.start(asked, CALLER)
         async for batch in reader:
-            sse(batch)
+            sse(batch.data, batch.first)
         reader.close()

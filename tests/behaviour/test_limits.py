@@ -125,7 +125,7 @@ async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
 
 @requirement("limit.kept-bytes")
 async def test_what_ended_runs_weigh_is_bounded(connect: Connect) -> None:
-    client = await connect(says_little, Limits(kept_bytes=4_500))
+    client = await connect(says_little, Limits(kept_bytes=3_300))
     for run in ("r1", "r2", "r3"):
         await client.run(ask(run=run))
         await unread(client)

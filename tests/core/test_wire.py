@@ -104,8 +104,8 @@ def envelope(seq: int, event: BaseEvent) -> Envelope:
 
 
 def test_sse_frames_have_an_id_and_end_in_two_line_feeds() -> None:
-    two = [envelope(7, CustomEvent(name="a", value=1)), envelope(8, CustomEvent(name="b", value=2))]
-    assert sse(two) == (
+    two = [encode(CustomEvent(name="a", value=1)), encode(CustomEvent(name="b", value=2))]
+    assert sse(two, 7) == (
         b'id: 7\ndata: {"type":"CUSTOM","name":"a","value":1}\n\n'
         b'id: 8\ndata: {"type":"CUSTOM","name":"b","value":2}\n\n'
     )

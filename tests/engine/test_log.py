@@ -6,8 +6,8 @@ import pytest
 from ag_ui.core import CustomEvent, EventType
 
 from app.core.errors import AppError, Code
-from app.core.wire import Envelope
-from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, Budget, RunLog, encoded
+from app.core.wire import Envelope, encode
+from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, Budget, RunLog
 from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 
@@ -18,12 +18,12 @@ def make_log(each: int = 10**9, together: int = 10**9) -> RunLog:
 
 def append(log: RunLog, *values: str) -> None:
     for value in values:
-        log.append(*encoded(CustomEvent(name="n", value=value)))
+        log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value)))
 
 
 async def batches(log: RunLog, after: int = 0) -> list[list[Envelope]]:
     async with asyncio.timeout(WAIT):
-        return [batch async for batch in log.read(after)]
+        return [list(batch) async for batch in log.read(after)]
 
 
 @requirement("attach.numbers")
@@ -88,7 +88,7 @@ async def test_a_long_replay_comes_in_bounded_batches() -> None:
 
 @requirement("limit.size", "limit.all")
 def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
-    budget = Budget(260, 600)
+    budget = Budget(180, 300)
     logs = [RunLog(run, budget) for run in ("r1", "r2")]
     for log in logs:
         append(log, "x" * 30)

@@ -4,11 +4,11 @@ import asyncio
 import threading
 
 import pytest
-from ag_ui.core import CustomEvent
+from ag_ui.core import CustomEvent, EventType
 
 from app.core.errors import AppError
-from app.core.wire import Envelope
-from app.engine.log import ENVELOPE_BYTES, Budget, RunLog, encoded
+from app.core.wire import Batch, encode
+from app.engine.log import ENVELOPE_BYTES, Budget, RunLog
 from app.engine.rendition import LARGE_BYTES
 from tests.requirements import requirement
 
@@ -26,11 +26,11 @@ class Encoder:
         return b"<%b>" % data
 
 
-def make_log(budget: Budget, *values: str) -> tuple[RunLog, list[Envelope]]:
+def make_log(budget: Budget, *values: str) -> tuple[RunLog, Batch]:
     log = RunLog("r1", budget)
     for value in values:
-        log.append(*encoded(CustomEvent(name="n", value=value)))
-    return log, log._batch(0)
+        log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value)))
+    return log, log.batch(0)
 
 
 @requirement("binary.once")
@@ -38,9 +38,10 @@ async def test_all_readers_share_what_was_made_once() -> None:
     log, batch = make_log(Budget(10**9, 10**9), "a", "b", "c")
     encoder = Encoder()
     first, second = log.rendition(encoder), log.rendition(Encoder())
-    assert await first.of(batch[:2]) == [b"<%b>" % envelope.data for envelope in batch[:2]]
-    assert await second.of(batch) == [b"<%b>" % envelope.data for envelope in batch]
-    assert encoder.asked == [envelope.data for envelope in batch]
+    some = Batch("r1", 1, batch.types[:2], batch.data[:2])
+    assert await first.of(some) == [b"<%b>" % data for data in some.data]
+    assert await second.of(batch) == [b"<%b>" % data for data in batch.data]
+    assert encoder.asked == batch.data
     assert encoder.threads == {threading.get_ident()}
 
 
@@ -62,9 +63,11 @@ async def test_what_is_made_counts_for_the_process_and_not_for_the_run() -> None
     await log.rendition(Encoder()).of(batch)
     log.check()
     made = 2 * produced - ENVELOPE_BYTES + 2
-    assert (log.bytes, log.held, budget.used) == (produced, made, made)
+    assert (log.bytes, budget.used) == (produced, made)
     budget.together = budget.used - 1
     with pytest.raises(AppError, match="this server holds too many events"):
         log.check()
+    log.end()
+    assert budget.kept == budget.used
     log.forget()
-    assert budget.used == 0
+    assert (budget.used, budget.kept) == (0, 0)
