@@ -15,8 +15,9 @@ from ag_ui.core import (
     ToolCallArgsEvent,
 )
 
+from app.core.encoder import encode
 from app.core.proto.encoder import frame
-from app.core.wire import encode, sse
+from app.core.wire import sse
 
 ID = "3f1c1d1e-1111-4444-8888-123456789abc"
 ITEMS = [{"id": number, "name": f"item {number}", "done": False, "tags": ["a", "b"]} for number in range(65)]

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from app.agents.turn import Call
+from app.core.encoder import encode
 from app.core.errors import IllegalEvent
-from app.core.wire import encode
 from app.ports import (
     Permission,
     Policy,

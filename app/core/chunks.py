@@ -131,7 +131,7 @@ class Expander:
         cut = cut_of(type(item))
         if cut.chunk is not None and isinstance(item, ChunkEvent):
             return self._chunk(cut.chunk, item)
-        events = split(item) if cut.is_delta else [item]
+        events = split(item) if cut.is_delta and len(item.__dict__["delta"]) > MAX_DELTA else [item]
         return [*self._closed_by(item), *events] if self._lanes else events
 
     def refused(self, event: BaseEvent) -> None:

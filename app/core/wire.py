@@ -13,13 +13,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
-from ag_ui.core import BaseEvent, EventType
+from ag_ui.core import EventType
 
-from app.core.encoder import encoded
-from app.core.errors import AppError, Code, IllegalEvent
-
-MAX_EVENT_BYTES = 8_000_000
-"""Bytes of one encoded event. The official client gives up on a frame above 10 MB."""
+from app.core.errors import AppError, Code
 
 MAX_CURSOR_DIGITS = 15
 
@@ -60,18 +56,6 @@ class Batch:
     def __iter__(self) -> Iterator[Envelope]:
         for seq, event_type, data in zip(count(self.first), self.types, self.data, strict=False):
             yield Envelope(self.run_id, seq, event_type, data)
-
-
-def encode(event: BaseEvent) -> bytes:
-    """The event's JSON, byte for byte what the official ``EventEncoder`` puts behind ``data:``.
-
-    Raises:
-        IllegalEvent: a field holds what its type does not allow or what JSON cannot carry, or the event is too large.
-    """
-    data = encoded(event)
-    if len(data) > MAX_EVENT_BYTES:
-        raise IllegalEvent(f"{type(event).__name__} has {len(data)} bytes, more than {MAX_EVENT_BYTES}")
-    return data
 
 
 def sse(data: Iterable[bytes], first: int) -> bytes:

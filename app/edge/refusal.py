@@ -13,8 +13,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Send
 
+from app.core.encoder import encode
 from app.core.errors import AppError, Code, run_error
-from app.core.wire import encode
 from app.edge.formats import EventStream, format_of
 
 SUCCESS = 200

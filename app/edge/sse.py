@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.core import wire
+from app.core.encoder import encode
 from app.core.inbound import Attach, CommandRequest
 from app.edge.body import read_body, understand
 from app.edge.commands import answer
@@ -63,4 +64,4 @@ def command_run(service: Service, asked: CommandRequest, caller: Caller, form: F
         RunFinishedEvent(thread_id=thread_id, run_id=run_id),
     )
     headers = {**HEADERS, "X-Request-Id": caller.request_id}
-    return Response(form.whole(list(map(wire.encode, events))), headers=headers, media_type=form.media_type)
+    return Response(form.whole(list(map(encode, events))), headers=headers, media_type=form.media_type)

@@ -10,13 +10,13 @@ from ag_ui.core import BaseEvent, RunAgentInput, StateDeltaEvent, StateSnapshotE
 
 from app.core.chunks import Expander
 from app.core.duties import Duties
+from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.order import TOOL_CALL, kind_of
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
-from app.core.wire import encode
 from app.engine.log import RunLog
-from app.ports import Item, RunContext
+from app.ports import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -28,30 +28,34 @@ class Funnel:
         run_input: what is asked; it is not kept.
         ctx: makes ids.
         log: where accepted events go.
+
+    Attributes:
+        expand: the events that an agent's item stands for. Raises ``IllegalEvent`` for what stands for none.
+        state: the shared state as these events make it.
     """
 
     def __init__(self, run_input: RunAgentInput, ctx: RunContext, log: RunLog) -> None:
         self.state = SharedState(run_input.state)
         self._log = log
         self._expander = Expander(ctx.new_id)
+        self.expand = self._expander.expand
         self._sequence = RunSequence()
         self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
 
-    def expand(self, item: Item) -> list[BaseEvent]:
-        """The events that an agent's item stands for. Raises ``IllegalEvent`` for what stands for none."""
-        return self._expander.expand(item)
-
     def write(self, event: BaseEvent) -> None:
-        """Accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
-        kind = kind_of(type(event))
+        """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
         try:
-            data = encode(event)
-            if kind.tells_of_calls:
-                self._duties.feed(event)
-            self._sequence.feed(event)
+            self.accept(event, encode(event))
         except IllegalEvent:
             self._expander.refused(event)
             raise
+
+    def accept(self, event: BaseEvent, data: bytes) -> None:
+        """``write``, for an event whose bytes are known."""
+        kind = kind_of(type(event))
+        if kind.tells_of_calls:
+            self._duties.feed(event)
+        self._sequence.feed(event)
         if kind.changes_state:
             self._fold(event)
         self._log.append(kind.type, data)

@@ -26,9 +26,9 @@ from ag_ui.core import (
 )
 
 from app.closing import closing
+from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent, run_error
 from app.core.order import kind_of
-from app.core.wire import encode
 from app.engine.funnel import Funnel
 from app.engine.log import RunLog
 from app.engine.turns import Turns
@@ -258,13 +258,14 @@ class Run:
         usage = [*(event.usage or ()), *self.ctx.usage]
         update = {"usage": summed(usage), "timestamp": event.timestamp or self._now_ms()}
         event = event.model_copy(update=update)
-        encode(event)
+        data = encode(event)
         try:
             self._funnel.close(failure)
         except (IllegalEvent, ValueError):
             logger.exception("the run cannot be closed in order")
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
-        self._funnel.write(event)
+            data = encode(event)
+        self._funnel.accept(event, data)
         self._input = None
         self._funnel.release()
         self.status = status

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import BaseEvent, EventType, RunAgentInput
 
-from app.core.wire import encode
+from app.core.encoder import encode
 from app.ports import Item
 from tests.behaviour.client import types
 from tests.conftest import Connect

@@ -12,7 +12,7 @@ from ag_ui.core import (
 )
 
 from app.core.chunks import CHUNKS, DELTAS, MAX_DELTA
-from app.core.wire import encode
+from app.core.encoder import encode
 from tests.core.cells import event
 from tests.core.chunk_samples import each_kind, expanded, first, kinds, text
 

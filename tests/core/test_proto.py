@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from ag_ui.core import CustomEvent, EventType, MessagesSnapshotEvent
 
+from app.core.encoder import encode
 from app.core.proto.encoder import frame
 from app.core.proto.schema import EVENT, POOL
-from app.core.wire import encode
 from tests.core.binary import event, kind, messages
 from tests.core.samples import SAMPLES
 from tests.requirements import requirement

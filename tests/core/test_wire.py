@@ -17,8 +17,9 @@ from ag_ui.core import (
 from ag_ui.encoder import EventEncoder
 from pydantic import TypeAdapter
 
+from app.core.encoder import MAX_EVENT_BYTES, encode
 from app.core.errors import AppError, Code, IllegalEvent
-from app.core.wire import MAX_EVENT_BYTES, MERGED_BYTES, Envelope, cursor, encode, frames, sse, sse_refusal
+from app.core.wire import MERGED_BYTES, Envelope, cursor, frames, sse, sse_refusal
 from tests.core.samples import SAMPLES, TRICKY, forged
 from tests.engine.doubles import Json
 

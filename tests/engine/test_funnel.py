@@ -35,9 +35,10 @@ from pydantic import TypeAdapter
 
 from app.core.chunks import MAX_DELTA
 from app.core.duties import Duties
+from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent
 from app.core.sequence import RunSequence
-from app.core.wire import Envelope, encode
+from app.core.wire import Envelope
 from app.engine.service import Service
 from app.ports import RunContext
 from tests.core.samples import forged

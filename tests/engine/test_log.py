@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from ag_ui.core import CustomEvent, EventType
 
+from app.core.encoder import encode
 from app.core.errors import AppError, Code
-from app.core.wire import Envelope, encode
+from app.core.wire import Envelope
 from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, Budget, RunLog
 from tests.engine.doubles import WAIT
 from tests.requirements import requirement

@@ -6,8 +6,9 @@ import threading
 import pytest
 from ag_ui.core import CustomEvent, EventType
 
+from app.core.encoder import encode
 from app.core.errors import AppError
-from app.core.wire import Batch, encode
+from app.core.wire import Batch
 from app.engine.log import ENVELOPE_BYTES, Budget, RunLog
 from app.engine.rendition import LARGE_BYTES
 from tests.requirements import requirement

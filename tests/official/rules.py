@@ -49,7 +49,7 @@ OUT_OF_REACH = {
     "V23": "as V6",
     "V24": "subagentRunId and name are required",
 }
-"""What it cannot, because of the classes and of ``wire.encode``; ``test_differential`` proves it."""
+"""What it cannot, because of the classes and of ``core.encoder``; ``test_differential`` proves it."""
 
 CHUNK_RULES: tuple[tuple[str, str], ...] = (
     ("K text id", "First TEXT_MESSAGE_CHUNK must have a messageId"),

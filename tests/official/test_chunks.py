@@ -13,9 +13,9 @@ import pytest
 from ag_ui.core import BaseEvent, EventType, TextMessageChunkEvent, TextMessageContentEvent
 
 from app.core.chunks import MAX_DELTA, Expander
+from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.sequence import RunSequence
-from app.core.wire import encode
 from app.ports import Item
 from tests.core.chunk_walks import CHUNKS, ChunkWalk
 from tests.core.walks import VOCABULARY

@@ -22,10 +22,10 @@ from ag_ui.core import (
     SubagentStartedEvent,
 )
 
+from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.order import EVENTS
 from app.core.sequence import RunSequence
-from app.core.wire import encode
 from tests.core.walks import VOCABULARY, Walk
 from tests.official.judge import Judge, walk_json
 from tests.official.rules import OUT_OF_REACH, RULES, rule

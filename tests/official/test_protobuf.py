@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from ag_ui.core import BaseEvent, CustomEvent, MessagesSnapshotEvent, StateDeltaEvent, TextMessageStartEvent
 
+from app.core.encoder import encode
 from app.core.proto.encoder import frame
-from app.core.wire import encode
 from tests.core.arbitrary import CLASSES, event
 from tests.core.samples import SAMPLES
 from tests.official.judge import Binary, Json, Judge

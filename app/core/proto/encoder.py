@@ -14,7 +14,7 @@ def frame(data: bytes) -> bytes:
     """The frame of one event.
 
     Args:
-        data: the event as ``wire.encode`` made it.
+        data: the event as ``core.encoder`` made it.
     """
     event = Event()
     fill_event(event, from_json(data))
