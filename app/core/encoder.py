@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from ag_ui.core import BaseEvent
 from annotated_types import Ge, Le
@@ -125,11 +125,9 @@ def _piece(name: str, field: FieldInfo) -> str:
 def writer(field: FieldInfo) -> Writer:
     """How values of this field are written, by its type."""
     kinds = _alternatives(field.annotation)
-    if int in kinds:
-        return _integer(field.metadata) if kinds == [int] else _unknown
-    if kinds != [str] and field.metadata:
-        return _unknown
-    return _writer(kinds)
+    if kinds == [int]:
+        return _integer(field.metadata)
+    return _unknown if field.metadata or int in kinds else _writer(kinds)
 
 
 def _writer(kinds: Sequence[Any]) -> Writer:
@@ -148,8 +146,11 @@ def _writer(kinds: Sequence[Any]) -> Writer:
 
 def _alternatives(annotation: object) -> list[object]:
     """The members of a union without None; one type is a union of itself."""
-    if get_origin(annotation) in (Union, types.UnionType):
-        return [_builtin(kind) for kind in get_args(annotation) if kind is not type(None)]
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return [kind for member in inside if member is not type(None) for kind in _alternatives(member)]
+    if origin is Annotated and all(isinstance(mark, FieldInfo) and not mark.metadata for mark in inside[1:]):
+        return _alternatives(inside[0])  # a mark without constraints names the discriminator
     return [_builtin(annotation)]
 
 
