@@ -70,15 +70,14 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.drain(0)
         await service.aclose()
 
-    app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, openapi_url=None)
+    # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
+    routes = [
+        *sse.routes(service, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
+        *http.routes(service),
+        *ws.routes(service, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
+    ]
+    app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, openapi_url=None, routes=routes)
     app.state.service = service
-    app.include_router(
-        sse.routes(service, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
-    )
-    app.include_router(http.routes(service))
-    app.include_router(
-        ws.routes(service, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
-    )
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)

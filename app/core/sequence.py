@@ -49,6 +49,8 @@ from app.core.order import (
     kind_of,
 )
 
+SPACES = tuple(Ids)
+
 Open = tuple[Entity, Hashable]
 """One open entity: its kind and its key."""
 
@@ -58,17 +60,18 @@ class RunSequence:
 
     def __init__(self) -> None:
         self.state = State.BEFORE
+        self._moves = RUN[self.state]
         self._reset()
 
     def _reset(self) -> None:
         self._open: dict[Open, None] = {}
-        self._owners: dict[Ids, dict[str, str | None]] = {ids: {} for ids in Ids}
+        self._owners: dict[Ids, dict[str, str | None]] = {ids: {} for ids in SPACES}
         self._subagents: set[str] = set()
 
     def feed(self, event: BaseEvent) -> None:
         """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
         kind = kind_of(type(event))
-        state = RUN[self.state].get(kind.mark)
+        state = self._moves.get(kind.mark)
         if state is None:
             raise IllegalEvent(f"{kind.event.__name__} may not come in a run that is {self.state}")
         extra = event.__pydantic_extra__
@@ -78,7 +81,7 @@ class RunSequence:
             self._feed_inner(kind, kind.entity, event)
         elif kind.is_boundary:
             self._feed_boundary(event)
-            self.state = state
+            self.state, self._moves = state, RUN[state]
         else:
             self._note(event)
 
@@ -87,7 +90,11 @@ class RunSequence:
         if kind.opens:
             self._begin(item, event)
             return
-        self._require(item, event)
+        if item not in self._open:
+            raise IllegalEvent(f"{describe(item)} is not open")
+        tag: str | None = event.subagent_run_id  # type: ignore[attr-defined]
+        if tag is not None and entity.ids is not None:
+            self._agree(entity.ids, str(item[1]), tag)
         if kind.closes:
             del self._open[item]
 
@@ -138,14 +145,6 @@ class RunSequence:
             self._agree(entity.ids, str(key), tag)
             self._owners[entity.ids].setdefault(str(key), tag)
         self._open[item] = None
-
-    def _require(self, item: Open, event: BaseEvent) -> None:
-        if item not in self._open:
-            raise IllegalEvent(f"{describe(item)} is not open")
-        entity, key = item
-        tag = tag_of(event)
-        if entity.ids is not None and tag is not None:
-            self._agree(entity.ids, str(key), tag)
 
     # --- owners ---
 

@@ -8,8 +8,7 @@ only); AgentCore's limits for WebSocket frames (reference 1.8).
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ class Envelope(NamedTuple):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Envelopes of one run that follow one another. Kept apart in lists, because a run can have many.
 
     Attributes:
@@ -50,12 +48,10 @@ class Batch:
     types: Sequence[EventType]
     data: Sequence[bytes]
 
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __iter__(self) -> Iterator[Envelope]:
-        for seq, event_type, data in zip(count(self.first), self.types, self.data, strict=False):
-            yield Envelope(self.run_id, seq, event_type, data)
+    def envelopes(self) -> list[Envelope]:
+        """One by one."""
+        numbered = zip(count(self.first), self.types, self.data, strict=False)
+        return [Envelope(self.run_id, seq, event_type, data) for seq, event_type, data in numbered]
 
 
 def sse(data: Iterable[bytes], first: int) -> bytes:

@@ -1,38 +1,44 @@
 """The plain HTTP routes: health, capabilities and the caller's runs (design 4.2)."""
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from app.edge.gate import caller_of
 from app.engine.service import Service, summary
+from app.ports import Caller
 
 NOT_READY = 503
 
 
-def routes(service: Service) -> APIRouter:
+def routes(service: Service) -> list[BaseRoute]:
     """The routes that answer at once."""
-    router = APIRouter()
 
-    @router.get("/ping")
-    async def ping() -> Response:
+    async def ping(_: Request) -> Response:
         return JSONResponse(service.health.report(), 200 if service.health.ready else NOT_READY)
 
-    @router.get("/capabilities")
-    async def capabilities() -> Response:
+    async def capabilities(_: Request) -> Response:
         return Response(service.capabilities.model_dump_json(by_alias=True), media_type="application/json")
 
-    @router.get("/runs")
     async def runs(request: Request) -> Response:
         return JSONResponse({"runs": service.list(caller_of(request))})
 
-    @router.get("/runs/{run_id:path}")
-    async def run(request: Request, run_id: str) -> Response:
-        found = service.find(caller_of(request), request.query_params.get("threadId"), run_id)
+    async def run(request: Request) -> Response:
+        found = service.find(*named(request))
         return JSONResponse(summary(found))
 
-    @router.post("/runs/{run_id:path}/cancel")
-    async def cancel(request: Request, run_id: str) -> Response:
-        return JSONResponse(service.cancel(caller_of(request), request.query_params.get("threadId"), run_id))
+    async def cancel(request: Request) -> Response:
+        return JSONResponse(service.cancel(*named(request)))
 
-    return router
+    return [
+        Route("/ping", ping),
+        Route("/capabilities", capabilities),
+        Route("/runs", runs),
+        Route("/runs/{run_id:path}", run),
+        Route("/runs/{run_id:path}/cancel", cancel, methods=["POST"]),
+    ]
+
+
+def named(request: Request) -> tuple[Caller, str | None, str]:
+    """Who asks for which run: the caller, a thread where one is named, the run."""
+    return caller_of(request), request.query_params.get("threadId"), request.path_params["run_id"]

@@ -5,9 +5,9 @@ the run in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and h
 """
 
 from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunAgentInput, RunFinishedEvent, RunStartedEvent
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from app.core import wire
 from app.core.encoder import encode
@@ -21,7 +21,7 @@ from app.engine.service import Service
 from app.ports import Caller
 
 
-def routes(service: Service, *, max_body: int, keepalive: float) -> APIRouter:
+def routes(service: Service, *, max_body: int, keepalive: float) -> list[BaseRoute]:
     """The routes that stream.
 
     Args:
@@ -29,9 +29,7 @@ def routes(service: Service, *, max_body: int, keepalive: float) -> APIRouter:
         max_body: bytes of a request body.
         keepalive: seconds of silence before a comment, where the format has comments.
     """
-    router = APIRouter()
 
-    @router.post(INVOCATIONS)
     async def invocations(request: Request) -> Response:
         caller = caller_of(request)
         form = format_of(request)
@@ -43,14 +41,16 @@ def routes(service: Service, *, max_body: int, keepalive: float) -> APIRouter:
             return RunStream(reader, form, caller.request_id, keepalive)
         return command_run(service, asked, caller, form)
 
-    @router.get("/runs/{run_id:path}/events")
-    async def events(request: Request, run_id: str) -> Response:
-        caller = caller_of(request)
+    async def events(request: Request) -> Response:
+        caller, run_id = caller_of(request), request.path_params["run_id"]
         after = wire.cursor(request.query_params.get("after") or request.headers.get("last-event-id"))
         reader = service.attach(caller, request.query_params.get("threadId"), run_id, after)
         return RunStream(reader, format_of(request), caller.request_id, keepalive)
 
-    return router
+    return [
+        Route(INVOCATIONS, invocations, methods=["POST"]),
+        Route("/runs/{run_id:path}/events", events, methods=["GET"]),
+    ]
 
 
 def command_run(service: Service, asked: CommandRequest, caller: Caller, form: Format) -> Response:

@@ -1,4 +1,4 @@
-"""A run as an HTTP response: written by one task, watched by another, and kept alive by one timer.
+"""A run as an HTTP response: written by one task, while the request's own waits for the client to leave.
 
 Rule: what is ready goes out in one write, and only the writing task writes, so a comment never falls into an event. The
 reader is closed however the response ends. Of sse-starlette's response this keeps the headers and the comments; it
@@ -43,33 +43,36 @@ class RunStream(EventSourceResponse):
         self._writing = False
         self._since = 0.0
 
-    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the run ends or the client leaves."""
+        if scope["method"] == "HEAD":
+            self._reader.close()  # headers only
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._write(send), name="write a stream")
+                while (await receive())["type"] != "http.disconnect":  # comes after the response's end, too
+                    pass
+                self._reader.close()
+        except* TimeoutError:
+            logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
+        finally:
+            self._reader.close()
+
+    async def _write(self, send: Send) -> None:
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self._look()
-        listening = asyncio.create_task(self._listen(receive), name="listen for a disconnect")
         try:
             async with self._limit:
                 await self._send(send)
-        except TimeoutError:
-            logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
         finally:
             self._timer.cancel()
-            self._reader.close()
-            listening.cancel()
-            await asyncio.wait([listening])
-
-    async def _listen(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self._reader.close()
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         form, log, time = self._form, self._reader.run.log, self._loop.time
         async for batch in self._reader:
-            body = await form.body(log, batch) if batch else form.comment
+            body = await form.body(log, batch) if batch.data else form.comment
             self._writing, self._since = True, time()
             await send({"type": "http.response.body", "body": body, "more_body": True})
             self._writing = False

@@ -11,7 +11,7 @@ import logging
 from collections import deque
 
 from ag_ui.core import RunAgentInput
-from fastapi import APIRouter
+from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app.core import wire
@@ -32,17 +32,15 @@ MAX_WAITING = 16
 """Runs that may wait for their turn on one connection."""
 
 
-def routes(service: Service, *, max_body: int, on_busy: OnBusy) -> APIRouter:
+def routes(service: Service, *, max_body: int, on_busy: OnBusy) -> list[BaseRoute]:
     """The socket route. ``max_body`` bounds a frame in; ``on_busy`` is for a run that arrives while one streams."""
-    router = APIRouter()
 
-    @router.websocket("/ws")
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
         await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
         await Connection(websocket, service, max_body=max_body, on_busy=on_busy).serve()
 
-    return router
+    return [WebSocketRoute("/ws", socket)]
 
 
 class Connection:
@@ -84,7 +82,7 @@ class Connection:
 
     async def _send_run(self, reader: Reader) -> None:
         async for batch in reader:
-            for frame in wire.frames(list(batch), with_seq=self._with_seq):
+            for frame in wire.frames(batch.envelopes(), with_seq=self._with_seq):
                 await self._pace.wait()
                 await self._websocket.send_text(frame)
 

@@ -114,7 +114,7 @@ class Lifecycle:
 
     def _forget(self, run: Run) -> None:
         del self._kept[run.key], self._runs[run.key]
-        run.log.forget()
+        run.log.discard()
         self._forgotten[run.key] = None
         if len(self._forgotten) > self._limits.remembered_ids:
             self._forgotten.popitem(last=False)

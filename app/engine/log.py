@@ -14,7 +14,7 @@ from app.core.errors import AppError, Code
 from app.core.wire import Batch
 from app.engine.rendition import Encode, Rendition
 
-BATCH_BYTES, BATCH_EVENTS = 256_000, 1_000
+BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
 """What a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
 
 ENVELOPE_BYTES = 64
@@ -81,7 +81,7 @@ class RunLog:
         self._budget.kept += self._held
         self._wake()
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """The run has ended and nobody will read it any more."""
         self._budget.used -= self._held
         self._budget.kept -= self._held
@@ -117,13 +117,13 @@ class RunLog:
             del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]
         return Batch(self.run_id, after + 1, self._types[after : after + len(data)], data)
 
-    async def news(self, waiter: asyncio.Future[bool]) -> bool:
-        """Wait until something was appended or the run has ended; False where the waiter was set by somebody else."""
+    def wait(self, waiter: asyncio.Future[bool]) -> None:
+        """Have the waiter set to True when something is appended or the run ends."""
         self._waiting.add(waiter)
-        try:
-            return await waiter
-        finally:
-            self._waiting.discard(waiter)
+
+    def leave(self, waiter: asyncio.Future[bool]) -> None:
+        """It does not wait any more."""
+        self._waiting.discard(waiter)
 
     def _wake(self) -> None:
         for waiter in self._waiting:
@@ -152,14 +152,18 @@ class Cursor:
         log = self._log
         while not self._closed:
             batch = log.batch(self._after)
-            if batch:
-                self._after += len(batch)
+            if batch.data:
+                self._after += len(batch.data)
                 return batch
             if log.ended:
                 break
-            self._waiter = asyncio.get_running_loop().create_future()
-            if not await log.news(self._waiter) and not self._closed:
-                return batch
+            self._waiter = waiter = asyncio.get_running_loop().create_future()
+            log.wait(waiter)
+            try:
+                if not await waiter and not self._closed:
+                    return batch
+            finally:
+                log.leave(waiter)
         raise StopAsyncIteration
 
     def nudge(self) -> None:

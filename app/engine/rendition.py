@@ -35,14 +35,14 @@ class Rendition:
     async def of(self, batch: Batch) -> list[bytes]:
         """Each envelope's bytes, in order."""
         async with self._lock:
-            missing = [envelope for envelope in batch if envelope.seq not in self._made]
+            missing = [envelope for envelope in batch.envelopes() if envelope.seq not in self._made]
             if sum(len(envelope.data) for envelope in missing) > LARGE_BYTES:
                 made = await anyio.to_thread.run_sync(self._encoded, missing, abandon_on_cancel=True)
             else:
                 made = self._encoded(missing)
             self._made.update(made)
             self._on_kept(sum(map(len, made.values())))
-        return [self._made[envelope.seq] for envelope in batch]
+        return [self._made[seq] for seq in range(batch.first, batch.first + len(batch.data))]
 
     def _encoded(self, batch: Iterable[Envelope]) -> dict[int, bytes]:
         return {envelope.seq: self._encode(envelope.data) for envelope in batch}

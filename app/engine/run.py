@@ -35,7 +35,7 @@ from app.engine.turns import Turns
 from app.engine.usage import summed
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
 
-BURST = 64
+BURST = 128
 """Events an agent may yield before other runs and /ping get their turn."""
 
 AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")

@@ -62,7 +62,7 @@ def parts() -> list[tuple[str, float]]:
         ("append: number and keep", lambda: log.append(event_type, data), 1),
         ("check: size of the run", log.check, 1),
         (f"frame: SSE, {BURST} events a write", lambda: sse(batch.data, 1), BURST),
-        (f"frame: WebSocket, {BURST} deltas merged", lambda: frames(list(batch), with_seq=False), BURST),
+        (f"frame: WebSocket, {BURST} deltas merged", lambda: frames(batch.envelopes(), with_seq=False), BURST),
         ("(the official EventEncoder)", lambda: official.encode(event), 1),
     )
     return [(name, timed(step) / events) for name, step, events in steps]

@@ -27,7 +27,7 @@ class ReaderStream(Stream):
 
     async def _flat(self) -> AsyncIterator[Envelope]:
         async for batch in self._reader:
-            for envelope in batch:
+            for envelope in batch.envelopes():
                 yield envelope
 
     async def _receive(self) -> tuple[int, Json] | None:

@@ -11,7 +11,7 @@ from app.ports import LOG_FIELDS
 from tests.behaviour.over_sse import http_client
 from tests.conftest import Serve
 from tests.edge.answers import brief, get, post, refused
-from tests.engine.doubles import ask, forever
+from tests.engine.doubles import WAIT, ask, asking, caller, forever
 from tests.requirements import requirement
 
 # --- streams ---
@@ -170,3 +170,12 @@ async def test_a_fault_of_the_server_says_nothing_of_itself(
     assert response.status_code == 500
     assert refused(response)["code"] == "INTERNAL_ERROR"
     assert b"secret" not in response.content
+
+
+async def test_who_asks_for_the_head_of_a_stream_gets_it_at_once(serve: Serve) -> None:
+    client, _ = await serve(forever, on_disconnect="continue")
+    client.service.start(asking(), caller()).close()
+    async with http_client(client.url) as http, asyncio.timeout(WAIT):
+        response = await http.head("/runs/r1/events")
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert client.service.list(caller())[0]["readers"] == 0

@@ -111,7 +111,7 @@ def ask(thread: str = "t1", run: str = "r1", text: str = "hi", **fields: Any) ->
 async def envelopes(reader: Reader) -> list[Envelope]:
     """All that a reader gets until the run has ended."""
     async with asyncio.timeout(WAIT):
-        return [envelope async for batch in reader for envelope in batch]
+        return [envelope async for batch in reader for envelope in batch.envelopes()]
 
 
 async def eventually(condition: Callable[[], object]) -> None:

@@ -24,7 +24,7 @@ def append(log: RunLog, *values: str) -> None:
 
 async def batches(log: RunLog, after: int = 0) -> list[list[Envelope]]:
     async with asyncio.timeout(WAIT):
-        return [list(batch) async for batch in log.read(after)]
+        return [batch.envelopes() async for batch in log.read(after)]
 
 
 @requirement("attach.numbers")
@@ -100,6 +100,6 @@ def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     assert over.value.code is Code.RUN_LIMIT_EXCEEDED
     with pytest.raises(AppError):
         logs[0].check()
-    logs[1].forget()
+    logs[1].discard()
     logs[0].check()
     assert budget.used == logs[0].bytes

@@ -53,7 +53,7 @@ async def test_much_is_made_in_a_thread_and_still_once() -> None:
     rendition = made[0].rendition(encoder)
     one, two = await asyncio.gather(rendition.of(batch), rendition.of(batch))
     assert one == two
-    assert encoder.asked == [envelope.data for envelope in batch]
+    assert encoder.asked == batch.data
     assert threading.get_ident() not in encoder.threads
 
 
@@ -70,5 +70,5 @@ async def test_what_is_made_counts_for_the_process_and_not_for_the_run() -> None
         log.check()
     log.end()
     assert budget.kept == budget.used
-    log.forget()
+    log.discard()
     assert (budget.used, budget.kept) == (0, 0)

@@ -71,16 +71,19 @@ async def respond(app: ASGIApp, method: str, path: str, body: bytes) -> list[byt
     """What an ASGI application sends, each ``send`` with bytes in it counted as the write that it becomes."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
     writes: list[bytes] = []
+    done = asyncio.Event()
 
     async def receive() -> Message:
         if messages:
             return messages.pop()
-        await asyncio.Event().wait()
-        raise AssertionError
+        await done.wait()
+        return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
         if message.get("body"):
             writes.append(message["body"])
+        if message["type"] == "http.response.body" and not message["more_body"]:
+            done.set()
 
     scope: Scope = {
         "type": "http",
