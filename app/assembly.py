@@ -36,6 +36,7 @@ OF_THE_ASSISTANT = (
     "model_options",
     "system_prompt",
     "max_steps",
+    "goal_prompts",
     "delegate_depth",
     "tools",
     "tool_policy",
@@ -82,6 +83,8 @@ def build_assistant(
         skills=skills,
         budget=Budget(settings.context_tokens, Overflow(settings.context_overflow)),
         asks=policy.asks,
+        max_tokens=settings.run_tokens or None,
+        goal_prompts=settings.goal_prompts,
     )
     return delegating(assistant, settings.delegate_depth)
 

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
+from app.agents.allowance import Limited
 from app.agents.callables import capabilities_of
 from app.agents.loader import load_agent
 from app.assembly import build_assistant, check_own_agent
@@ -31,7 +32,7 @@ from app.edge.gate import Gate
 from app.edge.refusal import on_app_error, on_error, on_http_error
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
-from app.ports import Agent, Timer
+from app.ports import Agent, Allowance, Timer
 from app.settings import Scope, Settings
 from app.tools.builtin import builtin_tools
 from app.tools.loader import load_tools
@@ -105,11 +106,13 @@ def build_service(settings: Settings) -> Service:
     if settings.agent == "assistant":
         tools += load_tools(settings.tools) if settings.tools else ()
         agent: Agent = build_assistant(settings, tools, closers)
+        limited = agent
     else:
         check_own_agent(settings)
         agent = load_agent(settings.agent)
+        limited = Limited(agent, Allowance(tokens=settings.run_tokens or None))
     return Service(
-        agent,
+        limited,
         Policy(
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
@@ -132,6 +135,11 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
             "identity": own.identity or IdentityCapabilities(name="agui-container", version=__version__),
             "transport": TransportCapabilities(streaming=True, websocket=True, http_binary=True),
             "execution": execution.model_copy(update={"max_execution_time": int(settings.run_timeout * 1000)}),
-            "custom": {**(own.custom or {}), "commands": list(COMMANDS), "maxBodyBytes": settings.max_body_bytes},
+            "custom": {
+                **(own.custom or {}),
+                "commands": list(COMMANDS),
+                "maxBodyBytes": settings.max_body_bytes,
+                **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),
+            },
         }
     )

@@ -43,6 +43,7 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr = SecretStr("")
     system_prompt: str = ""
     max_steps: Annotated[int, Field(ge=1)] = 16
+    goal_prompts: Annotated[int, Field(ge=0)] = 3
     delegate_depth: Annotated[int, Field(ge=0, le=8)] = 2
     tools: str = ""
     tool_policy: str = "[]"
@@ -57,6 +58,7 @@ class Settings(BaseSettings):
     scope: Scope = Scope.SESSION
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
+    run_tokens: Annotated[int, Field(ge=0)] = 0
     keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
     cors_origins: Annotated[tuple[str, ...], NoDecode] = ()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.requirements_assistant import APPROVALS, ASSISTANT
+from tests.requirements_goals import BUDGETS, GOALS
 
 
 class Requirement(NamedTuple):
@@ -281,6 +282,8 @@ GROUPS = (
     CONTEXT,
     ASSISTANT,
     APPROVALS,
+    GOALS,
+    BUDGETS,
 )
 
 REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}

@@ -25,8 +25,12 @@ from ag_ui.core import (
     ToolsCapabilities,
 )
 
+from app.agents.allowance import allowed, check_step
 from app.agents.approvals import Approval, Approvals
 from app.agents.context.budget import Budget
+from app.agents.goals.declared import MAX_GOALS
+from app.agents.goals.memory import GoalsInMemory
+from app.agents.goals.pursuit import PROMPTS, Pursuit, pursuing
 from app.agents.guidance.instructions import application_context, system_text
 from app.agents.guidance.skill_use import Invocation, invocation_of, skill_tools
 from app.agents.guidance.skills import Skill, skill_list
@@ -37,8 +41,9 @@ from app.agents.subagents import Subagent
 from app.agents.toolbox import Answered, Toolbox
 from app.agents.turn import Call, Turn
 from app.closing import closing
-from app.core.errors import AppError, Code
 from app.ports import (
+    Allowance,
+    GoalRecords,
     Item,
     Model,
     Permission,
@@ -67,6 +72,7 @@ class Assistant:
     Attributes:
         tools: what the server runs for the model; clients may offer their own besides.
         max_steps: model calls per run; a run that needs more ends with RUN_LIMIT_EXCEEDED.
+        max_tokens: what they may use together, subagents included; None is no limit. It ends a run like ``max_steps``.
         policy: which tools may run, must be asked for, or may not.
         trust_instructions: whether a caller's system and developer messages reach the model.
         asks: whether the policy may ask for tools that only sources know.
@@ -74,6 +80,8 @@ class Assistant:
         sources: tools that are known only at run time. One that fails costs a run its own tools and nothing else.
         skills: instructions that the model reads when it needs them, or that a caller asks for.
         budget: how many tokens a model call may be sent.
+        goals: where the goals of turns are written down.
+        goal_prompts: how often, in one run, a model that stops too early is asked again for the goals.
     """
 
     model: Model
@@ -87,50 +95,60 @@ class Assistant:
     skills: Sequence[Skill] = ()
     budget: Budget = field(default_factory=Budget)
     asks: bool = False
+    max_tokens: int | None = None
+    goals: GoalRecords = field(default_factory=GoalsInMemory)
+    goal_prompts: int = PROMPTS
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
+        ctx = allowed(ctx, input.forwarded_props, Allowance(tokens=self.max_tokens))
         skill = invocation_of(input.forwarded_props, self.skills)
+        goals = await pursuing(input, self.goals, self.goal_prompts, ctx)
         tools, outages = await gathered(self._tools, self.sources, ctx)
         for outage in outages:
             yield outage.event
+        offered = input.tools or ()
         complete = not any(outage.down for outage in outages)
-        toolbox = Toolbox.of(tools, input.tools or (), self.policy, complete=complete)
-        resumed = await resume(input, self.approvals, toolbox, ctx)
-        for result in resumed.unseen(input.messages):
-            yield shown(result)
-        waiting = resumed.waiting
-        messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
-        asking = skill.asked(messages, ctx.new_id) if skill else messages
-        prompt = Prompt(self._system(skill, input.context or ()), asking, toolbox.specs)
-        window = self.budget.window(self.model, prompt, ctx)
-        steps = 0
-        while not waiting and not resumed.awaits_client:
-            if steps == self.max_steps:
-                raise AppError(
-                    Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing."
-                )
-            steps += 1
-            await window.fit()
-            turn = Turn(ctx)
-            async with closing(self.model.stream(replace(prompt, messages=window.messages))) as deltas:
-                async for delta in deltas:
-                    for event in turn.feed(delta):
-                        yield event
-            for event in turn.close():
-                yield event
-            window.add(turn.messages)
-            window.snapshot()
-            left = [call.id for call in turn.calls if toolbox.left_to_client(call)]
-            own = [call for call in turn.calls if call.id not in left]
-            results, waiting = await self._act(own, left, toolbox, ctx)
-            for result in results:
+        toolbox = Toolbox.of([*tools, *goals.tools(tools, offered)], offered, self.policy, complete=complete)
+        with goals:
+            resumed = await resume(input, self.approvals, toolbox, ctx)
+            for result in resumed.unseen(input.messages):
                 yield shown(result)
-            if left or not own:
-                break
-            window.add(results)
-        yield finished(ctx, waiting)
+            waiting = resumed.waiting
+            others_turn = bool(waiting) or resumed.awaits_client
+            messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
+            asking = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
+            prompt = Prompt(self._system(skill, goals, input.context or ()), asking, toolbox.specs)
+            window = self.budget.window(self.model, prompt, ctx)
+            steps = 0
+            while not others_turn:
+                check_step(steps, self.max_steps, ctx)
+                steps += 1
+                await window.fit()
+                turn = Turn(ctx)
+                async with closing(self.model.stream(replace(prompt, messages=window.messages))) as deltas:
+                    async for delta in deltas:
+                        for event in turn.feed(delta):
+                            yield event
+                for event in turn.close():
+                    yield event
+                window.add(turn.messages)
+                window.snapshot()
+                left = [call.id for call in turn.calls if toolbox.left_to_client(call)]
+                own = [call for call in turn.calls if call.id not in left]
+                results, waiting = await self._act(own, left, toolbox, ctx)
+                for result in results:
+                    yield shown(result)
+                others_turn = bool(left or waiting)
+                more = () if others_turn else results or goals.reminder()
+                if not more:
+                    break
+                window.add(more)
+            if not others_turn:
+                goals.give_up()
+            yield finished(ctx, waiting)
         self.approvals.hold((ctx.caller.owner, ctx.thread_id), waiting)
+        goals.hold()
 
     def capabilities(self) -> AgentCapabilities:
         """What clients may expect of this assistant."""
@@ -146,7 +164,7 @@ class Assistant:
             multi_agent=self._subagents(),
             human_in_the_loop=self._human_in_the_loop(),
             execution=ExecutionCapabilities(max_iterations=self.max_steps),
-            custom={"skills": [skill.name for skill in self.skills]} if self.skills else None,
+            custom=self._custom(),
         )
 
     async def _act(
@@ -163,13 +181,18 @@ class Assistant:
                 waiting.append(Approval(call, answer.interrupts, beside, answer))
         return results, waiting
 
-    def _system(self, skill: Invocation | None, context: Sequence[Context]) -> str:
+    def _system(self, skill: Invocation | None, goals: Pursuit, context: Sequence[Context]) -> str:
         asked = skill.section if skill else ""
-        return system_text(self.system_prompt, skill_list(self.skills), asked, application_context(context))
+        applications = application_context(context)
+        return system_text(self.system_prompt, skill_list(self.skills), asked, goals.section, applications)
 
     @property
     def _tools(self) -> Sequence[Tool]:
         return *self.tools, *skill_tools(self.skills)
+
+    def _custom(self) -> dict[str, object]:
+        custom: dict[str, object] = {"goals": {"max": MAX_GOALS, "prompts": self.goal_prompts}}
+        return {**custom, "skills": [skill.name for skill in self.skills]} if self.skills else custom
 
     def _subagents(self) -> MultiAgentCapabilities | None:
         agents = [tool for tool in self.tools if isinstance(tool, Subagent)]

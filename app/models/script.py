@@ -157,6 +157,10 @@ def _delegate(found: re.Match[str], tools: Tools) -> Plan:
     return _builtin("delegate", {"task": found[1].strip()}, tools)
 
 
+def _achieve(found: re.Match[str], _: Tools) -> Plan:
+    return tuple(Call(name) for name in found[1].replace(",", " ").split())
+
+
 def _builtin(name: str, arguments: dict[str, str], tools: Tools) -> Plan:
     if name not in tools:
         return (Say(f"The tool {name} is not available here."),)
@@ -196,6 +200,7 @@ RULES = (
     Rule("calculate 2*(3+4)", _pattern(r"calculate\s+(.+)"), _calculate),
     Rule('call calculate {"expression": "6*7"}', CALL, _calls),
     Rule("delegate calculate 6*7", _pattern(r"delegate\s+(.+)"), _delegate),
+    Rule("achieve the goals: achieve_x", _pattern(r"achieve\s+the\s+goals:\s*([^\s.,][^.]*)(?:\..*)?"), _achieve),
     Rule("wait 2", _pattern(r"wait\s+(\d+(?:\.\d+)?)\s*s?"), _wait),
     Rule("fail", _pattern(r"fail\s*[.!]?"), _fail),
 )

@@ -4,6 +4,7 @@ Rule: small Protocols and frozen data, nothing that knows a transport or a store
 import this package and ``core`` only.
 """
 
+from app.ports.goal import Goal, GoalRecord, GoalRecords, GoalStatus
 from app.ports.model import (
     Counting,
     Delta,
@@ -20,6 +21,7 @@ from app.ports.model import (
 from app.ports.run import (
     LOG_FIELDS,
     Agent,
+    Allowance,
     Caller,
     Clock,
     Emit,
@@ -44,12 +46,17 @@ from app.ports.tool import (
 __all__ = [
     "LOG_FIELDS",
     "Agent",
+    "Allowance",
     "Caller",
     "Clock",
     "Counting",
     "Delta",
     "Emit",
     "EncryptedDelta",
+    "Goal",
+    "GoalRecord",
+    "GoalRecords",
+    "GoalStatus",
     "Item",
     "Model",
     "Permission",

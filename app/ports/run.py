@@ -85,6 +85,27 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one run may use; None is no limit.
+
+    Attributes:
+        steps: model calls of an assistant; each of its subagents may make as many.
+        tokens: of all model calls together, as far as models report them.
+    """
+
+    steps: int | None = None
+    tokens: int | None = None
+
+    def within(self, other: "Allowance") -> "Allowance":
+        """The smaller of each."""
+        return Allowance(_smaller(self.steps, other.steps), _smaller(self.tokens, other.tokens))
+
+
+def _smaller(one: int | None, other: int | None) -> int | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """What an agent or a tool may touch while it works for one run; nothing of the transport or the store.
 
@@ -98,6 +119,7 @@ class RunContext:
         state: the shared state, to read and to change.
         usage: append one ``TokenUsage`` per model call; the terminal event reports the sum, also for failed runs.
         background: hand over work that outlives the run; the server stays busy until it is done, and awaits it.
+        allowance: what the run may use. Whoever makes model calls keeps to it.
         tool_call_id: the call that is being run, for a tool.
         subagent_run_id: the delegated part of the run this is; None in the run's own agent.
     """
@@ -113,6 +135,7 @@ class RunContext:
     emit: Emit
     state: State
     usage: list[TokenUsage] = field(default_factory=list)
+    allowance: Allowance = Allowance()
     tool_call_id: str | None = None
     subagent_run_id: str | None = None
 

@@ -153,7 +153,7 @@ def test_a_caller_asks_for_a_skill(extra: dict[str, str], arguments: str) -> Non
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ("tea", "forwardedProps.skill: must be an object with a name and arguments."),
+        ("tea", "forwardedProps.skill: Input should be an object."),
         ({}, "forwardedProps.skill.name: Field required."),
         ({"name": 1}, "forwardedProps.skill.name: Input should be a valid string."),
         ({"name": "tea", "arguments": {}}, "forwardedProps.skill.arguments: Input should be a valid string."),

@@ -65,4 +65,10 @@ async def misname() -> str:
     return "bad \udc80 name"
 
 
+@tool
+async def achieve_sum() -> None:
+    """Have the name of a goal's tool."""
+
+
+namesakes = [achieve_sum]
 tools = [pay, echo, wipe, stick, order, burst, misname]

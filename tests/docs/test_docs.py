@@ -11,6 +11,9 @@ from pydantic import SecretStr
 
 import app
 from app.agents.approvals import Answer, Approvals
+from app.agents.goals import pursuit
+from app.agents.goals.declared import Declared
+from app.agents.goals.schema import UNCHECKED
 from app.agents.turn import Call
 from app.core.errors import TABLE
 from app.core.inbound import COMMANDS
@@ -121,6 +124,14 @@ def test_the_tables_of_policy_and_interrupt_have_every_field() -> None:
     (asked,) = Approvals().ask(Call("id", "name", "{}"), Ruling(Permission.ASK, category="any"), "id").interrupts
     assert sorted(interrupts) == sorted(asked.model_dump(by_alias=True, exclude_none=True))
     assert answers == [field.alias for field in Answer.model_fields.values()]
+
+
+def test_the_guide_of_goals_has_every_field_event_and_refused_keyword() -> None:
+    fields = [code(name) for name, _ in GUIDES["goals"].table("field", "### What is declared")]
+    events = [code(name) for name, *_ in GUIDES["goals"].table("name", "### What the client is told")]
+    assert fields == [field.alias or name for name, field in Declared.model_fields.items()]
+    assert events == [pursuit.DECLARED, pursuit.ACHIEVED, pursuit.PROMPTED, pursuit.FAILED]
+    assert all(f"`{keyword}`" in GUIDES["goals"].prose for keyword in UNCHECKED)
 
 
 def test_the_table_of_the_context_has_every_attribute() -> None:

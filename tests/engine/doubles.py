@@ -8,12 +8,13 @@ from typing import Any
 
 from ag_ui.core import RunAgentInput
 
+from app.agents.allowance import Limited
 from app.agents.callables import adapt
 from app.core.wire import Envelope
 from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
 from app.engine.service import Reader, Service
 from app.main import build_capabilities
-from app.ports import Caller, Tool
+from app.ports import Allowance, Caller, Tool
 from app.settings import Settings
 
 WAIT = 10.0
@@ -79,7 +80,7 @@ def make_service(
     adapted = adapt(agent, "agent")
     numbers = count(1)
     return Service(
-        adapted,
+        Limited(adapted, Allowance(tokens=settings.run_tokens or None)),
         Policy(
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),

@@ -188,6 +188,17 @@ async def test_questions_say_when_the_builtin_tool_is_missing(said: str, name: s
     assert calls(pieces) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ("achieve the goals: achieve_a", ["achieve_a"]),
+        ("Achieve the goals: achieve_a, achieve_b. Call each of these tools.", ["achieve_a", "achieve_b"]),
+    ],
+)
+async def test_goals_are_achieved_without_data(said: str, names: list[str]) -> None:
+    assert calls(await deltas(said)) == [(name, "{}") for name in names]
+
+
 # --- results --------------------------------------------------------------------------------------------------------
 
 
@@ -249,8 +260,10 @@ async def test_the_same_prompt_gives_the_same_deltas() -> None:
     assert await deltas("think about rain") == await deltas("think about rain")
 
 
-@pytest.mark.parametrize("start", ["", "call", "calculate", "stream", "wait", "what time is it in", "think"])
-@pytest.mark.parametrize("filler", [" ", "\n", "9", "?", "call "])
+@pytest.mark.parametrize(
+    "start", ["", "call", "calculate", "stream", "wait", "what time is it in", "think", "achieve the goals:"]
+)
+@pytest.mark.parametrize("filler", [" ", "\n", "9", "?", "call ", ", .", "."])
 @pytest.mark.timeout(10)
 def test_no_message_takes_long_to_read(start: str, filler: str) -> None:
     # 200 kB: linear patterns need milliseconds, a quadratic one would need minutes.

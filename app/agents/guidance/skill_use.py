@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from ag_ui.core import Message, ToolMessage, UserMessage
 from ag_ui.core import Tool as ToolSpec
-from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, StrictStr, TypeAdapter
 
 from app.agents.guidance.skills import Skill
 from app.core.errors import AppError, Code
+from app.core.forwarded import forwarded
 from app.ports import RunContext, Tool, ToolError
 
 FIELD = "forwardedProps.skill"
@@ -68,6 +69,9 @@ class _Asked(BaseModel):
     arguments: StrictStr = ""
 
 
+_ASKED = TypeAdapter(_Asked)
+
+
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """A skill that a caller asks for, in one run."""
@@ -95,22 +99,15 @@ class Invocation:
         return [*messages, UserMessage(id=new_id(), content=content)]
 
 
-def invocation_of(forwarded: object, skills: Sequence[Skill]) -> Invocation | None:
+def invocation_of(props: object, skills: Sequence[Skill]) -> Invocation | None:
     """The skill that ``forwardedProps`` asks for, if any.
 
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
     """
-    asked = forwarded.get("skill") if isinstance(forwarded, Mapping) else None
-    if asked is None:
+    chosen = forwarded(props, "skill", _ASKED)
+    if chosen is None:
         return None
-    if not isinstance(asked, Mapping):
-        raise AppError(Code.VALIDATION_ERROR, f"{FIELD}: must be an object with a name and arguments.")
-    try:
-        chosen = _Asked.model_validate(asked)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise AppError(Code.VALIDATION_ERROR, f"{FIELD}.{first['loc'][0]}: {first['msg']}.") from None
     for skill in skills:
         if skill.name == chosen.name:
             return Invocation(skill, chosen.arguments)

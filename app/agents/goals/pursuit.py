@@ -1,0 +1,191 @@
+"""The goals of one run: their tools, what the model is told of them, and what becomes of each.
+
+Rules: a goal is achieved by the first call of its tool whose data fits its schema, and by nothing else. A model that
+stops before is asked again, so often and no more. However the run ends, each goal is achieved or failed when it is
+over, unless the turn goes on in the next run: then that run takes up what is pending, once this one has ended well. How
+they stand is written down by ``_record`` and nowhere else, after the client has been told. Subagents have no goals.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from ag_ui.core import CustomEvent, Message, RunAgentInput, ToolMessage, UserMessage
+from ag_ui.core import Tool as ToolSpec
+
+from app.agents.goals.declared import declared, has_goals
+from app.core.errors import AppError, Code
+from app.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunContext, Tool, ToolError
+
+DECLARED = "goals.declared"
+PROMPTED = "goals.prompted"
+ACHIEVED = "goal.achieved"
+FAILED = "goal.failed"
+
+PROMPTS = 3
+"""How often a model that stops too early is asked again, in one run."""
+
+SECTION = (
+    "## Goals\n\nThis turn has goals. Before you end it, call the tool of each, once, with the data that it describes: "
+)
+
+
+async def pursuing(asked: RunAgentInput, records: GoalRecords, prompts: int, ctx: RunContext) -> "Pursuit":
+    """The goals that this run declares, or else those that the thread's turn has left open.
+
+    A goal that is declared again as it was stands where it stood. Raises ``AppError`` VALIDATION_ERROR.
+    """
+    if ctx.subagent_run_id is not None:
+        return Pursuit((), records, prompts, ctx)
+    left = await records.held(ctx)
+    if not has_goals(asked.forwarded_props):
+        return Pursuit(left, records, prompts, ctx)
+    goals = await asyncio.to_thread(declared, asked.forwarded_props)
+    standing = [next((record for record in left if record.goal == goal), GoalRecord(goal)) for goal in goals]
+    return Pursuit(standing, records, prompts, ctx, anew=True)
+
+
+class Pursuit:
+    """A context manager around the run's work: an error fails what is pending, unless it is the caller's to correct.
+
+    Args:
+        standing: the goals, and where they stand.
+        prompts: how often the model may be asked again.
+        anew: whether they take the place of those that the thread had.
+    """
+
+    def __init__(
+        self, standing: Sequence[GoalRecord], records: GoalRecords, prompts: int, ctx: RunContext, *, anew: bool = False
+    ) -> None:
+        self._goals = {record.goal.type: record for record in standing}
+        self._records = records
+        self._prompts = prompts
+        self._prompted = 0
+        self._ctx = ctx
+        self._anew = anew
+        self._order = asyncio.Lock()
+
+    def __enter__(self) -> None:
+        if self._goals or self._anew:
+            rows = [{"type": r.goal.type, "tool": tool_name(r.goal), "status": r.status} for r in self._goals.values()]
+            self._tell(DECLARED, {"goals": rows})
+            self._records.hold(self._ctx, ())
+            self._record()
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        if isinstance(error, AppError) and error.is_callers:
+            self.hold()
+        elif error is not None:
+            self._fail("run_ended")
+
+    def give_up(self) -> None:
+        """The turn ends, and what is pending fails."""
+        self._fail("given_up")
+
+    def hold(self) -> None:
+        """The turn goes on: the thread's next run has its goals now."""
+        if self.pending:
+            self._records.hold(self._ctx, list(self._goals.values()))
+
+    @property
+    def pending(self) -> Sequence[GoalRecord]:
+        """What is still to be achieved."""
+        return [record for record in self._goals.values() if record.status is GoalStatus.PENDING]
+
+    # --- the model ---
+
+    def tools(self, others: Sequence[Tool], offered: Sequence[ToolSpec]) -> Sequence[Tool]:
+        """The goals' tools. Raises ``AppError`` VALIDATION_ERROR where a name is taken."""
+        taken = {tool.spec.name for tool in others} | {spec.name for spec in offered}
+        for record in self._goals.values():
+            if tool_name(record.goal) in taken:
+                message = f"forwardedProps.goals: there is another tool named '{tool_name(record.goal)}'."
+                raise AppError(Code.VALIDATION_ERROR, message)
+        return [AchieveTool(record.goal, self) for record in self._goals.values()]
+
+    @property
+    def section(self) -> str:
+        """The goals in the system text."""
+        return f"{SECTION}{names(self._goals.values())}." if self._goals else ""
+
+    def asked(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The conversation; where nobody speaks last, the goals are asked for."""
+        goes_on = bool(messages) and isinstance(messages[-1], UserMessage | ToolMessage)
+        return messages if goes_on or not self.pending else [*messages, self._request()]
+
+    def reminder(self) -> Sequence[Message]:
+        """What a model is told that has stopped; nothing where it may stop, or was told often enough."""
+        if not self.pending or self._prompted == self._prompts:
+            return ()
+        self._prompted += 1
+        types = [record.goal.type for record in self.pending]
+        self._tell(PROMPTED, {"goals": types, "prompt": self._prompted, "prompts": self._prompts})
+        return [self._request()]
+
+    def _request(self) -> Message:
+        said = f"Achieve the goals: {names(self.pending)}. Call each of these tools with the data that it describes."
+        return UserMessage(id=self._ctx.new_id(), content=said)
+
+    # --- what becomes of them ---
+
+    async def achieve(self, goal: Goal, data: Mapping[str, object], ctx: RunContext) -> str:
+        """Take the data, of calls side by side in their order. Raises ``ToolError``."""
+        async with self._order:
+            if self._goals[goal.type].status is GoalStatus.ACHIEVED:
+                raise ToolError(f"the goal {goal.type} is achieved already; the data that was given first counts.")
+            wrong = await asyncio.to_thread(_faults, goal, data)
+            if wrong:
+                raise ToolError(f"{tool_name(goal)}: {'; '.join(wrong)}.")
+            self._tell(ACHIEVED, {"type": goal.type, "toolCallId": ctx.tool_call_id, "data": data})
+            self._stands(GoalRecord(goal, GoalStatus.ACHIEVED, data))
+        return f"The goal {goal.type} is achieved."
+
+    def _fail(self, reason: str) -> None:
+        for record in self.pending:
+            self._tell(FAILED, {"type": record.goal.type, "reason": reason})
+            self._stands(replace(record, status=GoalStatus.FAILED))
+
+    def _stands(self, record: GoalRecord) -> None:
+        self._goals[record.goal.type] = record
+        self._record()
+
+    def _record(self) -> None:
+        self._records.record(self._ctx, list(self._goals.values()))
+
+    def _tell(self, name: str, value: Mapping[str, object]) -> None:
+        self._ctx.emit(CustomEvent(name=name, value=value))
+
+
+@dataclass(frozen=True, slots=True)
+class AchieveTool:
+    """Implements ``ports.Tool``: its arguments are the goal's data."""
+
+    goal: Goal
+    pursuit: Pursuit
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The goal's own schema."""
+        description = f"Achieve the goal {self.goal.type}. {self.goal.description}".strip()
+        return ToolSpec(name=tool_name(self.goal), description=description, parameters=dict(self.goal.schema))
+
+    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> str:
+        """Give the data."""
+        return await self.pursuit.achieve(self.goal, arguments, ctx)
+
+
+def tool_name(goal: Goal) -> str:
+    """What the goal's tool is called."""
+    return f"achieve_{goal.type}"
+
+
+def names(records: Iterable[GoalRecord]) -> str:
+    """The goals' tools."""
+    return ", ".join(tool_name(record.goal) for record in records)
+
+
+def _faults(goal: Goal, data: Mapping[str, object]) -> list[str]:
+    from app.agents.goals.schema import faults  # noqa: PLC0415 - as where goals are declared
+
+    return faults(goal.schema, data)

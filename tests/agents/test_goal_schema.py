@@ -1,0 +1,126 @@
+"""A caller's schema is taken or refused by its place, and a check ends soon whatever the schema and the data are."""
+
+import pytest
+
+from app.agents.goals.schema import MAX_DATA, faults, problem
+
+
+def of(**properties: object) -> dict[str, object]:
+    return {"type": "object", "properties": properties}
+
+
+TREE = {**of(name={"type": "string"}, parts={"type": "array", "items": {"$ref": "#"}}), "additionalProperties": False}
+REFERRING = {**of(price={"$ref": "#/$defs/Price"}), "$defs": {"Price": {"type": "number", "exclusiveMinimum": 0}}}
+DOUBLING = {
+    "type": "object",
+    "allOf": [{"$ref": "#/$defs/s0"}],
+    "$defs": {
+        **{f"s{at}": {"allOf": [{"$ref": f"#/$defs/s{at + 1}"}] * 2} for at in range(40)},
+        "s40": {"type": "object"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        of(),
+        of(pattern={"type": "string", "pattern": "^[a-z]+$"}, patternProperties={"type": "string"}),
+        of(kind={"enum": ["a", 1, None]}, other={"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}),
+        {**of(), "title": "Anything", "examples": [{"pattern": "("}], "x-order": 1},
+        TREE,
+        REFERRING,
+    ],
+)
+def test_a_schema_that_can_be_checked_is_taken(schema: dict[str, object]) -> None:
+    assert problem(schema) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        ({}, ".type: must be 'object'"),
+        ({"type": "array"}, ".type: must be 'object'"),
+        ({"type": "object", "properties": 3}, ".properties: 3 is not of type 'object'."),
+        (of(a={"type": "text"}), ".properties.a.type: 'text' is not valid"),
+        (of(a={"pattern": "("}), ".properties.a.pattern: cannot be matched in linear time."),
+        (of(a={"items": {"pattern": "(?=a)"}}), ".properties.a.items.pattern: cannot be matched in linear time."),
+        (of(a={"anyOf": [True, {"patternProperties": {}}]}), ".properties.a.anyOf.1.patternProperties: is not checked"),
+        (of(a={"unevaluatedItems": False}), ".properties.a.unevaluatedItems: is not checked here."),
+        (of(a={"not": {"$schema": "http://json-schema.org/draft-07/schema#"}}), ".properties.a.not.$schema: is not"),
+        (of(a={"$ref": "https://example.com/schema"}), ".properties.a.$ref: must be '#' or name one of the schema's"),
+        (of(a={"$ref": "#/$defs/Price"}), ".properties.a.$ref: must be '#' or name one of the schema's own $defs."),
+        (of(a={"$ref": "#/examples/0"}), ".properties.a.$ref: must be '#' or name one of the schema's own $defs."),
+    ],
+)
+def test_a_schema_that_cannot_be_checked_is_refused_by_its_place(schema: dict[str, object], place: str) -> None:
+    assert (problem(schema) or "").startswith(place)
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "wrong"),
+    [
+        (of(a={"pattern": "b+"}), {"a": "abbc"}, []),
+        (of(a={"pattern": "^b+$"}), {"a": "abbc"}, ["'a': 'abbc' does not match '^b+$'"]),
+        (of(a={"uniqueItems": True}), {"a": [{"x": 1, "y": 2}, {"y": 2, "x": 1}]}, ["'a': has the same item twice"]),
+        (of(a={"uniqueItems": True}), {"a": [{"x": 1}, {"x": 2}]}, []),
+        (REFERRING, {"price": 0}, ["'price': 0 is less than or equal to the minimum of 0"]),
+        (
+            TREE,
+            {"parts": [{"name": "b"}, {"parts": [{"name": 1}]}]},
+            ["'parts.1.parts.0.name': 1 is not of type 'string'"],
+        ),
+        (of(a={"format": "date"}), {"a": "tomorrow"}, []),
+        ({**of(), "required": list("abcdefg")}, {}, [f"'{name}' is a required property" for name in "abcde"]),
+    ],
+)
+def test_what_is_wrong_with_data_is_said_with_its_place(
+    schema: dict[str, object], data: dict[str, object], wrong: list[str]
+) -> None:
+    assert problem(schema) is None
+    assert faults(schema, data) == wrong
+
+
+def test_a_long_fault_is_cut() -> None:
+    (said,) = faults(of(a={"type": "integer"}), {"a": "x" * 1_000})
+    assert len(said) < 400
+
+
+NESTED: dict[str, object] = {}
+for _ in range(90):
+    NESTED = {"parts": [NESTED]}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        (DOUBLING, {}),
+        ({"type": "object", "allOf": [{"$ref": "#"}]}, {}),
+        (of(a={"items": {"allOf": [{"type": "integer"}] * 9}}), {"a": list(range(10_000))}),
+        (of(a={"multipleOf": 0.5}), {"a": 10**400}),
+    ],
+)
+def test_a_check_that_takes_too_much_work_is_given_up(schema: dict[str, object], data: dict[str, object]) -> None:
+    assert problem(schema) is None
+    assert faults(schema, data) == ["takes too much work to check"]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        (of(a={"pattern": "(a+)+$"}), {"a": "a" * 50_000 + "!"}),
+        (of(a={"uniqueItems": True}), {"a": [*({"n": n} for n in range(9_000)), {"n": 0}]}),
+    ],
+)
+def test_what_others_take_for_ever_to_check_is_checked(schema: dict[str, object], data: dict[str, object]) -> None:
+    assert len(faults(schema, data)) == 1
+
+
+def test_deep_data_is_checked() -> None:
+    assert faults(TREE, NESTED) == []
+
+
+def test_data_that_is_too_large_is_not_looked_at() -> None:
+    assert faults(of(), {"a": "x" * MAX_DATA}) == [f"has more than {MAX_DATA} bytes as JSON"]

@@ -1,0 +1,38 @@
+"""What a client declares and hears about goals."""
+
+from collections.abc import Sequence
+
+from tests.engine.doubles import Json
+
+NOTE: Json = {"type": "note", "description": "A note.", "schema": {"type": "object"}}
+"""A goal for which any data will do."""
+
+SUM: Json = {
+    "type": "sum",
+    "schema": {
+        "type": "object",
+        "properties": {"amount": {"type": "integer", "minimum": 1}},
+        "required": ["amount"],
+        "additionalProperties": False,
+    },
+}
+"""A goal whose data must fit."""
+
+
+def goals(*declared: Json) -> Json:
+    """``forwardedProps`` that declare these."""
+    return {"goals": list(declared)}
+
+
+def told(events: Sequence[Json], name: str) -> list[Json]:
+    """The values of the CUSTOM events of this name."""
+    return [event["value"] for event in events if event["type"] == "CUSTOM" and event["name"] == name]
+
+
+def standing(events: Sequence[Json]) -> dict[str, str]:
+    """How the goals of a run stand after these events, as a client keeps it."""
+    rows = [row for value in told(events, "goals.declared") for row in value["goals"]]
+    stand = {row["type"]: str(row["status"]) for row in rows}
+    for status in ("achieved", "failed"):
+        stand.update({value["type"]: status for value in told(events, f"goal.{status}")})
+    return stand

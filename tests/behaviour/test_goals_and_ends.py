@@ -1,0 +1,142 @@
+"""What becomes of goals when a run is ended, or ends before its turn does."""
+
+import pytest
+
+from tests.behaviour.client import outcome, text, types
+from tests.behaviour.conftest import Meet
+from tests.behaviour.desk import PAID
+from tests.behaviour.goals import NOTE, SUM, goals, standing, told
+from tests.behaviour.talk import PAINT, answer, calls, interrupts, results
+from tests.requirements import requirement
+
+# --- ended ---
+
+
+@requirement("goal.limit")
+@pytest.mark.parametrize("settings", [{"max_steps": 2}, {"run_tokens": 20}])
+async def test_a_limit_fails_the_goals_before_it_ends_the_run(meet: Meet, settings: dict[str, int]) -> None:
+    talk = await meet(**settings)
+    events = await talk.say('call achieve_note {}\ncall echo {"text": "hi"}', forwardedProps=goals(NOTE, SUM))
+    assert told(events, "goal.failed") == [{"type": "sum", "reason": "run_ended"}]
+    assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "RUN_LIMIT_EXCEEDED")
+    assert types(events)[-2:] == ["CUSTOM", "RUN_ERROR"]
+    assert types(await talk.say("stream 1", forwardedProps={"budget": {"steps": 1}})).count("CUSTOM") == 0
+
+
+@requirement("goal.model-fails")
+async def test_a_model_that_fails_fails_the_goals(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("fail", forwardedProps=goals(NOTE))
+    assert (standing(events), outcome(events)) == ({"note": "failed"}, "MODEL_ERROR")
+    assert standing(await talk.say("stream 1")) == {}
+
+
+@requirement("goal.cancelled")
+async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(meet: Meet) -> None:
+    talk = await meet()
+    body = talk.body("call achieve_note {}\ncall stick {}", forwardedProps=goals(NOTE, SUM))
+    stream = await talk.client.start(body)
+    while (await stream.until("CUSTOM"))["name"] != "goal.achieved":
+        pass
+    await talk.client.cancel(talk.thread)
+    events = await stream.rest()
+    assert (types(events)[-1], outcome(events), told(events, "goal.failed")) == ("RUN_FINISHED", "cancelled", [])
+    assert "CUSTOM" not in types(await talk.say("stream 1"))
+
+
+# --- going on ---
+
+
+@requirement("goal.client-tool")
+async def test_goals_stay_open_while_a_clients_call_is_open(meet: Meet) -> None:
+    talk = await meet()
+    talk.tools = [PAINT]
+    events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
+    assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "pending"}, "success")
+    talk.result(calls(events)["paint"], "dry")
+    events = await talk.say()
+    (declared,) = told(events, "goals.declared")
+    assert [row["status"] for row in declared["goals"]] == ["achieved", "pending"]
+    assert [value["goals"] for value in told(events, "goals.prompted")] == [["sum"]] * 3
+    assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "success")
+    assert "CUSTOM" not in types(await talk.say("stream 1"))
+
+
+@requirement("goal.approval")
+async def test_goals_stay_open_while_somebody_must_approve(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE))
+    (interrupt,) = interrupts(events)
+    assert standing(events) == {"note": "pending"}
+    assert standing(await talk.say("well?")) == {"note": "pending"}
+    talk.messages.pop()
+    events = await talk.resume(answer(interrupt, approved=True))
+    assert (PAID[talk.thread], standing(events)) == ([5], {"note": "achieved"})
+    assert text(events).endswith("The result of achieve_note is The goal note is achieved.")
+
+
+@requirement("goal.refused")
+async def test_a_run_that_is_refused_leaves_the_goals_as_they_were(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
+    events = await talk.resume(answer(interrupt, approved="yes"))
+    assert (standing(events), outcome(events)) == ({"note": "pending"}, "VALIDATION_ERROR")
+    assert standing(await talk.resume(answer(interrupt, approved=True))) == {"note": "achieved"}
+
+
+ASK = '[{"tool_pattern": "achieve_*", "policy": "ask"}]'
+DENY = '[{"tool_pattern": "achieve_*", "policy": "deny"}]'
+
+
+@requirement("goal.policy")
+async def test_a_goal_that_must_be_approved_is_achieved_by_the_answer(meet: Meet) -> None:
+    talk = await meet(tool_policy=ASK)
+    events = await talk.say('call achieve_sum {"amount": 5}', forwardedProps=goals(SUM))
+    (interrupt,) = interrupts(events)
+    assert standing(events) == {"sum": "pending"}
+    events = await talk.resume(answer(interrupt, approved=True, editedArgs={"amount": 6}))
+    (achieved,) = told(events, "goal.achieved")
+    assert (achieved["data"], outcome(events)) == ({"amount": 6}, "success")
+
+
+@requirement("goal.policy")
+async def test_a_goal_that_may_not_be_achieved_fails(meet: Meet) -> None:
+    talk = await meet(tool_policy=DENY, goal_prompts=1)
+    events = await talk.say("stream 1", forwardedProps=goals(NOTE))
+    assert results(events) == ["Error: this tool is not allowed."]
+    assert standing(events) == {"note": "failed"}
+
+
+@requirement("goal.again")
+async def test_goals_that_are_declared_again_stand_where_they_stood(meet: Meet) -> None:
+    talk = await meet(goal_prompts=1)
+    talk.tools = [PAINT]
+    events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
+    talk.result(calls(events)["paint"], "dry")
+    other = {**NOTE, "type": "other"}
+    events = await talk.say(forwardedProps=goals(NOTE, {**SUM, "schema": {"type": "object"}}, other))
+    (declared,) = told(events, "goals.declared")
+    assert [row["status"] for row in declared["goals"]] == ["achieved", "pending", "pending"]
+    assert standing(events) == {"note": "achieved", "sum": "achieved", "other": "achieved"}
+
+
+@requirement("goal.dropped")
+async def test_an_empty_list_lets_go_of_the_goals(meet: Meet) -> None:
+    talk = await meet()
+    talk.tools = [PAINT]
+    events = await talk.say("call paint {}", forwardedProps=goals(NOTE))
+    talk.result(calls(events)["paint"], "dry")
+    events = await talk.say(forwardedProps=goals())
+    assert told(events, "goals.declared") == [{"goals": []}]
+    assert text(events) == "The result of paint is dry."
+    assert "CUSTOM" not in types(await talk.say("stream 1"))
+
+
+@requirement("goal.client-tool")
+async def test_the_goals_of_a_thread_are_its_own(meet: Meet) -> None:
+    talk = await meet()
+    talk.tools = [PAINT]
+    await talk.say("call paint {}", forwardedProps=goals(NOTE))
+    session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
+    events = await session.run({**talk.body("stream 1"), "runId": "another"})
+    assert "CUSTOM" not in types(events)

@@ -1,0 +1,39 @@
+"""What is asked for in ``forwardedProps`` is read under its own name, and refused by it."""
+
+from typing import Annotated
+
+import pytest
+from pydantic import BaseModel, Field, TypeAdapter
+
+from app.core.errors import AppError, Code
+from app.core.forwarded import forwarded
+
+
+class Tea(BaseModel):
+    cups: Annotated[int, Field(ge=1)]
+
+
+TEAS = TypeAdapter(list[Tea])
+
+
+@pytest.mark.parametrize("props", [None, "teas", 5, [], {}, {"teas": None}, {"coffee": 1}])
+def test_what_is_not_there_is_nothing(props: object) -> None:
+    assert forwarded(props, "teas", TEAS) is None
+
+
+def test_what_is_there_is_read() -> None:
+    assert forwarded({"teas": [{"cups": 2}], "coffee": 1}, "teas", TEAS) == [Tea(cups=2)]
+
+
+@pytest.mark.parametrize(
+    ("teas", "message"),
+    [
+        (2, "forwardedProps.teas: Input should be a valid list."),
+        ([{"cups": 2}, 2], "forwardedProps.teas.1: Input should be an object."),
+        ([{"cups": 0}], "forwardedProps.teas.0.cups: Input should be greater than or equal to 1."),
+    ],
+)
+def test_what_is_wrong_is_refused_by_its_name(teas: object, message: str) -> None:
+    with pytest.raises(AppError) as refused:
+        forwarded({"teas": teas}, "teas", TEAS)
+    assert (refused.value.code, refused.value.message) == (Code.VALIDATION_ERROR, message)
