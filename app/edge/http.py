@@ -6,6 +6,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.edge.gate import caller_of
 from app.engine.service import Service, summary
+from app.ports import Caller
 
 NOT_READY = 503
 
@@ -27,12 +28,16 @@ def routes(service: Service) -> APIRouter:
         return JSONResponse({"runs": service.list(caller_of(request))})
 
     @router.get("/runs/{run_id:path}")
-    async def run(request: Request, run_id: str) -> Response:
-        found = service.find(caller_of(request), request.query_params.get("threadId"), run_id)
-        return JSONResponse(summary(found))
+    async def run(request: Request) -> Response:
+        return JSONResponse(summary(service.find(*_run_of(request))))
 
     @router.post("/runs/{run_id:path}/cancel")
-    async def cancel(request: Request, run_id: str) -> Response:
-        return JSONResponse(service.cancel(caller_of(request), request.query_params.get("threadId"), run_id))
+    async def cancel(request: Request) -> Response:
+        return JSONResponse(service.cancel(*_run_of(request)))
 
     return router
+
+
+def _run_of(request: Request) -> tuple[Caller, str | None, str]:
+    """Who asks for which run."""
+    return caller_of(request), request.query_params.get("threadId"), request.path_params["run_id"]
