@@ -27,23 +27,6 @@ T = TypeVar("T")
 DELEGATE_NAME = "delegate"
 DELEGATE = "Hand a part of the work to another assistant, which knows only what the task says and reports the result."
 
-OF_THE_ASSISTANT = (
-    "model",
-    "model_options",
-    "system_prompt",
-    "max_steps",
-    "delegate_depth",
-    "tools",
-    "tool_policy",
-    "mcp_servers",
-    "trust_instructions",
-    "context_tokens",
-    "context_overflow",
-    "context_files",
-    "skills",
-)
-"""Settings that nobody else reads."""
-
 
 @dataclass(frozen=True, slots=True)
 class NoOptions:
@@ -179,11 +162,3 @@ def check_names(tools: Sequence[Tool], skills: Sequence[Skill], delegate_depth: 
     for name, setting in own:
         if name in names:
             raise SettingsError(f"AGUI_TOOLS: the name '{name}' is taken by the tool that {setting} brings.")
-
-
-def check_own_agent(settings: Settings) -> None:
-    """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
-    for name in OF_THE_ASSISTANT:
-        if getattr(settings, name) != Settings.model_fields[name].default:
-            variable = f"AGUI_{name.upper()}"
-            raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")

@@ -17,6 +17,24 @@ PREFIX = "AGUI_"
 ORIGIN = re.compile(r"https?://[^/*\s]+")
 
 
+OF_THE_ASSISTANT = (
+    "model",
+    "model_options",
+    "system_prompt",
+    "max_steps",
+    "delegate_depth",
+    "tools",
+    "tool_policy",
+    "mcp_servers",
+    "trust_instructions",
+    "context_tokens",
+    "context_overflow",
+    "context_files",
+    "skills",
+)
+"""Settings that nobody else reads."""
+
+
 class SettingsError(Exception):
     """The environment holds a value that cannot be used. The message is the one line to show."""
 
@@ -113,3 +131,11 @@ def _given() -> dict[str, str]:
                 )
             given[known[variable.upper()]] = value
     return given
+
+
+def check_own_agent(settings: Settings) -> None:
+    """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
+    for name in OF_THE_ASSISTANT:
+        if getattr(settings, name) != Settings.model_fields[name].default:
+            variable = f"AGUI_{name.upper()}"
+            raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")

@@ -134,6 +134,14 @@ create_app(load_settings())
 print(*sys.modules.keys() - before)
 """
 
+ANOTHER_AGENT = """
+import sys
+from app.main import build_service
+from app.settings import Settings
+build_service(Settings(agent="tests.speed.test_counts:talker"))
+print(*sys.modules)
+"""
+
 COMMAND = "import sys; before = set(sys.modules); import app.__main__; print(*sys.modules.keys() - before)"
 
 SERVING = """
@@ -162,6 +170,10 @@ def test_a_start_loads_only_what_it_needs() -> None:
     assert loaded - AT_START == set()
     assert not loaded & set(NEVER_AT_START)
     assert not [name for name in modules if name.startswith(NONE_OF_OURS_AT_START)]
+
+
+def test_another_agent_loads_nothing_of_the_assistant() -> None:
+    assert not {"app.assembly", "app.agents.assistant", "app.agents.approvals"} & set(said(ANOTHER_AGENT))
 
 
 def test_the_command_line_loads_nothing_but_the_standard_library() -> None:
