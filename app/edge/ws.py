@@ -14,8 +14,8 @@ from ag_ui.core import RunAgentInput
 from fastapi import APIRouter
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.core import wire
 from app.core.errors import AppError, Code
+from app.core.frames import frames
 from app.core.inbound import Attach, CommandRequest, Ping
 from app.core.inbound import Request as Asked
 from app.edge.body import check_size, understand
@@ -84,7 +84,7 @@ class Connection:
 
     async def _send_run(self, reader: Reader) -> None:
         async for batch in reader:
-            for frame in wire.frames(batch, with_seq=self._with_seq):
+            for frame in frames(batch, with_seq=self._with_seq):
                 await self._pace.wait()
                 await self._websocket.send_text(frame)
 

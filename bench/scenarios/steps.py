@@ -14,9 +14,10 @@ from ag_ui.encoder import EventEncoder
 
 from app.core.chunks import Expander
 from app.core.duties import Duties
+from app.core.frames import frames
 from app.core.inbound import parse
 from app.core.sequence import RunSequence
-from app.core.wire import Envelope, frames, sse
+from app.core.wire import Envelope, sse
 from app.engine.log import Budget, RunLog, encoded
 from app.engine.service import Service
 from app.main import build_service
