@@ -8,10 +8,10 @@ frame above 32 KB that can be smaller, at most 250 frames a second (reference 1.
 import asyncio
 import json
 import logging
-from collections import deque
 
 from ag_ui.core import RunAgentInput
 from fastapi import APIRouter
+from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app.core.errors import AppError, Code
@@ -34,19 +34,18 @@ MAX_WAITING = 16
 
 def routes(service: Service, *, max_body: int, on_busy: OnBusy) -> APIRouter:
     """The socket route. ``max_body`` bounds a frame in; ``on_busy`` is for a run that arrives while one streams."""
-    router = APIRouter()
 
-    @router.websocket("/ws")
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
         await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
         await Connection(websocket, service, max_body=max_body, on_busy=on_busy).serve()
 
-    return router
+    # FastAPI's own kind of route holds three exit stacks for each socket, for dependencies that this one has not.
+    return APIRouter(routes=[WebSocketRoute("/ws", socket)])
 
 
 class Connection:
-    """One accepted socket: a task that reads frames, and a task that streams runs in the order they were asked for."""
+    """One accepted socket: it reads frames, and while runs were asked for, a task streams them in that order."""
 
     def __init__(self, websocket: WebSocket, service: Service, *, max_body: int, on_busy: OnBusy) -> None:
         self._websocket = websocket
@@ -55,17 +54,18 @@ class Connection:
         self._max_body = max_body
         self._on_busy = on_busy
         self._with_seq = websocket.query_params.get("cursor") == "1"
-        self._readers: deque[Reader] = deque()
-        self._asked = asyncio.Event()
+        self._readers: list[Reader] = []
+        self._tasks = asyncio.TaskGroup()
+        self._streaming: asyncio.Task[None] | None = None
         self._pace = Pace(asyncio.get_running_loop().time)
 
     async def serve(self) -> None:
         """Until the client leaves. Runs that are still open then follow ``AGUI_ON_DISCONNECT``."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                streaming = tasks.create_task(self._stream())
+            async with self._tasks:
                 await self._listen()
-                streaming.cancel()
+                if self._streaming:
+                    self._streaming.cancel()
         except* WebSocketDisconnect:
             pass
         finally:
@@ -75,12 +75,10 @@ class Connection:
     # --- out ---
 
     async def _stream(self) -> None:
-        while True:
-            await self._asked.wait()
-            self._asked.clear()
-            while self._readers:
-                await self._send_run(self._readers[0])
-                self._readers.popleft().close()
+        while self._readers:
+            await self._send_run(self._readers[0])
+            self._readers.pop(0).close()
+        self._streaming = None
 
     async def _send_run(self, reader: Reader) -> None:
         async for batch in reader:
@@ -153,7 +151,8 @@ class Connection:
             reader.close()
             raise AppError(Code.THREAD_BUSY, "This run is streaming on this connection already.")
         self._readers.append(reader)
-        self._asked.set()
+        if self._streaming is None:
+            self._streaming = self._tasks.create_task(self._stream())
 
     async def _command(self, asked: CommandRequest) -> None:
         command = asked.command
