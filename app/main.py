@@ -69,15 +69,20 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.drain(0)
         await service.aclose()
 
-    app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, openapi_url=None)
-    app.state.service = service
-    app.include_router(
+    routers = (
         sse.routes(service, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
-    )
-    app.include_router(http.routes(service))
-    app.include_router(
+        http.routes(service),
         ws.routes(service, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
     )
+    app = FastAPI(
+        title="AG-UI agent",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        # Not include_router: a router inside a router would be asked again for each request, and held for each socket.
+        routes=[route for router in routers for route in router.routes],
+    )
+    app.state.service = service
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)
