@@ -1,87 +1,12 @@
 """The command line: ``python -m app serve``.
 
-Rule: SIGTERM drains first. Open runs get a terminal event while their connections still stand, and only then the server
-closes them.
+Rule: nothing is imported here but what reads the command, so that the server's modules are imported without pauses of
+the garbage collector: they make objects by the hundred thousand and hardly any garbage.
 """
 
 import argparse
-import logging
-import signal
-import socket
+import gc
 import sys
-from types import FrameType
-
-import uvicorn
-from sse_starlette.sse import AppStatus
-
-from app import logs
-from app.agents.callables import AgentLoadError
-from app.engine.service import Service
-from app.main import DRAIN_SECONDS, create_app
-from app.settings import Settings, SettingsError, load_settings
-from app.tools.loader import ToolLoadError
-
-FLUSH_SECONDS = 1
-"""How long readers that are behind, and then connections that close, may take once every run has ended."""
-
-WS_PING_SECONDS = 60.0
-"""A peer whose answer to a ping is later than this is gone. A slow one gets the ping only behind the data before it."""
-
-EXAMPLE = (
-    """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""
-    """"messages":[{{"id":"m1","role":"user","content":"what time is it"}}]}}'"""
-)
-
-logger = logging.getLogger("app")
-
-
-class Server(uvicorn.Server):
-    """uvicorn, draining the engine before it closes connections."""
-
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
-        super().__init__(config)
-        self._service = service
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say how to talk to us."""
-        await super().startup(sockets)
-        if self.started:
-            port = self.servers[0].sockets[0].getsockname()[1]
-            logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
-
-    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        """Stop, and not die of the same signal afterwards, as uvicorn would: a drained stop is a success."""
-        self.force_exit = self.should_exit and sig == signal.SIGINT
-        self.should_exit = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the runs, then the connections."""
-        logger.info("shutting down")
-        await self._service.drain(DRAIN_SECONDS)
-        await self._service.read_out(FLUSH_SECONDS)
-        await super().shutdown(sockets)
-
-
-def serve(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status."""
-    logs.configure(settings.log_format)
-    AppStatus.enable_automatic_graceful_drain = False  # it would cut streams before their terminal event
-    app = create_app(settings)
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="websockets-sansio",
-        ws_ping_timeout=WS_PING_SECONDS,
-        ws_max_size=2 * settings.max_body_bytes,
-        timeout_graceful_shutdown=FLUSH_SECONDS,
-    )
-    server = Server(config, app.state.service)
-    server.run()
-    return 0 if server.started else 1
 
 
 def main(arguments: list[str]) -> int:
@@ -90,11 +15,13 @@ def main(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("serve", help="serve on AGUI_HOST:AGUI_PORT; all settings are AGUI_* variables")
     parser.parse_args(arguments)
+    gc.disable()
     try:
-        return serve(load_settings())
-    except (SettingsError, AgentLoadError, ToolLoadError) as error:
-        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line an operator needs
-        return 2
+        from app.server import serve  # noqa: PLC0415 - see above
+
+        return serve()
+    finally:
+        gc.enable()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The built-in assistant from its settings: model, tools, policy, guidance, helpers.
 
 Rule: what a setting holds is read and checked here, at the start, and a mistake names the setting. There is no I/O but
-reading the files that settings name.
+reading the files that settings name. Models and MCP are imported where a setting names them: a start pays for what it
+uses.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,37 +18,14 @@ from app.agents.guidance.project import ContextFileError, read_context_files
 from app.agents.guidance.skill_use import skill_tools
 from app.agents.guidance.skills import Skill, SkillError, read_skills
 from app.agents.subagents import Subagent
-from app.models.bedrock import BedrockModel, BedrockOptions
-from app.models.offline import OfflineModel
-from app.models.openai import OpenAIModel, Options
-from app.ports import Model, Tool
+from app.ports import Model, Tool, ToolSource
 from app.settings import Settings, SettingsError
-from app.tools.mcp import mcp_sources
-from app.tools.mcp.servers import McpConfigError, parse_servers
 from app.tools.policy import PolicyError, ToolPolicy
 
 T = TypeVar("T")
 
 DELEGATE_NAME = "delegate"
 DELEGATE = "Hand a part of the work to another assistant, which knows only what the task says and reports the result."
-
-OF_THE_ASSISTANT = (
-    "model",
-    "model_options",
-    "system_prompt",
-    "max_steps",
-    "goal_prompts",
-    "delegate_depth",
-    "tools",
-    "tool_policy",
-    "mcp_servers",
-    "trust_instructions",
-    "context_tokens",
-    "context_overflow",
-    "context_files",
-    "skills",
-)
-"""Settings that nobody else reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +39,9 @@ def build_assistant(
     settings: Settings, tools: tuple[Tool, ...], closers: list[Callable[[], Awaitable[None]]]
 ) -> Assistant:
     """The built-in assistant with its model, tools and policy; what must be closed is added to ``closers``."""
+    sources = read_sources(settings)
     try:
-        sources = mcp_sources(parse_servers(settings.mcp_servers))
         policy = ToolPolicy.parse(settings.tool_policy)
-    except McpConfigError as error:
-        raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
     except PolicyError as error:
         raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
     check_effect(settings)
@@ -87,6 +63,18 @@ def build_assistant(
         goal_prompts=settings.goal_prompts,
     )
     return delegating(assistant, settings.delegate_depth)
+
+
+def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
+    """The tools of the MCP servers."""
+    if settings.mcp_servers == Settings.model_fields["mcp_servers"].default:
+        return ()
+    from app.tools.mcp import McpConfigError, mcp_sources, parse_servers  # noqa: PLC0415
+
+    try:
+        return mcp_sources(parse_servers(settings.mcp_servers))
+    except McpConfigError as error:
+        raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
 
 
 def read_guidance(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
@@ -115,14 +103,35 @@ def build_model(settings: Settings, closers: list[Callable[[], Awaitable[None]]]
     kind, _, name = settings.model.partition(":")
     try:
         if kind == "bedrock":
-            return BedrockModel(name, read_options(BedrockOptions, settings))
+            return build_bedrock(name, settings)
         if kind == "openai":
-            key = settings.openai_api_key.get_secret_value() or None
-            model = OpenAIModel(name, settings.openai_base_url, key, read_options(Options, settings))
-            closers.append(model.aclose)
-            return model
+            return build_openai(name, settings, closers)
     except ValueError as error:
         raise SettingsError(f"AGUI_MODEL={settings.model}: {error}.") from None
+    return build_offline(settings)
+
+
+def build_bedrock(name: str, settings: Settings) -> Model:
+    """A model of Amazon Bedrock."""
+    from app.models.bedrock import BedrockModel, BedrockOptions  # noqa: PLC0415
+
+    return BedrockModel(name, read_options(BedrockOptions, settings))
+
+
+def build_openai(name: str, settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
+    """A model behind the chat completions API; its connections are closed at the end."""
+    from app.models.openai import OpenAIModel, Options  # noqa: PLC0415
+
+    key = settings.openai_api_key.get_secret_value() or None
+    model = OpenAIModel(name, settings.openai_base_url, key, read_options(Options, settings))
+    closers.append(model.aclose)
+    return model
+
+
+def build_offline(settings: Settings) -> Model:
+    """The model that needs nothing."""
+    from app.models.offline import OfflineModel  # noqa: PLC0415
+
     read_options(NoOptions, settings)
     return OfflineModel()
 
@@ -155,11 +164,3 @@ def check_names(tools: Sequence[Tool], skills: Sequence[Skill], delegate_depth: 
     for name, setting in own:
         if name in names:
             raise SettingsError(f"AGUI_TOOLS: the name '{name}' is taken by the tool that {setting} brings.")
-
-
-def check_own_agent(settings: Settings) -> None:
-    """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
-    for name in OF_THE_ASSISTANT:
-        if getattr(settings, name) != Settings.model_fields[name].default:
-            variable = f"AGUI_{name.upper()}"
-            raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")

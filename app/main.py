@@ -24,7 +24,6 @@ from app import __version__
 from app.agents.allowance import Limited
 from app.agents.callables import capabilities_of
 from app.agents.loader import load_agent
-from app.assembly import build_assistant, check_own_agent
 from app.core.errors import AppError
 from app.core.inbound import COMMANDS
 from app.edge import http, sse, ws
@@ -33,7 +32,7 @@ from app.edge.refusal import on_app_error, on_error, on_http_error
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
 from app.ports import Agent, Allowance, Timer
-from app.settings import Scope, Settings
+from app.settings import Scope, Settings, check_own_agent
 from app.tools.builtin import builtin_tools
 from app.tools.loader import load_tools
 
@@ -105,6 +104,8 @@ def build_service(settings: Settings) -> Service:
     closers: list[Callable[[], Awaitable[None]]] = []
     if settings.agent == "assistant":
         tools += load_tools(settings.tools) if settings.tools else ()
+        from app.assembly import build_assistant  # noqa: PLC0415 - other agents need nothing of it
+
         agent: Agent = build_assistant(settings, tools, closers)
         limited = agent
     else:

@@ -9,13 +9,31 @@ import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 PREFIX = "AGUI_"
 
 
 ORIGIN = re.compile(r"https?://[^/*\s]+")
+
+
+OF_THE_ASSISTANT = (
+    "model",
+    "model_options",
+    "system_prompt",
+    "max_steps",
+    "goal_prompts",
+    "delegate_depth",
+    "tools",
+    "tool_policy",
+    "mcp_servers",
+    "trust_instructions",
+    "context_tokens",
+    "context_overflow",
+    "context_files",
+    "skills",
+)
+"""Settings that nobody else reads."""
 
 
 class SettingsError(Exception):
@@ -29,10 +47,10 @@ class Scope(StrEnum):
     NONE = "none"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """The settings of design 4.1 that this version has. Times are in seconds, sizes in bytes."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", case_sensitive=False)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     host: str = "0.0.0.0"  # noqa: S104 - AgentCore's contract
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
@@ -51,7 +69,7 @@ class Settings(BaseSettings):
     trust_instructions: bool = False
     context_tokens: Annotated[int, Field(ge=0)] = 0
     context_overflow: Literal["trim", "summarise"] = "trim"
-    context_files: Annotated[tuple[str, ...], NoDecode] = ()
+    context_files: tuple[str, ...] = ()
     skills: str = ""
     on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
     on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
@@ -61,7 +79,7 @@ class Settings(BaseSettings):
     run_tokens: Annotated[int, Field(ge=0)] = 0
     keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
-    cors_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    cors_origins: tuple[str, ...] = ()
     log_format: Literal["console", "json"] = "console"
 
     @field_validator("cors_origins", "context_files", mode="before")
@@ -96,13 +114,31 @@ def load_settings() -> Settings:
     Raises:
         SettingsError: naming the variable.
     """
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
-    for variable in sorted(os.environ):
-        if variable.upper().startswith(PREFIX) and variable.upper() not in known:
-            raise SettingsError(f"{variable} is not a setting of this version; known are {', '.join(sorted(known))}.")
     try:
-        return Settings()
+        return Settings.model_validate(_given())
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = f"{PREFIX}{str(first['loc'][0]).upper()}"
         raise SettingsError(f"{name}={first['input']!r}: {first['msg']}.") from None
+
+
+def _given() -> dict[str, str]:
+    """The variables that are set, by the name of their setting. Upper and lower case are the same."""
+    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
+    given = {}
+    for variable, value in sorted(os.environ.items()):
+        if variable.upper().startswith(PREFIX):
+            if variable.upper() not in known:
+                raise SettingsError(
+                    f"{variable} is not a setting of this version; known are {', '.join(sorted(known))}."
+                )
+            given[known[variable.upper()]] = value
+    return given
+
+
+def check_own_agent(settings: Settings) -> None:
+    """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
+    for name in OF_THE_ASSISTANT:
+        if getattr(settings, name) != Settings.model_fields[name].default:
+            variable = f"AGUI_{name.upper()}"
+            raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")

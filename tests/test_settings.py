@@ -190,7 +190,7 @@ def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytes
 )
 def test_what_would_have_no_effect_stops_the_start(settings: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError, match=f"^{message}"):
-        create_app(Settings(**settings))  # type: ignore[arg-type]
+        create_app(Settings(**settings))
 
 
 def test_a_variable_that_is_passed_on_empty_has_no_effect_and_stops_nothing() -> None:

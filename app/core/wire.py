@@ -1,13 +1,12 @@
-"""Events to bytes, once, and bytes to frames.
+"""What readers get: encoded events by number, and their frames for SSE; ``frames`` has those of WebSockets.
 
 Rule: an event is encoded when it is accepted, and every reader on every transport sends those same bytes. So an event
 that cannot be encoded is caught while it can still be refused, and nothing an agent does to it later matters.
 
-Sources: AG-UI spec 1.1, basic/transports/http-sse (one event per frame, LF framing: the official client splits on LF LF
-only); AgentCore's limits for WebSocket frames (reference 1.8).
+Source: AG-UI spec 1.1, basic/transports/http-sse (one event per frame, LF framing: the official client splits on LF LF
+only).
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import NamedTuple
@@ -17,13 +16,6 @@ from ag_ui.core import EventType
 from app.core.errors import AppError, Code
 
 MAX_CURSOR_DIGITS = 15
-
-MERGED_BYTES = 30_000
-"""Merged deltas stay under AgentCore's 32 KB with room for the cursor."""
-
-DELTA_TYPES = frozenset(
-    {EventType.TEXT_MESSAGE_CONTENT, EventType.TOOL_CALL_ARGS, EventType.REASONING_MESSAGE_CONTENT},
-)
 
 
 class Envelope(NamedTuple):
@@ -75,53 +67,3 @@ def cursor(text: str | None) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > MAX_CURSOR_DIGITS:
         raise AppError(Code.VALIDATION_ERROR, "after: expected the number of the last event that was received.")
     return int(text)
-
-
-def frames(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[str]:
-    """WebSocket frames for what is ready, one bare event each; adjacent deltas of one stream become one event.
-
-    Args:
-        envelopes: what a reader has not sent yet, in order.
-        with_seq: put ``metadata.seq`` into each event; of merged events, the last.
-    """
-    if len(envelopes) == 1 and not with_seq:
-        return [envelopes[0].data.decode()]
-    return [_frame(group, with_seq=with_seq) for group in _grouped(envelopes)]
-
-
-def _grouped(envelopes: Sequence[Envelope]) -> list[list[Envelope]]:
-    """Runs of deltas that may be merged; everything else alone."""
-    groups: list[list[Envelope]] = []
-    size = 0
-    head: dict[str, object] | None = None
-    for envelope in envelopes:
-        rest = _without_delta(envelope)
-        if rest is not None and rest == head and size + len(envelope.data) <= MERGED_BYTES:
-            groups[-1].append(envelope)
-            size += len(envelope.data)
-        else:
-            groups.append([envelope])
-            head, size = rest, len(envelope.data)
-    return groups
-
-
-def _without_delta(envelope: Envelope) -> dict[str, object] | None:
-    """What two deltas must share to be merged; None where merging would lose something."""
-    if envelope.type not in DELTA_TYPES:
-        return None
-    event: dict[str, object] = json.loads(envelope.data)
-    event.pop("delta", None)
-    event.pop("timestamp", None)
-    return None if {"metadata", "rawEvent"} & event.keys() else event
-
-
-def _frame(group: Sequence[Envelope], *, with_seq: bool) -> str:
-    if len(group) == 1 and not with_seq:
-        return group[0].data.decode()
-    event: dict[str, object] = json.loads(group[0].data)
-    if len(group) > 1:
-        event["delta"] = "".join(json.loads(envelope.data)["delta"] for envelope in group)
-    if with_seq:
-        metadata = event.get("metadata")
-        event["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "seq": group[-1].seq}
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

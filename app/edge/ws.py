@@ -8,14 +8,13 @@ frame above 32 KB that can be smaller, at most 250 frames a second (reference 1.
 import asyncio
 import json
 import logging
-from collections import deque
 
 from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.core import wire
 from app.core.errors import AppError, Code
+from app.core.frames import frames
 from app.core.inbound import Attach, CommandRequest, Ping
 from app.core.inbound import Request as Asked
 from app.edge.body import check_size, understand
@@ -40,11 +39,12 @@ def routes(service: Service, *, max_body: int, on_busy: OnBusy) -> list[BaseRout
         await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
         await Connection(websocket, service, max_body=max_body, on_busy=on_busy).serve()
 
+    # FastAPI's own kind of route holds three exit stacks for each socket, for dependencies that this one has not.
     return [WebSocketRoute("/ws", socket)]
 
 
 class Connection:
-    """One accepted socket: a task that reads frames, and a task that streams runs in the order they were asked for."""
+    """One accepted socket: it reads frames, and while runs were asked for, a task streams them in that order."""
 
     def __init__(self, websocket: WebSocket, service: Service, *, max_body: int, on_busy: OnBusy) -> None:
         self._websocket = websocket
@@ -53,17 +53,18 @@ class Connection:
         self._max_body = max_body
         self._on_busy = on_busy
         self._with_seq = websocket.query_params.get("cursor") == "1"
-        self._readers: deque[Reader] = deque()
-        self._asked = asyncio.Event()
+        self._readers: list[Reader] = []
+        self._tasks = asyncio.TaskGroup()
+        self._streaming: asyncio.Task[None] | None = None
         self._pace = Pace(asyncio.get_running_loop().time)
 
     async def serve(self) -> None:
         """Until the client leaves. Runs that are still open then follow ``AGUI_ON_DISCONNECT``."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                streaming = tasks.create_task(self._stream())
+            async with self._tasks:
                 await self._listen()
-                streaming.cancel()
+                if self._streaming:
+                    self._streaming.cancel()
         except* WebSocketDisconnect:
             pass
         finally:
@@ -73,16 +74,14 @@ class Connection:
     # --- out ---
 
     async def _stream(self) -> None:
-        while True:
-            await self._asked.wait()
-            self._asked.clear()
-            while self._readers:
-                await self._send_run(self._readers[0])
-                self._readers.popleft().close()
+        while self._readers:
+            await self._send_run(self._readers[0])
+            self._readers.pop(0).close()
+        self._streaming = None
 
     async def _send_run(self, reader: Reader) -> None:
         async for batch in reader:
-            for frame in wire.frames(batch.envelopes(), with_seq=self._with_seq):
+            for frame in frames(batch.envelopes(), with_seq=self._with_seq):
                 await self._pace.wait()
                 await self._websocket.send_text(frame)
 
@@ -151,7 +150,8 @@ class Connection:
             reader.close()
             raise AppError(Code.THREAD_BUSY, "This run is streaming on this connection already.")
         self._readers.append(reader)
-        self._asked.set()
+        if self._streaming is None:
+            self._streaming = self._tasks.create_task(self._stream())
 
     async def _command(self, asked: CommandRequest) -> None:
         command = asked.command

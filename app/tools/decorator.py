@@ -7,13 +7,14 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, overload
 
-from docstring_parser import ParseError, parse
-
 from app.tools.arguments import Arguments
 from app.tools.function import FunctionTool
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+FIELDS = (":", "@")
+"""How the only line of a docstring begins that is not what the function does, but a field such as ``:param a: …``."""
 
 
 @overload
@@ -60,6 +61,10 @@ def tool(
 def _documented(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
     """What the docstring says of the function and of each parameter."""
     text = inspect.getdoc(function) or ""
+    if "\n" not in text and not text.startswith(FIELDS):
+        return text, {}
+    from docstring_parser import ParseError, parse  # noqa: PLC0415 - not for a plain line
+
     try:
         parsed = parse(text)
     except ParseError:

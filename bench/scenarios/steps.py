@@ -14,9 +14,10 @@ from ag_ui.encoder import EventEncoder
 
 from app.core.chunks import Expander
 from app.core.encoder import encode
+from app.core.frames import frames
 from app.core.inbound import parse
 from app.core.sequence import RunSequence
-from app.core.wire import Batch, frames, sse
+from app.core.wire import Batch, sse
 from app.engine.log import Budget, RunLog
 from app.engine.run import BURST
 from app.engine.service import Service

@@ -57,7 +57,7 @@ def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """The model."""
     if way.startswith("offline"):
         offline = Offline()
-        monkeypatch.setattr("app.assembly.OfflineModel", lambda: offline.model)
+        monkeypatch.setattr("app.models.offline.OfflineModel", lambda: offline.model)
         return offline
     url: str = request.getfixturevalue("thinker")
     if way.startswith("openai"):

@@ -12,16 +12,14 @@ from ag_ui.core import (
     StateSnapshotEvent,
     TextMessageContentEvent,
     TextMessageStartEvent,
-    ToolCallArgsEvent,
 )
 from ag_ui.encoder import EventEncoder
 from pydantic import TypeAdapter
 
 from app.core.encoder import MAX_EVENT_BYTES, encode
 from app.core.errors import AppError, Code, IllegalEvent
-from app.core.wire import MERGED_BYTES, Envelope, cursor, frames, sse, sse_refusal
+from app.core.wire import Envelope, cursor, sse, sse_refusal
 from tests.core.samples import SAMPLES, TRICKY, forged
-from tests.engine.doubles import Json
 
 OFFICIAL: TypeAdapter[BaseEvent] = TypeAdapter(Event)
 
@@ -129,74 +127,3 @@ def test_any_other_cursor_is_refused(text: str) -> None:
         cursor(text)
     assert refused.value.code is Code.VALIDATION_ERROR
     assert refused.value.message.startswith("after: ")
-
-
-# --- WebSocket frames ---
-
-
-def deltas(*texts: str, key: str = "m", start: int = 1) -> list[Envelope]:
-    events = [TextMessageContentEvent(message_id=key, delta=text) for text in texts]
-    return [envelope(seq, event) for seq, event in enumerate(events, start)]
-
-
-def read(envelopes: list[Envelope], *, with_seq: bool = False) -> list[Json]:
-    return [json.loads(frame) for frame in frames(envelopes, with_seq=with_seq)]
-
-
-def test_a_frame_is_the_event_itself() -> None:
-    event = CustomEvent(name="n", value=TRICKY)
-    assert frames([envelope(1, event)], with_seq=False) == [encode(event).decode()]
-
-
-def test_adjacent_deltas_of_one_message_are_one_frame() -> None:
-    assert frames(deltas("a", 'é"', "\n"), with_seq=False) == [
-        '{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"aé\\"\\n"}'
-    ]
-
-
-def test_merged_deltas_carry_the_last_number() -> None:
-    assert read(deltas("a", "b", start=5), with_seq=True) == [
-        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "ab", "metadata": {"seq": 6}}
-    ]
-
-
-def test_deltas_of_two_messages_stay_apart() -> None:
-    mixed = [*deltas("a"), *deltas("b", key="n", start=2), *deltas("c", start=3)]
-    assert [frame["delta"] for frame in read(mixed)] == ["a", "b", "c"]
-
-
-def test_an_event_between_deltas_keeps_its_place() -> None:
-    mixed = [*deltas("a", "b"), envelope(3, CustomEvent(name="n", value=1)), *deltas("c", "d", start=4)]
-    assert [frame.get("delta") for frame in read(mixed)] == ["ab", None, "cd"]
-
-
-@pytest.mark.parametrize("aside", [{"metadata": {"k": 1}}, {"rawEvent": 1}, {"own": 1}])
-def test_a_delta_that_says_more_is_not_merged_with_one_that_does_not(aside: Json) -> None:
-    more = TextMessageContentEvent.model_validate({"messageId": "m", "delta": "b", **aside})
-    mixed = [*deltas("a"), envelope(2, more), *deltas("c", start=3)]
-    assert [frame["delta"] for frame in read(mixed)] == ["a", "b", "c"]
-    assert read(mixed)[1].items() >= aside.items()
-
-
-@pytest.mark.parametrize("aside", [{"metadata": {"k": 1}}, {"rawEvent": 1}])
-def test_deltas_that_say_the_same_aside_are_not_merged(aside: Json) -> None:
-    same = TextMessageContentEvent.model_validate({"messageId": "m", "delta": "a", **aside})
-    assert len(read([envelope(1, same), envelope(2, same)])) == 2
-
-
-def test_argument_deltas_merge_too_and_not_with_text() -> None:
-    arguments = [envelope(seq, ToolCallArgsEvent(tool_call_id="m", delta=text)) for seq, text in ((1, "{"), (2, "}"))]
-    assert [frame["delta"] for frame in read([*arguments, *deltas("a", start=3)])] == ["{}", "a"]
-
-
-def test_merging_stops_where_a_frame_would_grow_too_large() -> None:
-    texts = ["x" * 5_000 for _ in range(20)]
-    merged = frames(deltas(*texts), with_seq=True)
-    assert 4 <= len(merged) <= 5
-    assert all(len(frame.encode()) <= MERGED_BYTES + 100 for frame in merged)
-    assert "".join(json.loads(frame)["delta"] for frame in merged) == "".join(texts)
-
-
-def test_the_cursor_joins_the_events_own_metadata() -> None:
-    event = CustomEvent(name="n", value=1, metadata={"k": 1})
-    assert read([envelope(9, event)], with_seq=True)[0]["metadata"] == {"k": 1, "seq": 9}

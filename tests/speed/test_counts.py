@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -115,29 +116,75 @@ async def test_a_run_that_is_read_again_leaves_in_one_write() -> None:
 # --- imports ----------------------------------------------------------------------------------------------------------
 
 AT_START = {
-    *("ag_ui", "annotated_doc", "annotated_types", "anyio", "app", "click", "docstring_parser", "dotenv", "fastapi"),
-    *("h11", "httptools", "idna", "opentelemetry", "pydantic", "pydantic_core", "pydantic_settings"),
-    *("python_multipart", "multipart", "sniffio", "sse_starlette", "starlette", "typing_extensions"),
-    *("typing_inspection", "uvicorn", "uvloop", "websockets", "yaml"),
+    *("ag_ui", "annotated_doc", "annotated_types", "anyio", "app", "click", "fastapi", "h11", "httptools", "idna"),
+    *("opentelemetry", "pydantic", "pydantic_core", "python_multipart", "multipart", "sniffio", "sse_starlette"),
+    *("starlette", "typing_extensions", "typing_inspection", "uvicorn", "uvloop", "websockets"),
     "orjson",  # not shipped; FastAPI loads it where tools for development brought it along
 }
 """What may be loaded before the first ``/ping`` by a server whose settings ask for nothing."""
 
-NEVER_AT_START = ("boto3", "botocore", "google", "grpc", "httpx", "httpx2", "jsonschema", "mcp", "openai")
+NEVER_AT_START = (
+    *("boto3", "botocore", "docstring_parser", "dotenv", "google", "grpc", "httpx", "httpx2", "jsonschema", "mcp"),
+    *("openai", "pydantic_settings", "yaml"),
+)
+NONE_OF_OURS_AT_START = ("app.core.proto", "app.models.bedrock", "app.models.openai", "app.tools.mcp")
 
 LOADED = """
 import sys
 before = set(sys.modules)
-import app.__main__
+import app.server
 from app.main import create_app
 from app.settings import load_settings
 create_app(load_settings())
-print(*{name.partition(".")[0] for name in sys.modules.keys() - before} - set(sys.stdlib_module_names))
+print(*sys.modules.keys() - before)
+"""
+
+ANOTHER_AGENT = """
+import sys
+from app.main import build_service
+from app.settings import Settings
+build_service(Settings(agent="tests.speed.test_counts:talker"))
+print(*sys.modules)
+"""
+
+COMMAND = "import sys; before = set(sys.modules); import app.__main__; print(*sys.modules.keys() - before)"
+
+SERVING = """
+import gc, sys, uvicorn
+async def main_loop(_): print(gc.isenabled(), gc.get_freeze_count() > 10_000)
+uvicorn.Server.main_loop = main_loop
+from app.__main__ import main
+sys.exit(main(["serve"]))
 """
 
 
+def said(code: str) -> list[str]:
+    """What an interpreter of its own prints, in words."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
+    ask_any_port = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=env | ask_any_port, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
 def test_a_start_loads_only_what_it_needs() -> None:
-    done = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = {name for name in done.stdout.split() if not name.startswith("_")} - {"cython_runtime"}
+    modules = said(LOADED)
+    packages = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
+    loaded = {name for name in packages if not name.startswith("_")} - {"cython_runtime"}
     assert loaded - AT_START == set()
     assert not loaded & set(NEVER_AT_START)
+    assert not [name for name in modules if name.startswith(NONE_OF_OURS_AT_START)]
+
+
+def test_another_agent_loads_nothing_of_the_assistant() -> None:
+    assert not {"app.assembly", "app.agents.assistant", "app.agents.approvals"} & set(said(ANOTHER_AGENT))
+
+
+def test_the_command_line_loads_nothing_but_the_standard_library() -> None:
+    packages = {name.partition(".")[0] for name in said(COMMAND)}
+    assert packages - set(sys.stdlib_module_names) == {"app"}
+
+
+def test_garbage_is_collected_while_serving_but_not_what_the_start_made() -> None:
+    assert said(SERVING) == ["True", "True"]

@@ -172,6 +172,15 @@ def test_descriptions_come_from_the_docstring(function: Callable[..., object]) -
     assert described == {"a": "The first number, on two lines.", "b": "The second: not the first."}
 
 
+def test_a_docstring_may_be_one_line_about_an_argument() -> None:
+    @tool
+    def function(a: int) -> None:
+        """:param a: The number."""
+
+    assert function.spec.description == "function"
+    assert shown(function)["properties"]["a"]["description"] == "The number."
+
+
 def test_what_an_annotation_says_wins_over_the_docstring() -> None:
     @tool
     def function(a: Annotated[int, Field(description="From the annotation")]) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from app.agents.guidance.project import read_text
 
 FILE = "SKILL.md"
@@ -92,6 +90,8 @@ def parsed(name: str, text: str) -> Skill:
 
 
 def _matter(text: str) -> Mapping[object, object]:
+    import yaml  # noqa: PLC0415 - not unless there are skills
+
     try:
         # All scalars are text: a skill may be named 2024, or on. BaseLoader makes nothing but text, lists and objects.
         matter: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506

@@ -7,7 +7,9 @@ before a run asks: AgentCore restores snapshots of started processes.
 from collections.abc import Sequence
 
 from app.ports import ToolSource
-from app.tools.mcp.servers import Server
+from app.tools.mcp.servers import McpConfigError, Server, parse_servers
+
+__all__ = ["McpConfigError", "mcp_sources", "parse_servers"]
 
 
 def mcp_sources(servers: Sequence[Server]) -> tuple[ToolSource, ...]:
