@@ -64,17 +64,15 @@ class Runs(Protocol):
         ``Known``, with that replica's own name in the record.
         """
 
-    async def append(self, run: RunKey, replica: str, first_seq: int, envelopes: Sequence[Envelope]) -> None:
+    async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
         """Store the envelopes that follow, in one transaction. Those that are stored already are not stored again.
 
         Raises:
             LeaseLost: nothing was stored.
-            ValueError: ``first_seq`` leaves a gap.
+            ValueError: their ``seq`` leaves a gap after what is stored.
         """
 
-    async def finish(
-        self, run: RunKey, replica: str, first_seq: int, envelopes: Sequence[Envelope], ending: Ending
-    ) -> None:
+    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """Store the last envelopes, how the run ended and what it did to its thread, and free the thread: all or none.
 
         A repeated call changes nothing. Raises as ``append``.
@@ -88,7 +86,7 @@ class Runs(Protocol):
     ) -> Sequence[Envelope]:
         """What comes after ``seq`` ``after``, in order, without gaps; empty where nothing is stored or kept."""
 
-    async def run(self, key: RunKey) -> RunRecord | None:
+    async def get(self, key: RunKey) -> RunRecord | None:
         """The run with this key."""
 
     async def input(self, key: RunKey) -> bytes | None:
@@ -97,7 +95,7 @@ class Runs(Protocol):
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
         """The thread's active run, else the one that was claimed last."""
 
-    async def runs(
+    async def list(
         self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
     ) -> Page[RunRecord]:
         """Runs of an owner, or of everybody, the newest first; only those that have not ended where ``active``.
@@ -117,7 +115,7 @@ class Runs(Protocol):
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
         """Make an expired run this replica's, provided that it stands as in this record: of several, one gets it.
 
-        False also for a repeated call that had succeeded; ``run`` says whose it is.
+        False also for a repeated call that had succeeded; ``get`` says whose it is.
         """
 
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
@@ -125,13 +123,13 @@ class Runs(Protocol):
 
 
 class Threads(Protocol):
-    """Conversations, and the goals of their turns."""
+    """Conversations."""
 
-    async def thread(self, key: ThreadKey) -> ThreadRecord | None:
+    async def get(self, key: ThreadKey) -> ThreadRecord | None:
         """A thread's facts."""
 
-    async def threads(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        """An owner's threads, the one that changed last first. Raises ``BadToken`` as ``runs``."""
+    async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
+        """An owner's threads, the one that changed last first. Raises ``BadToken``."""
 
     async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
         """What a thread has become since a token, as of one moment; everything without one, or with a strange one.
@@ -156,6 +154,10 @@ class Threads(Protocol):
         Raises:
             CannotFork: no such message, one of a run that is active, or the new thread's id is taken.
         """
+
+
+class Goals(Protocol):
+    """What callers want of a turn. A thread's goals are part of its ``changes``."""
 
     async def declare(self, run: RunKey, goals: Sequence[Goal]) -> None:
         """Store the goals of a run. Those that are declared already stay as they are. Nothing without the run."""
@@ -194,20 +196,40 @@ class Feedbacks(Protocol):
         None where there is no such message.
         """
 
-    async def feedback(self, thread: ThreadKey) -> Sequence[Feedback]:
+    async def of(self, thread: ThreadKey) -> Sequence[Feedback]:
         """What was said of a thread's messages, the oldest first."""
 
     async def reviews(
         self, *, resolved: bool | None = None, limit: int = PAGE, page: str | None = None
     ) -> Page[Review]:
-        """For operators: what everybody said, the newest first, resolved or not. Raises ``BadToken`` as ``runs``."""
+        """For operators: what everybody said, the newest first, resolved or not. Raises ``BadToken``."""
 
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
         """For operators: put this in place of a feedback's triage. None where there is no such feedback."""
 
 
-class Store(Runs, Threads, Interrupts, Feedbacks, Protocol):
-    """All of it."""
+class Store(Protocol):
+    """All of it, each part for those who need it."""
+
+    @property
+    def runs(self) -> Runs:
+        """Runs."""
+
+    @property
+    def threads(self) -> Threads:
+        """Threads."""
+
+    @property
+    def goals(self) -> Goals:
+        """Goals."""
+
+    @property
+    def interrupts(self) -> Interrupts:
+        """Interrupts."""
+
+    @property
+    def feedbacks(self) -> Feedbacks:
+        """Feedback."""
 
     async def open(self) -> None:
         """Connect, and bring an older database up to date. Replicas may do so at once."""
