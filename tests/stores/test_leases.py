@@ -8,7 +8,7 @@ from app.ports.conversation import Change
 from app.ports.records import Known, RunStatus
 from app.ports.store import LeaseLost, Store
 from tests.stores.conftest import Replica
-from tests.stores.doubles import A, B, RUN, THREAD, claim, claimed, ending, envelopes, message, run
+from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
 
 
 async def test_a_lease_ends_unless_it_is_renewed(store: Store) -> None:
@@ -80,18 +80,21 @@ async def test_writers_that_race_a_taker_leave_a_whole_log(replica: Replica) -> 
     ours, theirs = await replica(), await replica()
     record = await claimed(ours)
 
+    under_way = asyncio.Event()
+
     async def write() -> int:
         for seq in range(1, 200):
             try:
                 await ours.runs.append(RUN, A, envelopes(seq, seq))
             except LeaseLost:
                 return seq - 1
+            if seq == 5:
+                under_way.set()
             await asyncio.sleep(0)
         return 199
 
     async def take() -> None:
-        while (await theirs.runs.envelopes(RUN, 4)) == []:
-            await asyncio.sleep(0)
+        await under_way.wait()
         assert await theirs.runs.take_over(record, B, 300.0)
 
     written, _ = await asyncio.gather(write(), take())

@@ -11,7 +11,7 @@ from app.ports.conversation import Change, ThreadStatus
 from app.ports.records import Busy, Claimed, Known, RunKey, RunStatus, ThreadKey
 from app.ports.store import BadToken, LeaseLost, Store
 from tests.stores.conftest import Replica
-from tests.stores.doubles import A, B, RUN, THREAD, claim, claimed, ending, envelopes, message, run
+from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
 
 ODD = "\0 \\0 \\ \\u0041 \u2028 \U0001f600 ' \" %s :x \x7f"
 

@@ -11,6 +11,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
+from app.ports.store import StoreUnavailable
+
 STEPS = Path(__file__).with_name("migrations")
 
 LOCK = 0x61677569
@@ -18,12 +20,18 @@ LOCK = 0x61677569
 
 
 def upgrade(connection: Connection, to: str = "head") -> None:
-    """Take the steps up to ``to`` that have not been taken. The connection is in a transaction for writing."""
+    """Take the steps up to ``to`` that have not been taken. The connection is in a transaction for writing.
+
+    Raises:
+        StoreUnavailable: a later version of this program has taken steps that are not known here.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     steps = ScriptDirectory(str(STEPS), version_locations=[str(STEPS)])
     context = MigrationContext.configure(connection)
     taken = context.get_current_revision()
+    if taken is not None and taken not in {step.revision for step in steps.walk_revisions()}:
+        raise StoreUnavailable(f"the database was made by a later version of this program: step {taken} is not known")
     missing = [step for step in steps.iterate_revisions(to, taken or "base") if step.revision != taken]
     with Operations.context(context):
         for step in reversed(missing):
