@@ -129,8 +129,8 @@ async def test_a_full_file_takes_nothing_in_part(sqlite_url: str) -> None:
 
 
 FULL = """
-CREATE FUNCTION full_disk() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$ LANGUAGE plpgsql;
-CREATE TRIGGER full_disk BEFORE INSERT ON messages FOR EACH STATEMENT EXECUTE FUNCTION full_disk();
+CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$;
 CREATE TRIGGER full_disk BEFORE INSERT ON envelopes FOR EACH STATEMENT EXECUTE FUNCTION full_disk();
 """
 

@@ -20,6 +20,9 @@ from app.ports.store import StoreUnavailable
 PATIENCE = 10.0
 """Seconds that a read or a write may take, with the wait for a connection."""
 
+GIVE_UP_SECONDS = 1.0
+"""Until a second cancellation, after which psycopg no longer waits for the server to hear of the first."""
+
 CONNECTIONS = 10
 """Connections of one process."""
 
@@ -64,7 +67,7 @@ class Database:
     @asynccontextmanager
     async def _patiently(self, seconds: float | None) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds and seconds + GIVE_UP_SECONDS), asyncio.timeout(seconds):
                 yield
         except TimeoutError as error:
             raise StoreUnavailable(f"the database did not answer within {seconds} seconds") from error
