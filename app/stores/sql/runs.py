@@ -6,7 +6,7 @@ Rule: what a replica writes it writes where the row says that the run is its own
 from collections.abc import Sequence
 
 from ag_ui.core import EventType
-from sqlalchemy import ARRAY, Integer, LargeBinary, Text, bindparam, delete, func, select, update
+from sqlalchemy import LargeBinary, bindparam, delete, func, select, text, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -32,17 +32,22 @@ from app.stores.sql.schema import ENVELOPES, RUNS, THREADS
 TYPES = {kind.value: kind for kind in EventType}
 RUNNING = RUNS.c.status == RunStatus.RUNNING
 
-EACH_ENVELOPE = plain_insert(ENVELOPES)
-ALL_ENVELOPES = plain_insert(ENVELOPES).from_select(
-    ("run", "seq", "type", "data"),
-    select(
-        bindparam("run", type_=ENVELOPES.c.run.type),
-        func.unnest(bindparam("seqs", type_=ARRAY(Integer))),
-        func.unnest(bindparam("types", type_=ARRAY(Text))),
-        func.unnest(bindparam("data", type_=ARRAY(LargeBinary))),
-    ),
+MINE = (
+    update(RUNS)
+    .where(RUNS.c.digest == bindparam("of_run"), RUNNING, RUNS.c.replica == bindparam("by"))
+    .returning(RUNS.c.number)
 )
-"""One statement whatever the number of envelopes, which the server has parsed before."""
+ADVANCE = MINE.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
+"""Every append begins with it, so it is built once."""
+
+EACH_ENVELOPE = plain_insert(ENVELOPES)
+ALL_ENVELOPES = text("""
+    INSERT INTO envelopes (run, seq, type, data)
+    SELECT :run, :first + place - 1, type, substring(:data, 1 + (sum(size) OVER (ORDER BY place) - size)::int, size)
+    FROM unnest(string_to_array(:types, ','), string_to_array(:sizes, ',')::int[])
+    WITH ORDINALITY AS each(type, size, place)
+""").bindparams(bindparam("data", type_=LargeBinary))
+"""One statement whatever the number of envelopes. PostgreSQL cuts the data, because psycopg is slow to write arrays."""
 
 
 class SqlRuns:
@@ -232,27 +237,29 @@ async def _held(connection: AsyncConnection, run: RunKey) -> RunRecord | None:
 
 
 async def _write(
-    connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], **values: object
+    connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], **ending: object
 ) -> bool:
-    """Store envelopes that follow what is stored, and more of the run, if it is this replica's. Gives whether."""
-    mine = update(RUNS).where(is_run(run), RUNNING, RUNS.c.replica == replica)
-    if envelopes:
-        mine = mine.where(RUNS.c.last_seq == envelopes[0].seq - 1)
-        values["last_seq"] = envelopes[-1].seq
-    if not values:
+    """Store envelopes that follow what is stored, and how the run ended, if it is this replica's. Gives whether."""
+    if not envelopes and not ending:
         return True
-    number: int | None = await connection.scalar(mine.values(values).returning(RUNS.c.number))
+    where: dict[str, object] = {"of_run": digest(*run), "by": replica}
+    if envelopes:
+        mine = ADVANCE if not ending else ADVANCE.values(ending)
+        where |= {"follows": envelopes[0].seq - 1, "last": envelopes[-1].seq}
+    else:
+        mine = MINE.values(ending)
+    number: int | None = await connection.scalar(mine, where)
     if number is not None and envelopes:
         await _insert(connection, number, envelopes)
     return number is not None
 
 
 async def _insert(connection: AsyncConnection, run: int, envelopes: Sequence[Envelope]) -> None:
-    """SQLite runs one prepared statement for all rows, PostgreSQL takes them as arrays."""
+    """SQLite runs one prepared statement for all rows, PostgreSQL one for all together."""
     if connection.dialect.name == "sqlite":
         rows = [{"run": run, "seq": e.seq, "type": e.type.value, "data": e.data} for e in envelopes]
         await connection.execute(EACH_ENVELOPE, rows)
         return
-    _, seqs, types, data = zip(*envelopes, strict=True)
-    columns = {"seqs": list(seqs), "types": [kind.value for kind in types], "data": list(data)}
-    await connection.execute(ALL_ENVELOPES, {"run": run, **columns})
+    types, sizes = zip(*((envelope.type.value, str(len(envelope.data))) for envelope in envelopes), strict=True)
+    whole = {"run": run, "first": envelopes[0].seq, "types": ",".join(types), "sizes": ",".join(sizes)}
+    await connection.execute(ALL_ENVELOPES, whole | {"data": b"".join(envelope.data for envelope in envelopes)})
