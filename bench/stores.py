@@ -65,7 +65,9 @@ async def measured(url: str) -> str:
     cells = [url.partition(":")[0].ljust(12)]
     for batch, count in BATCHES:
         seconds = await appending(store, batch, count)
-        cells.append(f"batches of {batch}: {seconds / count * 1e6:7.1f} us/event {seconds / count * batch * 1e3:6.2f} ms each")
+        cells.append(
+            f"batches of {batch}: {seconds / count * 1e6:7.1f} us/event {seconds / count * batch * 1e3:6.2f} ms each"
+        )
     started = time.perf_counter()
     await asyncio.gather(*(appending(store, 10, 1_000) for _ in range(TOGETHER)))
     cells.append(f"together: {(time.perf_counter() - started) / TOGETHER / 1_000 * 1e6:6.1f} us/event")
