@@ -7,7 +7,7 @@ from app.ports.bus import Missed
 
 
 def following(after: int, found: Sequence[Envelope]) -> Sequence[Envelope]:
-    """Those that come after ``seq`` ``after``; what came before, or comes again, is left out. Raises ``Missed`` for a gap."""
+    """Those that come after ``seq`` ``after``, each once. Raises ``Missed`` for a gap."""
     batch: list[Envelope] = []
     for envelope in found:
         due = after + len(batch) + 1

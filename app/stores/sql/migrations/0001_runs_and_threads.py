@@ -13,6 +13,15 @@ KEPT = sa.text("kept")
 
 def upgrade() -> None:
     """Make the tables."""
+    threads()
+    runs()
+    envelopes()
+    messages()
+    interrupts()
+
+
+def threads() -> None:
+    """Conversations."""
     op.create_table(
         "threads",
         sa.Column("number", NUMBER, nullable=False),
@@ -34,6 +43,10 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("threads_by_owner_changed_at_number", "threads", ["owner", "changed_at", "number"])
+
+
+def runs() -> None:
+    """Runs, of which one per thread is active."""
     op.create_table(
         "runs",
         sa.Column("number", NUMBER, nullable=False),
@@ -68,6 +81,10 @@ def upgrade() -> None:
         postgresql_where=RUNNING,
     )
     op.create_index("runs_kept_by_ended_at", "runs", ["ended_at"], sqlite_where=KEPT, postgresql_where=KEPT)
+
+
+def envelopes() -> None:
+    """Their events."""
     op.create_table(
         "envelopes",
         sa.Column("run", sa.BigInteger, nullable=False),
@@ -77,6 +94,10 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run", "seq", name="envelopes_pk"),
         sa.ForeignKeyConstraint(["run"], ["runs.number"], ondelete="CASCADE", name="envelopes_of_run"),
     )
+
+
+def messages() -> None:
+    """What was said on a thread."""
     op.create_table(
         "messages",
         sa.Column("thread", sa.BigInteger, nullable=False),
@@ -90,6 +111,10 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["thread"], ["threads.number"], ondelete="CASCADE", name="messages_of_thread"),
     )
     op.create_index("messages_by_revision", "messages", ["thread", "revision"])
+
+
+def interrupts() -> None:
+    """What waits for an answer."""
     op.create_table(
         "interrupts",
         sa.Column("number", NUMBER, nullable=False),
