@@ -54,7 +54,7 @@ proto: $(VENV)/.dev ## Compile the schema of the binary encoding
 .PHONY: lock
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions
 	$(COMPILE) --output-file requirements.lock
-	$(COMPILE) --output-file requirements-dev.lock --constraint requirements.lock \
+	$(COMPILE) tests/servers.in --output-file requirements-dev.lock --constraint requirements.lock \
 		--extra dev --extra langgraph --extra pydantic-ai
 	$(COMPILE) --output-file requirements-strands.lock --extra strands
 	grep -E '^($(SERVED))==' requirements.lock >$(VENV)/served.txt

@@ -17,6 +17,8 @@ from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, make_service
 
+pytest_plugins = ["tests.servers"]
+
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]

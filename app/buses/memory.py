@@ -1,0 +1,102 @@
+"""The bus of one process, for replicas that share it.
+
+Rule: as a bus between processes: it keeps the last events of the last runs, and a follower that comes late misses some.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Sequence
+from typing import Generic, TypeVar
+
+from app.buses.gaps import following
+from app.core.wire import Envelope
+from app.ports.bus import SILENCE
+from app.ports.records import RunKey
+
+KEPT_EVENTS = 10_000
+KEPT_STREAMS = 1_000
+KEPT_COMMANDS = 1_000
+
+T = TypeVar("T")
+
+
+class Stream(Generic[T]):
+    """The last things of a kind, numbered from 1, and who waits for the next."""
+
+    def __init__(self, kept: int) -> None:
+        self.kept: deque[tuple[int, T]] = deque(maxlen=kept)
+        self.last = 0
+        self._news = asyncio.Event()
+
+    def put(self, number: int, thing: T) -> None:
+        """Add one; one that is there already is not added again."""
+        if number > self.last:
+            self.kept.append((number, thing))
+            self.last = number
+            self._news.set()
+            self._news = asyncio.Event()
+
+    async def after(self, number: int, seconds: float | None) -> list[tuple[int, T]]:
+        """What has a later number, as soon as there is any; nothing once ``seconds`` are over."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.last <= number:
+                    await self._news.wait()
+        except TimeoutError:
+            return []
+        return [each for each in self.kept if each[0] > number]
+
+
+class MemoryBus:
+    """A ``Bus`` in memory."""
+
+    def __init__(self, kept_events: int = KEPT_EVENTS, kept_streams: int = KEPT_STREAMS) -> None:
+        self._kept_events = kept_events
+        self._kept_streams = kept_streams
+        self._runs: OrderedDict[RunKey, Stream[Envelope]] = OrderedDict()
+        self._replicas: dict[str, Stream[bytes]] = {}
+
+    async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
+        """Tell followers of what comes next in a run."""
+        stream = self._stream(run)
+        self._runs.move_to_end(run)
+        for envelope in envelopes:
+            stream.put(envelope.seq, envelope)
+
+    async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
+        """What comes after ``seq`` ``after``."""
+        while True:
+            found = await self._stream(run).after(after, silence)
+            batch = following(after, [envelope for _, envelope in found])
+            after += len(batch)
+            yield batch
+
+    def _stream(self, run: RunKey) -> Stream[Envelope]:
+        stream = self._runs.get(run)
+        if stream is None:
+            stream = self._runs[run] = Stream(self._kept_events)
+            if len(self._runs) > self._kept_streams:
+                self._runs.popitem(last=False)
+        return stream
+
+    async def send(self, replica: str, command: bytes) -> None:
+        """Send a command to a replica."""
+        stream = self._commands(replica)
+        stream.put(stream.last + 1, command)
+
+    async def commands(self, replica: str) -> AsyncIterator[bytes]:
+        """The commands that were sent to a replica."""
+        last = 0
+        while True:
+            for number, command in await self._commands(replica).after(last, None):
+                last = number
+                yield command
+
+    def _commands(self, replica: str) -> Stream[bytes]:
+        return self._replicas.setdefault(replica, Stream(KEPT_COMMANDS))
+
+    async def open(self) -> None:
+        """There is nothing to open."""
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""

@@ -1,0 +1,139 @@
+"""What a store keeps of runs, and of what waits for an answer. Frozen data.
+
+Rule: JSON is bytes here and is given back byte for byte; times are Unix seconds. The store knows no AG-UI event or
+message: it orders them, counts them, and says what has changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class ThreadKey(NamedTuple):
+    """A thread: who owns it, and the client's id of it."""
+
+    owner: str
+    thread_id: str
+
+
+class RunKey(NamedTuple):
+    """A run: who owns it, its thread, and the client's id of it."""
+
+    owner: str
+    thread_id: str
+    run_id: str
+
+    @property
+    def thread(self) -> ThreadKey:
+        """The thread it runs on."""
+        return ThreadKey(self.owner, self.thread_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list. ``next`` is what to ask for the rest with; None when this was the end."""
+
+    items: Sequence[T]
+    next: str | None = None
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+class RunStatus(StrEnum):
+    """How a stored run stands. A run that waits in line is not stored."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    CANCELLED = "cancelled"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as it is stored.
+
+    Attributes:
+        replica: who runs it, or ran it last.
+        lease_until: until when that is so without a word from there.
+        last_seq: how many envelopes are stored; the last one's ``seq``.
+        usage: JSON; None until it has ended, or where nothing is known.
+        error: JSON; None unless it failed.
+        kept: whether its envelopes can still be read. ``forget`` ends that.
+    """
+
+    key: RunKey
+    replica: str
+    lease_until: float
+    status: RunStatus
+    started_at: float
+    last_seq: int = 0
+    ended_at: float | None = None
+    usage: bytes | None = None
+    error: bytes | None = None
+    kept: bool = True
+
+    @property
+    def active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status is RunStatus.RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A wish to run: by which replica, held until when, and what is asked (the ``RunAgentInput`` as JSON)."""
+
+    key: RunKey
+    replica: str
+    now: float
+    until: float
+    input: bytes = b"{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The run is the claimant's."""
+
+    run: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """These ids were claimed before. Read that run; do not run it again."""
+
+    run: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The thread has this active run."""
+
+    run: RunRecord
+
+
+# --- interrupts -------------------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """Where something waits for an answer: how deep below the first assistant, and on which thread."""
+
+    depth: int
+    owner: str
+    thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Something that waits for an answer, or has waited: its id within its place, and what it is, as JSON.
+
+    ``until`` is when it is forgotten, and ``settled`` whether its answer has been taken.
+    """
+
+    id: str
+    payload: bytes
+    until: float
+    settled: bool = False

@@ -1,0 +1,238 @@
+"""What keeps runs and threads beyond the connections, and where it is durable beyond the process, that made them.
+
+Rule: a run belongs to one replica at a time, by a lease. Every write of a run names the replica and is refused once the
+run is another's, so nothing is written twice or after the end. A thread has at most one active run. What a method
+promises it promises for several replicas on one store.
+
+Every method raises ``StoreUnavailable`` when the store cannot answer; no error of a database's own leaves it. What was
+asked then may have happened or not: every method may be called again with the same arguments, and says so where the
+second answer differs. ``now`` and ``until`` are Unix seconds and the caller's.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.core.wire import Envelope
+from app.ports.conversation import (
+    Change,
+    Delta,
+    Ending,
+    Feedback,
+    Goal,
+    GoalStatus,
+    Review,
+    ThreadRecord,
+    Triage,
+)
+from app.ports.records import Busy, Claim, Claimed, Held, Known, Page, Place, RunKey, RunRecord, ThreadKey
+
+PAGE = 100
+"""Items of a page."""
+
+READ_EVENTS = 1_000
+READ_BYTES = 256_000
+"""What one read of envelopes gives at most; at least one, where there is one."""
+
+
+class StoreUnavailable(Exception):
+    """The store is gone, full, too slow or broken. The text is for the log; the same call may succeed later."""
+
+
+class LeaseLost(Exception):
+    """The run is not, or no longer, this replica's to write: taken over, ended or deleted."""
+
+
+class CannotFork(Exception):
+    """There is no such thread or message (``active`` is False), or a run is still at it."""
+
+    def __init__(self, reason: str, *, active: bool = False) -> None:
+        super().__init__(reason)
+        self.active = active
+
+
+class BadToken(ValueError):
+    """A page was asked for with a token that this store did not give."""
+
+
+class Runs(Protocol):
+    """Runs, their envelopes and their leases."""
+
+    async def claim(self, claim: Claim) -> Claimed | Known | Busy:
+        """Make the run active, and its thread where there is none; or say what is in the way.
+
+        Whatever is claimed at once, one active run per thread is made. A repeated claim by the same replica is
+        ``Known``, with that replica's own name in the record.
+        """
+
+    async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
+        """Store the envelopes that follow, in one transaction. Those that are stored already are not stored again.
+
+        Raises:
+            LeaseLost: nothing was stored.
+            ValueError: their ``seq`` leaves a gap after what is stored.
+        """
+
+    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
+        """Store the last envelopes, how the run ended and what it did to its thread, and free the thread: all or none.
+
+        A repeated call changes nothing. Raises as ``append``.
+        """
+
+    async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
+        """Change the thread of an active run, as with the messages that a client has sent. Raises ``LeaseLost``."""
+
+    async def envelopes(
+        self, run: RunKey, after: int, *, limit: int = READ_EVENTS, max_bytes: int = READ_BYTES
+    ) -> Sequence[Envelope]:
+        """What comes after ``seq`` ``after``, in order, without gaps; empty where nothing is stored or kept."""
+
+    async def get(self, key: RunKey) -> RunRecord | None:
+        """The run with this key."""
+
+    async def input(self, key: RunKey) -> bytes | None:
+        """What the run was asked, as JSON; None where it is not kept."""
+
+    async def latest(self, thread: ThreadKey) -> RunRecord | None:
+        """The thread's active run, else the one that was claimed last."""
+
+    async def list(
+        self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
+    ) -> Page[RunRecord]:
+        """Runs of an owner, or of everybody, the newest first; only those that have not ended where ``active``.
+
+        Raises:
+            BadToken: ``page`` is not a ``next`` of this list.
+        """
+
+    # --- leases ---
+
+    async def renew(self, replica: str, until: float) -> Sequence[RunKey]:
+        """Hold all runs of the replica until then. Gives what it holds: what is not among them has been lost."""
+
+    async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
+        """Active runs whose lease is over, the longest first."""
+
+    async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
+        """Make an expired run this replica's, provided that it stands as in this record: of several, one gets it.
+
+        False also for a repeated call that had succeeded; ``get`` says whose it is.
+        """
+
+    async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
+        """Remove envelopes and inputs of runs that ended before then; gives how many runs. Their records stay."""
+
+
+class Threads(Protocol):
+    """Conversations."""
+
+    async def get(self, key: ThreadKey) -> ThreadRecord | None:
+        """A thread's facts."""
+
+    async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
+        """An owner's threads, the one that changed last first. Raises ``BadToken``."""
+
+    async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
+        """What a thread has become since a token, as of one moment; everything without one, or with a strange one.
+
+        None where there is no such thread.
+        """
+
+    async def rename(self, key: ThreadKey, title: str | None, now: float, *, untitled_only: bool = False) -> bool:
+        """Give a thread a title, or take it away. Gives whether there is such a thread.
+
+        ``untitled_only`` leaves a title that there is.
+        """
+
+    async def delete(self, key: ThreadKey) -> bool:
+        """Remove a thread and everything of it. Whoever still runs on it gets ``LeaseLost``. Gives whether it was."""
+
+    async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
+        """A new thread of the same owner with the history up to and including a message, the title and the state.
+
+        A repeated call gives the thread that the first one made.
+
+        Raises:
+            CannotFork: no such message, one of a run that is active, or the new thread's id is taken.
+        """
+
+
+class Goals(Protocol):
+    """What callers want of a turn. A thread's goals are part of its ``changes``."""
+
+    async def declare(self, run: RunKey, goals: Sequence[Goal]) -> None:
+        """Store the goals of a run. Those that are declared already stay as they are. Nothing without the run."""
+
+    async def conclude(
+        self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
+    ) -> bool:
+        """Give a pending goal its end. Gives whether it was pending: of several ends, one counts."""
+
+
+class Interrupts(Protocol):
+    """What waits for an answer, and the answers that were taken."""
+
+    async def hold(self, place: Place, held: Sequence[Held]) -> None:
+        """Store these, open or settled as they say. One of a known id takes that one's place, also in the order."""
+
+    async def held(self, place: Place, now: float) -> Sequence[Held]:
+        """What has not expired, in the order in which it was first held."""
+
+    async def take(self, place: Place, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002
+        """Settle what is open and has not expired: of several answers, one gets True, and its payload stays.
+
+        A repeated call that had succeeded gives False, like any later one.
+        """
+
+    async def expire(self, now: float) -> int:
+        """Remove what has expired; gives how much that was."""
+
+
+class Feedbacks(Protocol):
+    """What users say of messages, and what operators make of it."""
+
+    async def give(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
+        """Store a feedback in place of the one on the same message, whose ``created_at`` and triage stay.
+
+        None where there is no such message.
+        """
+
+    async def of(self, thread: ThreadKey) -> Sequence[Feedback]:
+        """What was said of a thread's messages, the oldest first."""
+
+    async def reviews(
+        self, *, resolved: bool | None = None, limit: int = PAGE, page: str | None = None
+    ) -> Page[Review]:
+        """For operators: what everybody said, the newest first, resolved or not. Raises ``BadToken``."""
+
+    async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
+        """For operators: put this in place of a feedback's triage. None where there is no such feedback."""
+
+
+class Store(Protocol):
+    """All of it, each part for those who need it."""
+
+    @property
+    def runs(self) -> Runs:
+        """Runs."""
+
+    @property
+    def threads(self) -> Threads:
+        """Threads."""
+
+    @property
+    def goals(self) -> Goals:
+        """Goals."""
+
+    @property
+    def interrupts(self) -> Interrupts:
+        """Interrupts."""
+
+    @property
+    def feedbacks(self) -> Feedbacks:
+        """Feedback."""
+
+    async def open(self) -> None:
+        """Connect, and bring an older database up to date. Replicas may do so at once."""
+
+    async def aclose(self) -> None:
+        """Let go of connections. Nothing is asked any more."""

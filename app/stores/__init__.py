@@ -1,0 +1,31 @@
+"""Where runs and threads are kept.
+
+Rule: stores know the ports, never the engine. A database's client is loaded only where a database is named.
+"""
+
+from app.ports.store import Store
+from app.stores.memory import MemoryStore
+
+KINDS = "memory, sqlite:///PATH, postgresql://USER:PASSWORD@HOST/DATABASE"
+
+
+def open_store(url: str) -> Store:
+    """The store that a URL names; ``open`` it before it is used.
+
+    Raises:
+        ValueError: it names none. The message says what would, and nothing of the URL, which may hold a password.
+    """
+    if url == "memory":
+        return MemoryStore()
+    kind, _, rest = url.partition("://")
+    if kind not in {"sqlite", "postgresql"} or not rest.strip("/"):
+        raise ValueError(f"must be one of {KINDS}")
+    from sqlalchemy import make_url  # noqa: PLC0415 - only where it is needed
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
+    from app.stores.sql.store import SqlStore  # noqa: PLC0415
+
+    try:
+        return SqlStore(make_url(url))
+    except (ArgumentError, ValueError):
+        raise ValueError(f"must be one of {KINDS}") from None

@@ -1,0 +1,169 @@
+"""What the memory store holds, and how much of it.
+
+Rule: only what has ended is forgotten, the oldest first: the events of runs, then their records, then whole threads,
+and of those the log is told.
+"""
+
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+
+from app.core.wire import Envelope
+from app.ports.conversation import Change, Goal, Review, StoredMessage, ThreadRecord, ThreadStatus
+from app.ports.records import RunKey, RunRecord, ThreadKey
+
+MESSAGE_BYTES = 500
+"""What a message takes in memory besides its JSON."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is kept at most.
+
+    Attributes:
+        runs, run_bytes: ended runs that can still be read, and their events and inputs.
+        records: runs whose ids are known, so that a late retry does not run again.
+        threads, thread_bytes: conversations, and their messages and states.
+    """
+
+    runs: int = 1_000
+    run_bytes: int = 256_000_000
+    records: int = 100_000
+    threads: int = 10_000
+    thread_bytes: int = 256_000_000
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """A run, its envelopes, and the goals it was given."""
+
+    record: RunRecord
+    number: int
+    input: bytes | None
+    envelopes: list[Envelope] = field(default_factory=list)
+    goals: dict[int, Goal] = field(default_factory=dict)
+    size: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Thread:
+    """A thread. ``messages`` are in order; ``revisions`` say when each last changed."""
+
+    record: ThreadRecord
+    number: int
+    messages: dict[str, StoredMessage] = field(default_factory=dict)
+    revisions: dict[str, int] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+    reviews: dict[str, tuple[int, Review]] = field(default_factory=dict)
+    state: bytes | None = None
+    revision: int = 0
+    state_revision: int = 0
+    order_revision: int = 0
+    goals_revision: int = 0
+    size: int = 0
+
+    def touch(self, now: float, status: ThreadStatus | None = None) -> None:
+        """Begin a revision."""
+        self.revision += 1
+        self.record = replace(self.record, changed_at=now, status=status or self.record.status)
+
+    def apply(self, change: Change) -> None:
+        """Make the change part of the revision that was begun; what is the same already is no change."""
+        for message in change.messages:
+            known = self.messages.get(message.id)
+            if known is None or known.data != message.data:
+                self.messages[message.id] = message
+                self.revisions[message.id] = self.revision
+        if change.order is not None:
+            self._reorder([name for name in dict.fromkeys(change.order) if name in self.messages])
+        if change.state is not None and change.state != self.state:
+            self.state, self.state_revision = change.state, self.revision
+        if change.title is not None and self.record.title is None:
+            self.record = replace(self.record, title=change.title)
+        self.size = len(self.state or b"") + sum(len(m.data) + MESSAGE_BYTES for m in self.messages.values())
+
+    def _reorder(self, order: list[str]) -> None:
+        if order != list(self.messages):
+            self.messages = {name: self.messages[name] for name in order}
+            self.order_revision = self.revision
+
+
+class Contents:
+    """All threads and runs: the runs in the order of their claims, the threads in that of their last change."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.threads: OrderedDict[ThreadKey, Thread] = OrderedDict()
+        self.runs: OrderedDict[RunKey, Run] = OrderedDict()
+        self._bounds = bounds
+        self._ended: OrderedDict[RunKey, Run] = OrderedDict()
+        self._run_bytes = 0
+        self._thread_bytes = 0
+        self._numbers = 0
+
+    def next_number(self) -> int:
+        """A number that was never given before."""
+        self._numbers += 1
+        return self._numbers
+
+    def make(self, record: ThreadRecord) -> Thread:
+        """A new thread."""
+        thread = self.threads[record.key] = Thread(record, self.next_number())
+        return thread
+
+    def change(self, thread: Thread, change: Change) -> None:
+        """Apply a change to a thread that was touched, and keep within bounds."""
+        self._thread_bytes -= thread.size
+        thread.apply(change)
+        self._thread_bytes += thread.size
+        self.threads.move_to_end(thread.record.key)
+        self._make_room()
+
+    def ended(self, run: Run) -> None:
+        """A run is over: from now on it may be forgotten."""
+        self._ended[run.record.key] = run
+        run.size = len(run.input or b"") + sum(len(envelope.data) for envelope in run.envelopes)
+        self._run_bytes += run.size
+        while len(self._ended) > self._bounds.runs or self._run_bytes > self._bounds.run_bytes:
+            self.forget(next(iter(self._ended.values())))
+        self._forget_records()
+
+    def old(self, ended_before: float, limit: int) -> list[Run]:
+        """Kept runs that ended before then."""
+        late = [run for run in self._ended.values() if (run.record.ended_at or 0.0) < ended_before]
+        return late[:limit]
+
+    def forget(self, run: Run) -> None:
+        """Let go of an ended run's events and input."""
+        if self._ended.pop(run.record.key, None) is not None:
+            self._run_bytes -= run.size
+            run.envelopes.clear()
+            run.input = None
+            run.record = replace(run.record, kept=False)
+
+    def remove(self, thread: Thread) -> None:
+        """Let go of a thread and everything of it."""
+        del self.threads[thread.record.key]
+        self._thread_bytes -= thread.size
+        for run in thread.runs.values():
+            self.forget(run)
+            self.runs.pop(run.record.key, None)
+
+    def _forget_records(self) -> None:
+        while len(self.runs) > self._bounds.records:
+            forgotten = (key for key, run in self.runs.items() if not run.record.active and not run.record.kept)
+            key = next(forgotten, None)
+            if key is None:
+                return
+            del self.threads[key.thread].runs[key.run_id], self.runs[key]
+
+    def _make_room(self) -> None:
+        """Never the thread that changed last, and none that runs."""
+        while len(self.threads) > self._bounds.threads or self._thread_bytes > self._bounds.thread_bytes:
+            *others, _ = self.threads.values()
+            idle = next((thread for thread in others if thread.record.active_run is None), None)
+            if idle is None:
+                return
+            logger.warning("thread=<%s> | it is forgotten: there are too many", idle.record.key.thread_id)
+            self.remove(idle)

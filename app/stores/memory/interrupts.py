@@ -1,0 +1,75 @@
+"""What waits for an answer, in memory and within bounds.
+
+Rule: the places that were written to longest ago make room for newer ones, and the log says so.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.ports.records import Held, Place, ThreadKey
+
+MAX_BYTES = 64_000_000
+MAX_PLACES = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+class MemoryInterrupts:
+    """``Interrupts`` in memory."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES, max_places: int = MAX_PLACES) -> None:
+        self._max_bytes = max_bytes
+        self._max_places = max_places
+        self._places: OrderedDict[Place, dict[str, Held]] = OrderedDict()
+        self._bytes = 0
+
+    async def hold(self, place: Place, held: Sequence[Held]) -> None:
+        """Store these, each in place of the one with its id."""
+        if held:
+            self._put(place, self._places.get(place, {}) | {it.id: it for it in held})
+            self._make_room()
+
+    async def held(self, place: Place, now: float) -> Sequence[Held]:
+        """What has not expired, in the order in which it was first held."""
+        return [it for it in self._places.get(place, {}).values() if it.until > now]
+
+    async def take(self, place: Place, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
+        """Settle what is open and has not expired."""
+        there = self._places.get(place, {})
+        it = there.get(id)
+        if it is None or it.settled or it.until <= now:
+            return False
+        self._put(place, there | {id: replace(it, payload=payload, until=until, settled=True)})
+        return True
+
+    async def expire(self, now: float) -> int:
+        """Remove what has expired."""
+        before = sum(map(len, self._places.values()))
+        for place, there in list(self._places.items()):
+            left = {name: it for name, it in there.items() if it.until > now}
+            if len(left) < len(there):
+                self._put(place, left)
+        return before - sum(map(len, self._places.values()))
+
+    def remove(self, thread: ThreadKey) -> None:
+        """Let go of all of a thread's."""
+        for place in [place for place in self._places if place[1:] == thread]:
+            self._put(place, {})
+
+    def _put(self, place: Place, there: dict[str, Held]) -> None:
+        self._bytes += size(there) - size(self._places.pop(place, {}))
+        if there:
+            self._places[place] = there
+
+    def _make_room(self) -> None:
+        while self._bytes > self._max_bytes or len(self._places) > self._max_places:
+            oldest = next(iter(self._places))
+            logger.warning("thread=<%s> | what waits there is forgotten: there is too much", oldest.thread_id)
+            self._put(oldest, {})
+
+
+def size(there: dict[str, Held]) -> int:
+    """What these take, in bytes."""
+    return sum(len(it.payload) for it in there.values())

@@ -1,0 +1,164 @@
+"""Runs in memory."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from app.core.wire import Envelope
+from app.ports.conversation import Change, Ending, ThreadRecord, ThreadStatus
+from app.ports.records import Busy, Claim, Claimed, Known, Page, RunKey, RunRecord, RunStatus, ThreadKey
+from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
+from app.stores.memory.contents import Contents, Run
+from app.stores.pages import number_in, page_of, unstored
+
+
+class MemoryRuns:
+    """``Runs`` in memory."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+
+    # --- writing ---
+
+    async def claim(self, claim: Claim) -> Claimed | Known | Busy:
+        """Make the run active, or say what is in the way."""
+        known = self._contents.runs.get(claim.key)
+        if known is not None:
+            return Known(known.record)
+        thread = self._contents.threads.get(claim.key.thread)
+        if thread is None:
+            new = ThreadRecord(claim.key.thread, ThreadStatus.NOT_STARTED, claim.now, claim.now)
+            thread = self._contents.make(new)
+        elif thread.record.active_run is not None:
+            return Busy(thread.runs[thread.record.active_run].record)
+        record = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
+        run = Run(record, self._contents.next_number(), claim.input)
+        self._contents.runs[claim.key] = thread.runs[claim.key.run_id] = run
+        thread.touch(claim.now, ThreadStatus.AGENT_TURN)
+        thread.record = replace(thread.record, active_run=claim.key.run_id)
+        self._contents.change(thread, Change())
+        return Claimed(record)
+
+    async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
+        """Store the envelopes that follow."""
+        write(self._held(run, replica), envelopes)
+
+    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
+        """Store the last envelopes, how the run ended, and what it did to its thread."""
+        known = self._contents.runs.get(run)
+        if known is not None and is_repeated(known.record, replica, ending):
+            return
+        held, thread = self._held(run, replica), self._contents.threads[run.thread]
+        write(held, envelopes)
+        held.record = replace(
+            held.record, status=ending.status, ended_at=ending.ended_at, usage=ending.usage, error=ending.error
+        )
+        thread.touch(ending.ended_at, ending.turn)
+        thread.record = replace(thread.record, active_run=None)
+        self._contents.change(thread, ending.change)
+        self._contents.ended(held)
+
+    async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
+        """Change the thread of an active run."""
+        self._held(run, replica)
+        thread = self._contents.threads[run.thread]
+        thread.touch(now)
+        self._contents.change(thread, change)
+
+    def _held(self, key: RunKey, replica: str) -> Run:
+        run = self._contents.runs.get(key)
+        if run is None or not run.record.active or run.record.replica != replica:
+            raise LeaseLost(key.run_id)
+        return run
+
+    # --- reading ---
+
+    async def envelopes(
+        self, run: RunKey, after: int, *, limit: int = READ_EVENTS, max_bytes: int = READ_BYTES
+    ) -> Sequence[Envelope]:
+        """What comes after ``seq`` ``after``."""
+        found = self._contents.runs.get(run)
+        return [] if found is None else part(found.envelopes, after, limit, max_bytes)
+
+    async def get(self, key: RunKey) -> RunRecord | None:
+        """The run with this key."""
+        run = self._contents.runs.get(key)
+        return run.record if run else None
+
+    async def input(self, key: RunKey) -> bytes | None:
+        """What the run was asked."""
+        run = self._contents.runs.get(key)
+        return run.input if run else None
+
+    async def latest(self, thread: ThreadKey) -> RunRecord | None:
+        """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
+        found = self._contents.threads.get(thread)
+        return next((run.record for run in reversed(found.runs.values())), None) if found else None
+
+    async def list(
+        self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
+    ) -> Page[RunRecord]:
+        """Runs, the newest first."""
+        below = None if page is None else number_in(page)
+        wanted = [
+            run
+            for key, run in reversed(self._contents.runs.items())
+            if owner in (None, key.owner)
+            and (run.record.active or not active)
+            and (below is None or run.number < below)
+        ]
+        shown, rest = page_of(wanted, limit, lambda run: str(run.number))
+        return Page([run.record for run in shown], rest)
+
+    # --- leases ---
+
+    async def renew(self, replica: str, until: float) -> Sequence[RunKey]:
+        """Hold all runs of the replica until then."""
+        mine = [run for run in self._active() if run.record.replica == replica]
+        for run in mine:
+            run.record = replace(run.record, lease_until=until)
+        return [run.record.key for run in mine]
+
+    async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
+        """Active runs whose lease is over."""
+        late = [run.record for run in self._active() if run.record.lease_until <= now]
+        return sorted(late, key=lambda record: record.lease_until)[:limit]
+
+    async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
+        """Make an expired run this replica's."""
+        found = self._contents.runs.get(run.key)
+        if found is None or not found.record.active:
+            return False
+        if (found.record.replica, found.record.lease_until) != (run.replica, run.lease_until):
+            return False
+        found.record = replace(found.record, replica=replica, lease_until=until)
+        return True
+
+    async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
+        """Remove envelopes and inputs of runs that ended before then."""
+        old = self._contents.old(ended_before, limit)
+        for run in old:
+            self._contents.forget(run)
+        return len(old)
+
+    def _active(self) -> Iterable[Run]:
+        return (run for run in self._contents.runs.values() if run.record.active)
+
+
+def write(run: Run, envelopes: Sequence[Envelope]) -> None:
+    """Store those that are not stored yet. Raises ``ValueError`` for a gap."""
+    run.envelopes.extend(unstored(run.record, envelopes))
+    run.record = replace(run.record, last_seq=len(run.envelopes))
+
+
+def is_repeated(record: RunRecord, replica: str, ending: Ending) -> bool:
+    """Whether the run has this very end already."""
+    return (record.replica, record.status, record.ended_at) == (replica, ending.status, ending.ended_at)
+
+
+def part(envelopes: Sequence[Envelope], after: int, limit: int, max_bytes: int) -> Sequence[Envelope]:
+    """Those after ``after``: at most ``limit``, and none once there are ``max_bytes``."""
+    size, end = 0, after
+    while end < min(len(envelopes), after + limit) and size < max_bytes:
+        size += len(envelopes[end].data)
+        end += 1
+    return envelopes[after:end]

@@ -1,0 +1,137 @@
+"""Threads, and the goals of their turns, in memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from app.ports.conversation import Change, Delta, Goal, GoalStatus, ThreadRecord, ThreadStatus
+from app.ports.records import Page, RunKey, ThreadKey
+from app.ports.store import PAGE, CannotFork
+from app.stores.memory.contents import Contents, Thread
+from app.stores.pages import last_in, last_token, page_of, revision_in, revision_token
+
+
+class MemoryThreads:
+    """``Threads`` in memory.
+
+    Args:
+        contents: where they are.
+        on_delete: lets go of what is kept for a thread elsewhere.
+    """
+
+    def __init__(self, contents: Contents, on_delete: Callable[[ThreadKey], None]) -> None:
+        self._contents = contents
+        self._on_delete = on_delete
+
+    async def get(self, key: ThreadKey) -> ThreadRecord | None:
+        """A thread's facts."""
+        thread = self._contents.threads.get(key)
+        return thread.record if thread else None
+
+    async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
+        """An owner's threads, the one that changed last first."""
+        below = None if page is None else last_in(page)
+        own = [
+            (it.record.changed_at, it.number, it)
+            for it in self._contents.threads.values()
+            if it.record.key.owner == owner
+        ]
+        wanted = sorted((it for it in own if below is None or it[:2] < below), key=lambda it: it[:2], reverse=True)
+        shown, rest = page_of(wanted, limit, lambda it: last_token(*it[:2]))
+        return Page([thread.record for _, _, thread in shown], rest)
+
+    async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
+        """What a thread has become since a token."""
+        thread = self._contents.threads.get(key)
+        if thread is None:
+            return None
+        known = revision_in(since, thread.number)
+        after = -1 if known is None else known
+        return Delta(
+            thread.record,
+            [message for name, message in thread.messages.items() if thread.revisions[name] > after],
+            list(thread.messages) if thread.order_revision > after else None,
+            thread.state if thread.state_revision > after else None,
+            goals(thread) if thread.goals_revision > after else None,
+            revision_token(thread.number, thread.revision),
+        )
+
+    async def rename(self, key: ThreadKey, title: str | None, now: float, *, untitled_only: bool = False) -> bool:
+        """Give a thread a title."""
+        thread = self._contents.threads.get(key)
+        if thread is not None and not (untitled_only and thread.record.title is not None):
+            thread.touch(now)
+            thread.record = replace(thread.record, title=title)
+            self._contents.change(thread, Change())
+        return thread is not None
+
+    async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
+        """A new thread with the history up to and including a message."""
+        thread = self._contents.threads.get(source)
+        message = thread.messages.get(message_id) if thread else None
+        if thread is None or message is None:
+            raise CannotFork("no such thread or message")
+        if message.run_id is not None and message.run_id == thread.record.active_run:
+            raise CannotFork("the message's run is active", active=True)
+        target, origin = ThreadKey(source.owner, thread_id), (source.thread_id, message_id)
+        there = self._contents.threads.get(target)
+        if there is not None:
+            if there.record.forked_from != origin:
+                raise CannotFork("the new thread's id is taken")
+            return there.record
+        return self._copied(
+            thread,
+            message_id,
+            ThreadRecord(target, ThreadStatus.USER_TURN, now, now, thread.record.title, forked_from=origin),
+        )
+
+    def _copied(self, thread: Thread, message_id: str, record: ThreadRecord) -> ThreadRecord:
+        ids = list(thread.messages)
+        history = [replace(thread.messages[name], run_id=None) for name in ids[: ids.index(message_id) + 1]]
+        fork = self._contents.make(record)
+        fork.touch(record.created_at)
+        self._contents.change(fork, Change(history, state=thread.state))
+        return fork.record
+
+    async def delete(self, key: ThreadKey) -> bool:
+        """Remove a thread and everything of it."""
+        thread = self._contents.threads.get(key)
+        if thread is not None:
+            self._contents.remove(thread)
+        self._on_delete(key)
+        return thread is not None
+
+
+def goals(thread: Thread) -> Sequence[Goal]:
+    """All goals of a thread, the oldest first."""
+    return [goal for run in thread.runs.values() for _, goal in sorted(run.goals.items())]
+
+
+class MemoryGoals:
+    """``Goals`` in memory."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+
+    async def declare(self, run: RunKey, goals: Sequence[Goal]) -> None:
+        """Store the goals of a run."""
+        found = self._contents.runs.get(run)
+        if found is not None and goals:
+            found.goals = {goal.index: replace(goal, run_id=run.run_id) for goal in goals} | found.goals
+            self._changed(run.thread)
+
+    async def conclude(
+        self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
+    ) -> bool:
+        """Give a pending goal its end."""
+        found = self._contents.runs.get(run)
+        goal = found.goals.get(index) if found else None
+        if found is None or goal is None or goal.status is not GoalStatus.PENDING:
+            return False
+        found.goals[index] = replace(goal, status=status, result=result, concluded_at=now)
+        self._changed(run.thread)
+        return True
+
+    def _changed(self, key: ThreadKey) -> None:
+        thread = self._contents.threads[key]
+        thread.revision += 1
+        thread.goals_revision = thread.revision

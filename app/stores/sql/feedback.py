@@ -1,0 +1,89 @@
+"""What users say of messages, in a database.
+
+Rule: what operators make of it leaves only in a ``Review``.
+"""
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Row, select, update
+
+from app.ports.conversation import Feedback, Review, Triage
+from app.ports.records import Page, ThreadKey
+from app.ports.store import PAGE
+from app.stores.pages import number_in, page_of
+from app.stores.sql.columns import digest
+from app.stores.sql.database import Database
+from app.stores.sql.rows import insert, is_thread, locked
+from app.stores.sql.schema import FEEDBACK, MESSAGES, THREADS
+
+
+class SqlFeedbacks:
+    """``Feedbacks`` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def give(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
+        """Store a feedback in place of the one on the same message."""
+        name = digest(feedback.message_id)
+        said = {
+            "sentiment": feedback.sentiment,
+            "categories": json.dumps(list(feedback.categories)),
+            "notes": feedback.notes,
+            "changed_at": feedback.changed_at,
+        }
+        async with self._database.writing() as connection:
+            number = await locked(connection, thread)
+            message = select(MESSAGES.c.thread).where(MESSAGES.c.thread == number, MESSAGES.c.digest == name)
+            if number is None or await connection.scalar(message) is None:
+                return None
+            row = {"thread": number, "digest": name, "message_id": feedback.message_id, **said}
+            new = insert(connection, FEEDBACK).values(created_at=feedback.created_at, **row)
+            put = new.on_conflict_do_update(index_elements=["thread", "digest"], set_=said)
+            return _feedback((await connection.execute(put.returning(FEEDBACK))).one())
+
+    async def of(self, thread: ThreadKey) -> Sequence[Feedback]:
+        """What was said of a thread's messages, the oldest first."""
+        wanted = select(FEEDBACK).join(THREADS).where(is_thread(thread)).order_by(FEEDBACK.c.number)
+        async with self._database.reading() as connection:
+            return [_feedback(row) for row in await connection.execute(wanted)]
+
+    async def reviews(
+        self, *, resolved: bool | None = None, limit: int = PAGE, page: str | None = None
+    ) -> Page[Review]:
+        """What everybody said, the newest first."""
+        wanted = select(FEEDBACK, THREADS.c.owner, THREADS.c.thread_id).join(THREADS)
+        if resolved is not None:
+            at = FEEDBACK.c.resolved_at
+            wanted = wanted.where(at.is_not(None) if resolved else at.is_(None))
+        if page is not None:
+            wanted = wanted.where(FEEDBACK.c.number < number_in(page))
+        async with self._database.reading() as connection:
+            newest = wanted.order_by(FEEDBACK.c.number.desc()).limit(limit + 1)
+            rows = (await connection.execute(newest)).all()
+        shown, rest = page_of(rows, limit, lambda row: str(row.number))
+        return Page([_review(ThreadKey(row.owner, row.thread_id), row) for row in shown], rest)
+
+    async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
+        """Put this in place of a feedback's triage."""
+        number = select(THREADS.c.number).where(is_thread(thread)).scalar_subquery()
+        row = update(FEEDBACK).where(FEEDBACK.c.thread == number, FEEDBACK.c.digest == digest(message_id))
+        values = {
+            "label": triage.label,
+            "note": triage.note,
+            "resolved_by": triage.resolved_by,
+            "resolved_at": triage.resolved_at,
+        }
+        async with self._database.writing() as connection:
+            found = (await connection.execute(row.values(values).returning(FEEDBACK))).first()
+        return _review(thread, found) if found else None
+
+
+def _feedback(row: Row[*tuple[object, ...]]) -> Feedback:
+    categories = tuple(json.loads(row.categories))
+    return Feedback(row.message_id, row.sentiment, categories, row.notes, row.created_at, row.changed_at)
+
+
+def _review(thread: ThreadKey, row: Row[*tuple[object, ...]]) -> Review:
+    return Review(thread, _feedback(row), Triage(row.label, row.note, row.resolved_by, row.resolved_at))

@@ -1,0 +1,69 @@
+"""What waits for an answer, in a database.
+
+Rule: an answer is taken by one conditional UPDATE, so that of several one counts.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, and_, delete, select, update
+
+from app.ports.records import Held, Place
+from app.stores.sql.columns import digest
+from app.stores.sql.database import Database
+from app.stores.sql.rows import insert
+from app.stores.sql.schema import INTERRUPTS
+
+FACTS = tuple(INTERRUPTS.c[name] for name in ("interrupt_id", "payload", "until", "settled"))
+"""The columns of a ``Held``."""
+
+
+class SqlInterrupts:
+    """``Interrupts`` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def hold(self, place: Place, held: Sequence[Held]) -> None:
+        """Store these, each in place of the one with its id."""
+        rows = [
+            {
+                "thread": digest(place.owner, place.thread_id),
+                "depth": place.depth,
+                "digest": digest(it.id),
+                "interrupt_id": it.id,
+                "payload": it.payload,
+                "until": it.until,
+                "settled": it.settled,
+            }
+            for it in held
+        ]
+        if not rows:
+            return
+        async with self._database.writing() as connection:
+            new = insert(connection, INTERRUPTS)
+            changed = {name: new.excluded[name] for name in ("payload", "until", "settled")}
+            put = new.on_conflict_do_update(index_elements=["thread", "depth", "digest"], set_=changed)
+            await connection.execute(put, rows)
+
+    async def held(self, place: Place, now: float) -> Sequence[Held]:
+        """What has not expired, in the order in which it was first held."""
+        wanted = select(*FACTS).where(_is_at(place), INTERRUPTS.c.until > now).order_by(INTERRUPTS.c.number)
+        async with self._database.reading() as connection:
+            return [Held(*row) for row in await connection.execute(wanted)]
+
+    async def take(self, place: Place, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
+        """Settle what is open and has not expired."""
+        is_open = and_(INTERRUPTS.c.settled.is_(False), INTERRUPTS.c.until > now)
+        taken = update(INTERRUPTS).where(_is_at(place), INTERRUPTS.c.digest == digest(id), is_open)
+        async with self._database.writing() as connection:
+            done = await connection.execute(taken.values(settled=True, payload=payload, until=until))
+            return done.rowcount == 1
+
+    async def expire(self, now: float) -> int:
+        """Remove what has expired."""
+        async with self._database.writing() as connection:
+            return (await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.until <= now))).rowcount
+
+
+def _is_at(place: Place) -> ColumnElement[bool]:
+    return and_(INTERRUPTS.c.thread == digest(place.owner, place.thread_id), INTERRUPTS.c.depth == place.depth)

@@ -1,0 +1,131 @@
+"""Runs, threads, and what waits for an answer."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+RUNNING = sa.text("status = 'running'")
+KEPT = sa.text("kept")
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    threads()
+    runs()
+    envelopes()
+    messages()
+    interrupts()
+
+
+def threads() -> None:
+    """Conversations."""
+    op.create_table(
+        "threads",
+        sa.Column("number", NUMBER, nullable=False),
+        sa.Column("digest", sa.LargeBinary, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("thread_id", sa.Text, nullable=False),
+        sa.Column("title", sa.Text),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("state", sa.LargeBinary),
+        sa.Column("created_at", sa.Double, nullable=False),
+        sa.Column("changed_at", sa.Double, nullable=False),
+        sa.Column("forked_thread", sa.Text),
+        sa.Column("forked_message", sa.Text),
+        sa.Column("revision", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("state_revision", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("order_revision", sa.BigInteger, nullable=False, server_default="0"),
+        sa.PrimaryKeyConstraint("number", name="threads_pk"),
+        sa.UniqueConstraint("digest", name="threads_one_per_digest"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("threads_by_owner_changed_at_number", "threads", ["owner", "changed_at", "number"])
+
+
+def runs() -> None:
+    """Runs, of which one per thread is active."""
+    op.create_table(
+        "runs",
+        sa.Column("number", NUMBER, nullable=False),
+        sa.Column("thread", sa.BigInteger, nullable=False),
+        sa.Column("digest", sa.LargeBinary, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("thread_id", sa.Text, nullable=False),
+        sa.Column("run_id", sa.Text, nullable=False),
+        sa.Column("replica", sa.Text, nullable=False),
+        sa.Column("lease_until", sa.Double, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("input", sa.LargeBinary),
+        sa.Column("last_seq", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("started_at", sa.Double, nullable=False),
+        sa.Column("ended_at", sa.Double),
+        sa.Column("usage", sa.LargeBinary),
+        sa.Column("error", sa.LargeBinary),
+        sa.Column("kept", sa.Boolean, nullable=False),
+        sa.PrimaryKeyConstraint("number", name="runs_pk"),
+        sa.UniqueConstraint("digest", name="runs_one_per_digest"),
+        sa.ForeignKeyConstraint(["thread"], ["threads.number"], ondelete="CASCADE", name="runs_of_thread"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("runs_by_owner_number", "runs", ["owner", "number"])
+    op.create_index("runs_by_thread", "runs", ["thread", "number"])
+    op.create_index(
+        "runs_one_active_per_thread",
+        "runs",
+        ["thread"],
+        unique=True,
+        sqlite_where=RUNNING,
+        postgresql_where=RUNNING,
+    )
+    op.create_index("runs_kept_by_ended_at", "runs", ["ended_at"], sqlite_where=KEPT, postgresql_where=KEPT)
+
+
+def envelopes() -> None:
+    """Their events."""
+    op.create_table(
+        "envelopes",
+        sa.Column("run", sa.BigInteger, nullable=False),
+        sa.Column("seq", sa.Integer, nullable=False),
+        sa.Column("type", sa.Text, nullable=False),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+        sa.PrimaryKeyConstraint("run", "seq", name="envelopes_pk"),
+        sa.ForeignKeyConstraint(["run"], ["runs.number"], ondelete="CASCADE", name="envelopes_of_run"),
+    )
+
+
+def messages() -> None:
+    """What was said on a thread."""
+    op.create_table(
+        "messages",
+        sa.Column("thread", sa.BigInteger, nullable=False),
+        sa.Column("digest", sa.LargeBinary, nullable=False),
+        sa.Column("message_id", sa.Text, nullable=False),
+        sa.Column("run_id", sa.Text),
+        sa.Column("position", sa.BigInteger, nullable=False),
+        sa.Column("revision", sa.BigInteger, nullable=False),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+        sa.PrimaryKeyConstraint("thread", "digest", name="messages_pk"),
+        sa.ForeignKeyConstraint(["thread"], ["threads.number"], ondelete="CASCADE", name="messages_of_thread"),
+    )
+    op.create_index("messages_by_revision", "messages", ["thread", "revision"])
+
+
+def interrupts() -> None:
+    """What waits for an answer."""
+    op.create_table(
+        "interrupts",
+        sa.Column("number", NUMBER, nullable=False),
+        sa.Column("thread", sa.LargeBinary, nullable=False),
+        sa.Column("depth", sa.Integer, nullable=False),
+        sa.Column("digest", sa.LargeBinary, nullable=False),
+        sa.Column("interrupt_id", sa.Text, nullable=False),
+        sa.Column("payload", sa.LargeBinary, nullable=False),
+        sa.Column("until", sa.Double, nullable=False),
+        sa.Column("settled", sa.Boolean, nullable=False),
+        sa.PrimaryKeyConstraint("number", name="interrupts_pk"),
+        sa.UniqueConstraint("thread", "depth", "digest", name="interrupts_one_per_thread_depth_digest"),
+    )
+    op.create_index("interrupts_by_until", "interrupts", ["until"])

@@ -1,0 +1,1 @@
+"""The steps that make a database. Each is as it was shipped."""

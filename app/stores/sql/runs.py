@@ -1,0 +1,265 @@
+"""Runs and their envelopes in a database.
+
+Rule: what a replica writes it writes where the row says that the run is its own, in the same transaction.
+"""
+
+from collections.abc import Sequence
+
+from ag_ui.core import EventType
+from sqlalchemy import LargeBinary, bindparam, delete, func, select, text, update
+from sqlalchemy import insert as plain_insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.core.wire import Envelope
+from app.ports.conversation import Change, Ending, ThreadStatus
+from app.ports.records import Busy, Claim, Claimed, Known, Page, RunKey, RunRecord, RunStatus, ThreadKey
+from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
+from app.stores.pages import number_in, page_of, unstored
+from app.stores.sql.changes import apply
+from app.stores.sql.columns import digest
+from app.stores.sql.database import Database
+from app.stores.sql.rows import (
+    RUN_FACTS,
+    insert,
+    is_run,
+    is_thread,
+    locked,
+    run_record,
+    touch,
+)
+from app.stores.sql.schema import ENVELOPES, RUNS, THREADS
+
+TYPES = {kind.value: kind for kind in EventType}
+RUNNING = RUNS.c.status == RunStatus.RUNNING
+
+MINE = (
+    update(RUNS)
+    .where(RUNS.c.digest == bindparam("of_run"), RUNNING, RUNS.c.replica == bindparam("by"))
+    .returning(RUNS.c.number)
+)
+ADVANCE = MINE.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
+"""Every append begins with it, so it is built once."""
+
+EACH_ENVELOPE = plain_insert(ENVELOPES)
+ALL_ENVELOPES = text("""
+    INSERT INTO envelopes (run, seq, type, data)
+    SELECT :run, :first + place - 1, type, substring(:data, 1 + (sum(size) OVER (ORDER BY place) - size)::int, size)
+    FROM unnest(string_to_array(:types, ','), string_to_array(:sizes, ',')::int[])
+    WITH ORDINALITY AS each(type, size, place)
+""").bindparams(bindparam("data", type_=LargeBinary))
+"""One statement whatever the number of envelopes. PostgreSQL cuts the data, because psycopg is slow to write arrays."""
+
+
+class SqlRuns:
+    """``Runs`` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # --- writing ---
+
+    async def claim(self, claim: Claim) -> Claimed | Known | Busy:
+        """Make the run active, or say what is in the way."""
+        async with self._database.writing() as connection:
+            thread = await _thread(connection, claim)
+            rows = select(*RUN_FACTS).where(is_run(claim.key) | ((RUNS.c.thread == thread) & RUNNING))
+            found = [run_record(row) for row in await connection.execute(rows)]
+            for run in found:
+                if run.key == claim.key:
+                    return Known(run)
+            if found:
+                return Busy(found[0])
+            await connection.execute(plain_insert(RUNS).values(_row(claim, thread)))
+            await touch(connection, thread, changed_at=claim.now, status=ThreadStatus.AGENT_TURN)
+        return Claimed(RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now))
+
+    async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
+        """Store the envelopes that follow."""
+        async with self._database.writing() as connection:
+            if not await _write(connection, run, replica, envelopes):
+                record = await _held(connection, run)
+                if record is None or not record.active or record.replica != replica:
+                    raise LeaseLost(run.run_id)
+                await _write(connection, run, replica, unstored(record, envelopes))
+
+    async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
+        """Store the last envelopes, how the run ended, and what it did to its thread."""
+        end = {"status": ending.status, "ended_at": ending.ended_at, "usage": ending.usage, "error": ending.error}
+        async with self._database.writing() as connection:
+            thread = await locked(connection, run.thread)
+            if thread is None:
+                raise LeaseLost(run.run_id)
+            if not await _write(connection, run, replica, envelopes, **end):
+                record = await _held(connection, run)
+                if record is None or record.replica != replica:
+                    raise LeaseLost(run.run_id)
+                if not record.active:
+                    if (record.status, record.ended_at) == (ending.status, ending.ended_at):
+                        return
+                    raise LeaseLost(run.run_id)
+                await _write(connection, run, replica, unstored(record, envelopes), **end)
+            revision = await touch(connection, thread, changed_at=ending.ended_at, status=ending.turn)
+            await apply(connection, thread, revision, ending.change)
+
+    async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
+        """Change the thread of an active run."""
+        async with self._database.writing() as connection:
+            thread = await locked(connection, run.thread)
+            record = await _held(connection, run)
+            if thread is None or record is None or not record.active or record.replica != replica:
+                raise LeaseLost(run.run_id)
+            revision = await touch(connection, thread, changed_at=now)
+            await apply(connection, thread, revision, change)
+
+    # --- reading ---
+
+    async def envelopes(
+        self, run: RunKey, after: int, *, limit: int = READ_EVENTS, max_bytes: int = READ_BYTES
+    ) -> Sequence[Envelope]:
+        """What comes after ``seq`` ``after``."""
+        size = func.length(ENVELOPES.c.data)
+        number = select(RUNS.c.number).where(is_run(run)).scalar_subquery()
+        part = (
+            select(ENVELOPES.c.seq, ENVELOPES.c.type, ENVELOPES.c.data, size.label("size"))
+            .where(ENVELOPES.c.run == number, ENVELOPES.c.seq > after)
+            .order_by(ENVELOPES.c.seq)
+            .limit(limit)
+            .subquery()
+        )
+        before = func.sum(part.c.size).over(order_by=part.c.seq) - part.c.size
+        summed = select(part.c.seq, part.c.type, part.c.data, before.label("before")).subquery()
+        wanted = select(summed.c.seq, summed.c.type, summed.c.data).where(summed.c.before < max_bytes)
+        async with self._database.reading() as connection:
+            rows = await connection.execute(wanted.order_by(summed.c.seq))
+            return [Envelope(run.run_id, seq, TYPES[kind], data) for seq, kind, data in rows]
+
+    async def get(self, key: RunKey) -> RunRecord | None:
+        """The run with this key."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(*RUN_FACTS).where(is_run(key)))).first()
+        return run_record(row) if row else None
+
+    async def input(self, key: RunKey) -> bytes | None:
+        """What the run was asked."""
+        async with self._database.reading() as connection:
+            found: bytes | None = await connection.scalar(select(RUNS.c.input).where(is_run(key)))
+        return found
+
+    async def latest(self, thread: ThreadKey) -> RunRecord | None:
+        """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
+        number = select(THREADS.c.number).where(is_thread(thread)).scalar_subquery()
+        newest = select(*RUN_FACTS).where(RUNS.c.thread == number).order_by(RUNS.c.number.desc()).limit(1)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(newest)).first()
+        return run_record(row) if row else None
+
+    async def list(
+        self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
+    ) -> Page[RunRecord]:
+        """Runs, the newest first."""
+        wanted = select(*RUN_FACTS).order_by(RUNS.c.number.desc()).limit(limit + 1)
+        if owner is not None:
+            wanted = wanted.where(RUNS.c.owner == owner)
+        if active:
+            wanted = wanted.where(RUNNING)
+        if page is not None:
+            wanted = wanted.where(RUNS.c.number < number_in(page))
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(wanted)).all()
+        shown, rest = page_of(rows, limit, lambda row: str(row.number))
+        return Page([run_record(row) for row in shown], rest)
+
+    # --- leases ---
+
+    async def renew(self, replica: str, until: float) -> Sequence[RunKey]:
+        """Hold all runs of the replica until then."""
+        mine = update(RUNS).where(RUNNING, RUNS.c.replica == replica).values(lease_until=until)
+        async with self._database.writing() as connection:
+            rows = await connection.execute(mine.returning(RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id))
+            return [RunKey(*row) for row in rows]
+
+    async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
+        """Active runs whose lease is over."""
+        late = select(*RUN_FACTS).where(RUNNING, RUNS.c.lease_until <= now)
+        async with self._database.reading() as connection:
+            return [run_record(row) for row in await connection.execute(late.order_by(RUNS.c.lease_until).limit(limit))]
+
+    async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
+        """Make an expired run this replica's."""
+        as_it_was = (RUNS.c.replica == run.replica, RUNS.c.lease_until == run.lease_until)
+        taken = update(RUNS).where(is_run(run.key), RUNNING, *as_it_was).values(replica=replica, lease_until=until)
+        async with self._database.writing() as connection:
+            return (await connection.execute(taken)).rowcount == 1
+
+    async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
+        """Remove envelopes and inputs of runs that ended before then."""
+        old = select(RUNS.c.number).where(RUNS.c.kept, RUNS.c.ended_at < ended_before)
+        async with self._database.writing() as connection:
+            numbers = (await connection.scalars(old.order_by(RUNS.c.ended_at).limit(limit))).all()
+            await connection.execute(delete(ENVELOPES).where(ENVELOPES.c.run.in_(numbers)))
+            await connection.execute(update(RUNS).where(RUNS.c.number.in_(numbers)).values(kept=False, input=None))
+        return len(numbers)
+
+
+# --- parts of a write -------------------------------------------------------------------------------------------------
+
+
+async def _thread(connection: AsyncConnection, claim: Claim) -> int:
+    """The thread of a claim, made where there is none, and locked."""
+    owner, thread_id = claim.key.thread
+    row = {"digest": digest(owner, thread_id), "owner": owner, "thread_id": thread_id}
+    times = {"created_at": claim.now, "changed_at": claim.now}
+    new = insert(connection, THREADS).values(status=ThreadStatus.NOT_STARTED, **row, **times)
+    kept = new.on_conflict_do_update(index_elements=["digest"], set_={"digest": new.excluded.digest})
+    number: int = await connection.scalar(kept.returning(THREADS.c.number)) or 0
+    return number
+
+
+def _row(claim: Claim, thread: int) -> dict[str, object]:
+    """The row of a run that begins."""
+    return {
+        **claim.key._asdict(),
+        "thread": thread,
+        "digest": digest(*claim.key),
+        "replica": claim.replica,
+        "lease_until": claim.until,
+        "status": RunStatus.RUNNING,
+        "input": claim.input,
+        "started_at": claim.now,
+        "kept": True,
+    }
+
+
+async def _held(connection: AsyncConnection, run: RunKey) -> RunRecord | None:
+    """The run, and nobody takes it until the transaction is over."""
+    row = (await connection.execute(select(*RUN_FACTS).where(is_run(run)).with_for_update())).first()
+    return run_record(row) if row else None
+
+
+async def _write(
+    connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], **ending: object
+) -> bool:
+    """Store envelopes that follow what is stored, and how the run ended, if it is this replica's. Gives whether."""
+    if not envelopes and not ending:
+        return True
+    where: dict[str, object] = {"of_run": digest(*run), "by": replica}
+    if envelopes:
+        mine = ADVANCE if not ending else ADVANCE.values(ending)
+        where |= {"follows": envelopes[0].seq - 1, "last": envelopes[-1].seq}
+    else:
+        mine = MINE.values(ending)
+    number: int | None = await connection.scalar(mine, where)
+    if number is not None and envelopes:
+        await _insert(connection, number, envelopes)
+    return number is not None
+
+
+async def _insert(connection: AsyncConnection, run: int, envelopes: Sequence[Envelope]) -> None:
+    """SQLite runs one prepared statement for all rows, PostgreSQL one for all together."""
+    if connection.dialect.name == "sqlite":
+        rows = [{"run": run, "seq": e.seq, "type": e.type.value, "data": e.data} for e in envelopes]
+        await connection.execute(EACH_ENVELOPE, rows)
+        return
+    types, sizes = zip(*((envelope.type.value, str(len(envelope.data))) for envelope in envelopes), strict=True)
+    whole = {"run": run, "first": envelopes[0].seq, "types": ",".join(types), "sizes": ",".join(sizes)}
+    await connection.execute(ALL_ENVELOPES, whole | {"data": b"".join(envelope.data for envelope in envelopes)})

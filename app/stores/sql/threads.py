@@ -1,0 +1,180 @@
+"""Threads in a database.
+
+Rule: what is new since a token is what has a later revision than the token names.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Row, and_, delete, literal, or_, select, update
+from sqlalchemy import insert as plain_insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.ports.conversation import Delta, Goal, StoredMessage, ThreadRecord, ThreadStatus
+from app.ports.records import Page, RunStatus, ThreadKey
+from app.ports.store import PAGE, CannotFork
+from app.stores.pages import last_in, last_token, page_of, revision_in, revision_token
+from app.stores.sql.columns import digest
+from app.stores.sql.database import Database
+from app.stores.sql.rows import (
+    THREAD_FACTS,
+    goal_record,
+    insert,
+    is_thread,
+    locked,
+    thread_record,
+)
+from app.stores.sql.schema import GOALS, INTERRUPTS, MESSAGES, RUNS, THREADS
+
+REVISIONS = (THREADS.c.state_revision, THREADS.c.order_revision, THREADS.c.goals_revision, THREADS.c.state)
+
+FIRST = 1
+"""The revision that a fork begins with."""
+
+
+class SqlThreads:
+    """``Threads`` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, key: ThreadKey) -> ThreadRecord | None:
+        """A thread's facts."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(key)))).first()
+        return thread_record(row) if row else None
+
+    async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
+        """An owner's threads, the one that changed last first."""
+        wanted = select(*THREAD_FACTS).where(THREADS.c.owner == owner).limit(limit + 1)
+        if page is not None:
+            changed_at, number = last_in(page)
+            earlier = and_(THREADS.c.changed_at == changed_at, THREADS.c.number < number)
+            wanted = wanted.where(or_(THREADS.c.changed_at < changed_at, earlier))
+        async with self._database.reading() as connection:
+            newest = wanted.order_by(THREADS.c.changed_at.desc(), THREADS.c.number.desc())
+            rows = (await connection.execute(newest)).all()
+        shown, rest = page_of(rows, limit, lambda row: last_token(row.changed_at, row.number))
+        return Page([thread_record(row) for row in shown], rest)
+
+    async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
+        """What a thread has become since a token."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(*THREAD_FACTS, *REVISIONS).where(is_thread(key)))).first()
+            if row is None:
+                return None
+            known = revision_in(since, row.number)
+            return Delta(
+                thread_record(row),
+                await _messages(connection, row.number, known),
+                await _order(connection, row.number) if known is None or row.order_revision > known else None,
+                row.state if known is None or row.state_revision > known else None,
+                await _goals(connection, row.number) if known is None or row.goals_revision > known else None,
+                revision_token(row.number, row.revision),
+            )
+
+    async def rename(self, key: ThreadKey, title: str | None, now: float, *, untitled_only: bool = False) -> bool:
+        """Give a thread a title."""
+        async with self._database.writing() as connection:
+            thread = await locked(connection, key)
+            if thread is None:
+                return False
+            renamed = update(THREADS).where(THREADS.c.number == thread)
+            if untitled_only:
+                renamed = renamed.where(THREADS.c.title.is_(None))
+            values = {"title": title, "changed_at": now, "revision": THREADS.c.revision + 1}
+            await connection.execute(renamed.values(values))
+            return True
+
+    async def delete(self, key: ThreadKey) -> bool:
+        """Remove a thread and everything of it."""
+        async with self._database.writing() as connection:
+            removed = await connection.execute(delete(THREADS).where(is_thread(key)))
+            await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.thread == digest(*key)))
+            return removed.rowcount == 1
+
+    async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
+        """A new thread with the history up to and including a message."""
+        target = ThreadKey(source.owner, thread_id)
+        async with self._database.writing() as connection:
+            thread = await locked(connection, source)
+            position = None if thread is None else await _forkable(connection, thread, message_id)
+            if thread is None or position is None:
+                raise CannotFork("no such thread or message")
+            if not await _copied(connection, thread, position, target, (source.thread_id, message_id), now):
+                await _made_before(connection, target, (source.thread_id, message_id))
+            row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
+            return thread_record(row)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+async def _messages(connection: AsyncConnection, thread: int, known: int | None) -> Sequence[StoredMessage]:
+    wanted = select(MESSAGES.c.message_id, MESSAGES.c.data, MESSAGES.c.run_id).where(MESSAGES.c.thread == thread)
+    if known is not None:
+        wanted = wanted.where(MESSAGES.c.revision > known)
+    return [StoredMessage(*row) for row in await connection.execute(wanted.order_by(MESSAGES.c.position))]
+
+
+async def _order(connection: AsyncConnection, thread: int) -> Sequence[str]:
+    ids = select(MESSAGES.c.message_id).where(MESSAGES.c.thread == thread).order_by(MESSAGES.c.position)
+    return (await connection.scalars(ids)).all()
+
+
+async def _goals(connection: AsyncConnection, thread: int) -> Sequence[Goal]:
+    wanted = select(GOALS, RUNS.c.run_id).join(RUNS, RUNS.c.number == GOALS.c.run).where(RUNS.c.thread == thread)
+    return [goal_record(row) for row in await connection.execute(wanted.order_by(RUNS.c.number, GOALS.c.place))]
+
+
+# --- forks ------------------------------------------------------------------------------------------------------------
+
+
+async def _forkable(connection: AsyncConnection, thread: int, message_id: str) -> int | None:
+    """The position of a message, if there is one. Raises ``CannotFork`` while its run is at it."""
+    wanted = select(MESSAGES.c.position, MESSAGES.c.run_id)
+    found = await connection.execute(wanted.where(MESSAGES.c.thread == thread, MESSAGES.c.digest == digest(message_id)))
+    row = found.first()
+    if row is None:
+        return None
+    active = select(RUNS.c.run_id).where(RUNS.c.thread == thread, RUNS.c.status == RunStatus.RUNNING)
+    if row.run_id is not None and row.run_id == await connection.scalar(active):
+        raise CannotFork("the message's run is active", active=True)
+    position: int = row.position
+    return position
+
+
+async def _copied(  # noqa: PLR0913, PLR0917 - what a fork is made of
+    connection: AsyncConnection, thread: int, position: int, target: ThreadKey, origin: tuple[str, str], now: float
+) -> bool:
+    """Make the new thread and fill it. Gives False where its id is taken."""
+    source: Row[str | None, bytes | None] = (
+        await connection.execute(select(THREADS.c.title, THREADS.c.state).where(THREADS.c.number == thread))
+    ).one()
+    new = insert(connection, THREADS).values(
+        digest=digest(*target),
+        **target._asdict(),
+        title=source[0],
+        state=source[1],
+        status=ThreadStatus.USER_TURN,
+        created_at=now,
+        changed_at=now,
+        forked_thread=origin[0],
+        forked_message=origin[1],
+        revision=FIRST,
+    )
+    made = new.on_conflict_do_nothing(index_elements=["digest"]).returning(THREADS.c.number)
+    number: int | None = await connection.scalar(made)
+    if number is None:
+        return False
+    kept = ("digest", "message_id", "position", "data")
+    history = select(literal(number), literal(FIRST), *(MESSAGES.c[name] for name in kept))
+    copied = history.where(MESSAGES.c.thread == thread, MESSAGES.c.position <= position)
+    await connection.execute(plain_insert(MESSAGES).from_select(["thread", "revision", *kept], copied))
+    return True
+
+
+async def _made_before(connection: AsyncConnection, target: ThreadKey, origin: tuple[str, str]) -> None:
+    """Raises ``CannotFork`` unless the thread is this very fork."""
+    row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
+    if thread_record(row).forked_from != origin:
+        raise CannotFork("the new thread's id is taken")

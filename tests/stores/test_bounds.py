@@ -1,0 +1,76 @@
+"""The memory store keeps what has ended within its bounds, the newest longest."""
+
+import pytest
+
+from app.ports.conversation import Change
+from app.ports.records import Claimed, Known, ThreadKey
+from app.stores.memory import MemoryStore
+from app.stores.memory.contents import MESSAGE_BYTES, Bounds
+from tests.stores.doubles import A, claim, claimed, ending, envelopes, message, run, told
+
+
+async def ended(store: MemoryStore, n: int, size: int = 0) -> None:
+    """Run ``n`` on thread ``n``, with one event of that size and more."""
+    key = run("r", f"t{n}")
+    await claimed(store, key)
+    await store.runs.finish(key, A, envelopes(1, 1, "r", size), ending())
+
+
+async def kept(store: MemoryStore, count: int) -> list[bool]:
+    return [bool(await store.runs.envelopes(run("r", f"t{n}"), 0)) for n in range(count)]
+
+
+async def test_the_oldest_runs_are_forgotten_first() -> None:
+    store = MemoryStore(Bounds(runs=2))
+    for n in range(4):
+        await ended(store, n)
+    assert await kept(store, 4) == [False, False, True, True]
+    again = await store.runs.claim(claim(run("r", "t0")))
+    assert isinstance(again, Known)
+    assert not again.run.kept
+
+
+async def test_large_runs_are_forgotten_sooner() -> None:
+    store = MemoryStore(Bounds(run_bytes=2_500))
+    for n in range(3):
+        await ended(store, n, size=1_000)
+    assert await kept(store, 3) == [False, True, True]
+
+
+async def test_a_run_that_goes_on_is_never_forgotten() -> None:
+    store = MemoryStore(Bounds(runs=1, run_bytes=100, records=1, threads=1))
+    await claimed(store, run("r", "t0"))
+    await store.runs.append(run("r", "t0"), A, envelopes(1, 5, "r", 1_000))
+    for n in range(1, 4):
+        await ended(store, n)
+    assert len(await store.runs.envelopes(run("r", "t0"), 0)) == 5
+    await store.runs.finish(run("r", "t0"), A, [], ending())
+
+
+async def test_ids_of_forgotten_runs_are_known_for_a_while() -> None:
+    store = MemoryStore(Bounds(runs=1, records=2))
+    for n in range(4):
+        await ended(store, n)
+    assert isinstance(await store.runs.claim(claim(run("r", "t2"))), Known)
+    assert isinstance(await store.runs.claim(claim(run("r", "t1"))), Claimed)
+
+
+async def test_the_thread_that_changed_longest_ago_makes_room(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore(Bounds(threads=2))
+    for n in (0, 1):
+        await told(store, key=run("r", f"t{n}"))
+    await store.threads.rename(ThreadKey("owner", "t0"), "Kept", 5.0)
+    await told(store, key=run("r", "t2"))
+    assert [bool(await store.threads.get(ThreadKey("owner", f"t{n}"))) for n in range(3)] == [True, False, True]
+    assert "thread=<t1> | it is forgotten" in caplog.text
+
+
+async def test_large_threads_make_room_sooner() -> None:
+    store = MemoryStore(Bounds(thread_bytes=2 * (MESSAGE_BYTES + 1_000)))
+    for n in range(3):
+        await told(store, message("m", "x" * 900), key=run("r", f"t{n}"))
+    assert [bool(await store.threads.get(ThreadKey("owner", f"t{n}"))) for n in range(3)] == [False, True, True]
+    await claimed(store, run("again", "t1"))
+    await store.runs.change(run("again", "t1"), A, 1.0, Change([message("m", "")], state=b"x" * 10))
+    await told(store, message("m", "x" * 300), key=run("r", "t3"))
+    assert await store.threads.get(ThreadKey("owner", "t2")) is not None

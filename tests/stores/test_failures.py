@@ -1,0 +1,173 @@
+"""A database that is gone, slow, locked or full: one kind of error, and all is well once it is back."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+
+from app.ports.store import Store, StoreUnavailable
+from app.stores import open_store
+from app.stores.sql.store import SqlStore
+from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes
+from tests.stores.relay import relayed
+
+PATIENCE = 0.5
+
+
+async def works(store: Store, last_seq: int) -> None:
+    """Reads and writes succeed, and what was refused has left nothing."""
+    await store.runs.append(RUN, A, envelopes(1, last_seq))
+    assert list(await store.runs.envelopes(RUN, 0)) == envelopes(1, last_seq)
+    await store.runs.finish(RUN, A, [], ending())
+    assert await store.threads.get(THREAD) is not None
+
+
+# --- gone -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["sqlite:////nonexistent/store.db", "postgresql://test@127.0.0.1:1/postgres"])
+async def test_a_database_that_is_not_there_cannot_be_opened(url: str) -> None:
+    store = open_store(url)
+    with pytest.raises(StoreUnavailable):
+        await store.open()
+    await store.aclose()
+
+
+async def test_a_file_that_is_no_database_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_text("not a database, but long enough to be looked at as one" * 100)
+    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    with pytest.raises(StoreUnavailable):
+        await store.open()
+    await store.aclose()
+
+
+async def test_a_database_that_comes_back_is_used_again(postgres_url: str) -> None:
+    async with relayed(make_url(postgres_url)) as (relay, url):
+        store = SqlStore(url, PATIENCE * 4)
+        await store.open()
+        await claimed(store)
+        await store.runs.append(RUN, A, envelopes(1, 1))
+        await relay.cut()
+        with pytest.raises(StoreUnavailable):
+            await store.runs.append(RUN, A, envelopes(2, 2))
+        with pytest.raises(StoreUnavailable):
+            await store.runs.envelopes(RUN, 0)
+        with pytest.raises(StoreUnavailable):
+            await store.threads.changes(THREAD)
+        await relay.restore()
+        await works(store, 3)
+        await store.aclose()
+
+
+async def test_a_database_that_does_not_answer_is_not_waited_for(postgres_url: str) -> None:
+    async with relayed(make_url(postgres_url)) as (relay, url):
+        store = SqlStore(url, PATIENCE)
+        await store.open()
+        await claimed(store)
+        relay.stall()
+        async with asyncio.timeout(PATIENCE * 20):
+            with pytest.raises(StoreUnavailable):
+                await store.runs.append(RUN, A, envelopes(1, 1))
+        relay.flow()
+        await works(store, 2)
+        await store.aclose()
+
+
+async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(postgres_url: str) -> None:
+    store = SqlStore(make_url(postgres_url), PATIENCE * 10)
+    await store.open()
+    await claimed(store)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    with pytest.raises(StoreUnavailable):
+        await store.runs.append(RUN, A, envelopes(1, 1))
+    await works(store, 2)
+    await store.aclose()
+
+
+# --- locked, full -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_file_that_another_program_has_locked_is_not_waited_for(sqlite_url: str) -> None:
+    store = SqlStore(make_url(sqlite_url), PATIENCE)
+    await store.open()
+    await claimed(store)
+    other = sqlite3.connect(make_url(sqlite_url).database or "", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable):
+        await store.runs.append(RUN, A, envelopes(1, 1))
+    assert await store.runs.get(RUN) is not None
+    other.execute("ROLLBACK")
+    other.close()
+    await works(store, 2)
+    await store.aclose()
+
+
+async def test_a_full_file_takes_nothing_in_part(sqlite_url: str) -> None:
+    store = SqlStore(make_url(sqlite_url))
+    await store.open()
+    await claimed(store)
+    full = True
+
+    def limit(connection: DBAPIConnection, *_: object) -> None:
+        connection.cursor().execute(f"PRAGMA max_page_count = {1 if full else 1_000_000}")
+
+    event.listen(store._database._engine.sync_engine, "checkout", limit)
+    await store.runs.append(RUN, A, envelopes(1, 1))
+    with pytest.raises(StoreUnavailable):
+        await store.runs.finish(RUN, A, envelopes(2, 9, size=500_000), ending())
+    full = False
+    record = await store.runs.get(RUN)
+    assert record is not None
+    assert (record.last_seq, record.active) == (1, True)
+    await works(store, 2)
+    await store.aclose()
+
+
+FULL = """
+CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER full_disk BEFORE INSERT ON envelopes FOR EACH STATEMENT EXECUTE FUNCTION full_disk();
+"""
+
+
+async def test_a_full_server_takes_nothing_in_part(postgres_url: str) -> None:
+    store = SqlStore(make_url(postgres_url))
+    await store.open()
+    await claimed(store)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(FULL.encode())
+        with pytest.raises(StoreUnavailable):
+            await store.runs.finish(RUN, A, envelopes(1, 3), ending())
+        record = await store.runs.get(RUN)
+        assert record is not None
+        assert (record.last_seq, record.active) == (0, True)
+        connection.execute("DROP FUNCTION full_disk CASCADE")
+    await works(store, 3)
+    await store.aclose()
+
+
+# --- callers that go --------------------------------------------------------------------------------------------------
+
+
+async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(store: Store) -> None:
+    await claimed(store)
+    for turns in range(12):
+        task = asyncio.create_task(store.runs.append(RUN, A, envelopes(1, 3)))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+    await works(store, 4)
+
+
+async def test_the_error_says_nothing_of_the_url() -> None:
+    store = open_store("postgresql://somebody:secret@127.0.0.1:1/postgres")
+    with pytest.raises(StoreUnavailable) as raised:
+        await store.open()
+    assert "secret" not in str(raised.value)
+    await store.aclose()

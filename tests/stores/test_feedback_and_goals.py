@@ -1,0 +1,95 @@
+"""Feedback and goals in every store."""
+
+from dataclasses import replace
+
+from app.ports.conversation import Feedback, Goal, GoalStatus, Review, Triage
+from app.ports.records import ThreadKey
+from app.ports.store import Store
+from tests.stores.doubles import RUN, THREAD, claimed, message, run, told
+
+SAID = Feedback("m1", "negative", ("incorrect", "slow"), "Wrong \0 year", 10.0, 10.0)
+RESOLVED = Triage("model", "a note", "operator", 50.0)
+
+
+async def test_feedback_that_is_given_again_replaces_the_first(store: Store) -> None:
+    await told(store, message("m1"), message("m2"))
+    assert await store.feedbacks.give(THREAD, SAID) == SAID
+    better = replace(SAID, sentiment="positive", categories=(), notes=None, created_at=20.0, changed_at=20.0)
+    given = await store.feedbacks.give(THREAD, better)
+    assert given == replace(better, created_at=10.0)
+    other = replace(SAID, message_id="m2")
+    await store.feedbacks.give(THREAD, other)
+    assert list(await store.feedbacks.of(THREAD)) == [given, other]
+
+
+async def test_feedback_on_what_nobody_said_is_none(store: Store) -> None:
+    await told(store, message("m1"))
+    assert await store.feedbacks.give(THREAD, replace(SAID, message_id="unknown")) is None
+    assert await store.feedbacks.give(ThreadKey("owner", "unknown"), SAID) is None
+    assert list(await store.feedbacks.of(ThreadKey("owner", "unknown"))) == []
+
+
+async def test_operators_triage_what_users_do_not_see(store: Store) -> None:
+    await told(store, message("m1"))
+    await store.feedbacks.give(THREAD, SAID)
+    review = await store.feedbacks.triage(THREAD, "m1", RESOLVED)
+    assert review == Review(THREAD, SAID, RESOLVED)
+    assert list(await store.feedbacks.of(THREAD)) == [SAID]
+    changed = replace(SAID, notes="Still wrong", changed_at=60.0)
+    assert await store.feedbacks.give(THREAD, changed) == changed
+    assert list((await store.feedbacks.reviews()).items) == [Review(THREAD, changed, RESOLVED)]
+    assert await store.feedbacks.triage(THREAD, "m1", Triage()) == Review(THREAD, changed, Triage())
+    assert await store.feedbacks.triage(THREAD, "m2", Triage()) is None
+    assert await store.feedbacks.triage(ThreadKey("another", "t1"), "m1", Triage()) is None
+
+
+async def test_operators_see_what_everybody_said_page_by_page(store: Store) -> None:
+    for n in range(5):
+        key = run("r", f"t{n}", f"owner-{n}")
+        await told(store, message("m1"), key=key)
+        await store.feedbacks.give(key.thread, SAID)
+    await store.feedbacks.triage(ThreadKey("owner-3", "t3"), "m1", RESOLVED)
+    first = await store.feedbacks.reviews(limit=3)
+    rest = await store.feedbacks.reviews(limit=3, page=first.next)
+    assert [review.thread.owner for review in (*first.items, *rest.items)] == [f"owner-{n}" for n in (4, 3, 2, 1, 0)]
+    assert rest.next is None
+    assert [review.thread.owner for review in (await store.feedbacks.reviews(resolved=True)).items] == ["owner-3"]
+    assert len((await store.feedbacks.reviews(resolved=False)).items) == 4
+
+
+def goal(index: int, run_id: str = "r1") -> Goal:
+    return Goal(run_id, index, "summary", b'{"type": "object"}', 100.0)
+
+
+async def test_goals_are_declared_once_and_concluded_once(store: Store) -> None:
+    await claimed(store)
+    await store.goals.declare(RUN, [goal(1), goal(0)])
+    assert await store.goals.conclude(RUN, 0, GoalStatus.ACHIEVED, 110.0, result=b'{"a": 1}')
+    assert not await store.goals.conclude(RUN, 0, GoalStatus.FAILED, 120.0)
+    assert not await store.goals.conclude(RUN, 2, GoalStatus.FAILED, 120.0)
+    assert not await store.goals.conclude(run("unknown"), 0, GoalStatus.FAILED, 120.0)
+    await store.goals.declare(RUN, [goal(0), goal(1)])
+    await store.goals.declare(RUN, [])
+    await store.goals.declare(run("unknown"), [goal(0)])
+    achieved = replace(goal(0), status=GoalStatus.ACHIEVED, result=b'{"a": 1}', concluded_at=110.0)
+    delta = await store.threads.changes(THREAD)
+    assert delta is not None
+    assert list(delta.goals or ()) == [achieved, goal(1)]
+
+
+async def test_a_delta_has_all_goals_when_one_has_changed(store: Store) -> None:
+    await claimed(store)
+    before = await store.threads.changes(THREAD)
+    assert before is not None
+    assert list(before.goals or ()) == []
+    await store.goals.declare(RUN, [goal(0), goal(1)])
+    declared = await store.threads.changes(THREAD, before.next)
+    assert declared is not None
+    assert list(declared.goals or ()) == [goal(0), goal(1)]
+    same = await store.threads.changes(THREAD, declared.next)
+    assert same is not None
+    assert same.goals is None
+    await store.goals.conclude(RUN, 1, GoalStatus.FAILED, 110.0)
+    failed = await store.threads.changes(THREAD, same.next)
+    assert failed is not None
+    assert list(failed.goals or ()) == [goal(0), replace(goal(1), status=GoalStatus.FAILED, concluded_at=110.0)]

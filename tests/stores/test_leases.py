@@ -1,0 +1,130 @@
+"""Leases in every store: a run is one replica's, and of several that want a dead one's run one gets it."""
+
+import asyncio
+
+import pytest
+
+from app.ports.conversation import Change
+from app.ports.records import Known, RunStatus
+from app.ports.store import LeaseLost, Store
+from tests.stores.conftest import Replica
+from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
+
+
+async def test_a_lease_ends_unless_it_is_renewed(store: Store) -> None:
+    first = await claimed(store, now=100.0)
+    other = await claimed(store, run("r2", "t2"), now=101.0)
+    assert list(await store.runs.expired(114.9)) == []
+    assert list(await store.runs.expired(115.0)) == [first]
+    assert list(await store.runs.expired(200.0)) == [first, other]
+    assert list(await store.runs.expired(200.0, limit=1)) == [first]
+    assert set(await store.runs.renew(A, 300.0)) == {first.key, other.key}
+    assert list(await store.runs.expired(200.0)) == []
+
+
+async def test_a_replica_renews_its_own_active_runs(store: Store) -> None:
+    await claimed(store, RUN, A)
+    await claimed(store, run("r2", "t2"), B)
+    await claimed(store, run("r3", "t3"), A)
+    await store.runs.finish(run("r3", "t3"), A, [], ending())
+    assert list(await store.runs.renew(A, 300.0)) == [RUN]
+    assert [record.key for record in await store.runs.expired(200.0)] == [run("r2", "t2")]
+
+
+async def test_a_run_that_is_taken_over_is_no_longer_its_replicas(store: Store) -> None:
+    record = await claimed(store)
+    await store.runs.append(RUN, A, envelopes(1, 2))
+    assert await store.runs.take_over(record, B, 300.0)
+    with pytest.raises(LeaseLost):
+        await store.runs.append(RUN, A, envelopes(3, 3))
+    with pytest.raises(LeaseLost):
+        await store.runs.append(RUN, A, envelopes(1, 2))
+    with pytest.raises(LeaseLost):
+        await store.runs.finish(RUN, A, envelopes(3, 3), ending())
+    with pytest.raises(LeaseLost):
+        await store.runs.change(RUN, A, 1.0, Change([message("m")]))
+    assert list(await store.runs.renew(A, 400.0)) == []
+    await store.runs.finish(RUN, B, envelopes(3, 3), ending(status=RunStatus.ERROR))
+    assert list(await store.runs.envelopes(RUN, 0)) == envelopes(1, 3)
+    again = await store.runs.claim(claim(replica=A))
+    assert isinstance(again, Known)
+    assert (again.run.replica, again.run.status) == (B, RunStatus.ERROR)
+
+
+async def test_a_run_that_was_renewed_is_not_taken_over(store: Store) -> None:
+    record = await claimed(store)
+    await store.runs.renew(A, 300.0)
+    assert not await store.runs.take_over(record, B, 300.0)
+    await store.runs.append(RUN, A, envelopes(1, 1))
+
+
+async def test_a_run_that_has_ended_is_not_taken_over(store: Store) -> None:
+    record = await claimed(store)
+    await store.runs.finish(RUN, A, [], ending())
+    assert not await store.runs.take_over(record, B, 300.0)
+
+
+async def test_of_several_takers_one_gets_the_run(replica: Replica) -> None:
+    stores = [await replica() for _ in range(3)]
+    record = await claimed(stores[0])
+    names = [f"taker-{n}" for n in range(9)]
+    taken = await asyncio.gather(*(stores[n % 3].runs.take_over(record, name, 300.0) for n, name in enumerate(names)))
+    assert sum(taken) == 1
+    now = await stores[0].runs.get(RUN)
+    assert now is not None
+    assert now.replica == names[taken.index(True)]
+
+
+async def test_writers_that_race_a_taker_leave_a_whole_log(replica: Replica) -> None:
+    """Whatever was written before the takeover is there once, and nothing after it."""
+    ours, theirs = await replica(), await replica()
+    record = await claimed(ours)
+
+    under_way = asyncio.Event()
+
+    async def write() -> int:
+        for seq in range(1, 200):
+            try:
+                await ours.runs.append(RUN, A, envelopes(seq, seq))
+            except LeaseLost:
+                return seq - 1
+            if seq == 5:
+                under_way.set()
+            await asyncio.sleep(0)
+        return 199
+
+    async def take() -> None:
+        await under_way.wait()
+        assert await theirs.runs.take_over(record, B, 300.0)
+
+    written, _ = await asyncio.gather(write(), take())
+    taken = await theirs.runs.get(RUN)
+    assert taken is not None
+    assert taken.last_seq == written
+    assert list(await theirs.runs.envelopes(RUN, 0)) == envelopes(1, written)
+
+
+async def test_a_deleted_threads_run_is_nobodys(store: Store) -> None:
+    record = await claimed(store)
+    assert await store.threads.delete(THREAD)
+    with pytest.raises(LeaseLost):
+        await store.runs.append(RUN, A, envelopes(1, 1))
+    with pytest.raises(LeaseLost):
+        await store.runs.finish(RUN, A, [], ending())
+    assert not await store.runs.take_over(record, B, 300.0)
+
+
+async def test_old_runs_are_forgotten_but_known(store: Store) -> None:
+    for n, ended_at in enumerate((10.0, 20.0, 30.0)):
+        await claimed(store, run(f"r{n}", f"t{n}"))
+        await store.runs.finish(run(f"r{n}", f"t{n}"), A, envelopes(1, 2, f"r{n}"), ending(ended_at=ended_at))
+    await claimed(store, run("r3", "t3"))
+    assert await store.runs.forget(25.0, limit=1) == 1
+    assert await store.runs.forget(25.0) == 1
+    assert await store.runs.forget(25.0) == 0
+    assert list(await store.runs.envelopes(run("r1", "t1"), 0)) == []
+    assert await store.runs.input(run("r1", "t1")) is None
+    again = await store.runs.claim(claim(run("r1", "t1")))
+    assert isinstance(again, Known)
+    assert (again.run.kept, again.run.last_seq) == (False, 2)
+    assert len(await store.runs.envelopes(run("r2", "t2"), 0)) == 2

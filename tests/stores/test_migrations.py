@@ -1,0 +1,131 @@
+"""Databases are brought up to date: all steps together are the tables, and older data stays."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Inspector, inspect, make_url, text
+from sqlalchemy.engine.interfaces import ReflectedIndex
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.ports.records import RunStatus
+from app.ports.store import StoreUnavailable
+from app.stores import open_store
+from app.stores.sql.columns import digest
+from app.stores.sql.database import Database
+from app.stores.sql.migration import upgrade
+from app.stores.sql.schema import METADATA
+from tests.stores.doubles import RUN, THREAD, A, claimed, envelopes, run
+
+
+@asynccontextmanager
+async def writing(url: str) -> AsyncIterator[AsyncConnection]:
+    """A transaction in a database as it is."""
+    database = Database(make_url(url))
+    try:
+        async with database.upgrading() as connection:
+            yield connection
+    finally:
+        await database.aclose()
+
+
+def index_as_text(index: ReflectedIndex) -> str:
+    """An index with its condition, which is an object of SQLAlchemy's."""
+    options = {name: str(value) for name, value in index.get("dialect_options", {}).items()}
+    return f"{index | {'dialect_options': options}}"
+
+
+def described(connection: Connection) -> dict[str, Any]:
+    """Every table with its columns, keys, constraints and indexes, as the database says."""
+    inspector: Inspector = inspect(connection)
+    return {
+        table: {
+            "columns": [column | {"type": repr(column["type"])} for column in inspector.get_columns(table)],
+            "primary key": inspector.get_pk_constraint(table),
+            "foreign keys": inspector.get_foreign_keys(table),
+            "unique": sorted(inspector.get_unique_constraints(table), key=str),
+            "indexes": sorted(map(index_as_text, inspector.get_indexes(table))),
+        }
+        for table in inspector.get_table_names()
+        if table != "alembic_version"
+    }
+
+
+async def test_all_steps_together_are_the_tables(url: str) -> None:
+    async with writing(url) as connection:
+        await connection.run_sync(upgrade)
+        stepped = await connection.run_sync(described)
+        for table in reversed(METADATA.sorted_tables):
+            await connection.execute(text(f"DROP TABLE {table.name}"))
+        await connection.run_sync(METADATA.create_all)
+        assert stepped == await connection.run_sync(described)
+    assert stepped.keys() == METADATA.tables.keys()
+
+
+OLD_THREAD = """
+INSERT INTO threads (number, digest, owner, thread_id, status, created_at, changed_at, revision)
+VALUES (1, :thread, 'owner', 't1', 'agent_turn', 1, 1, 1)
+"""
+OLD_RUN = """
+INSERT INTO runs (number, thread, digest, owner, thread_id, run_id, replica, lease_until, status, started_at, kept)
+VALUES (1, 1, :run, 'owner', 't1', 'r1', :replica, 115, 'running', 100, true)
+"""
+OLD_SEQ = "UPDATE runs SET last_seq = 1"
+OLD_ENVELOPE = "INSERT INTO envelopes (run, seq, type, data) VALUES (1, 1, 'CUSTOM', :data)"
+
+
+async def test_an_older_database_keeps_its_data(url: str) -> None:
+    async with writing(url) as connection:
+        await connection.run_sync(upgrade, "0001")
+        assert "goals" not in await connection.run_sync(described)
+        await connection.execute(text(OLD_THREAD), {"thread": digest(*THREAD)})
+        await connection.execute(text(OLD_RUN), {"run": digest(*RUN), "replica": A})
+        await connection.execute(text(OLD_SEQ))
+        await connection.execute(text(OLD_ENVELOPE), {"data": envelopes(1, 1)[0].data})
+    store = open_store(url)
+    await store.open()
+    try:
+        record = await store.runs.get(RUN)
+        assert record is not None
+        assert (record.status, record.replica, record.last_seq) == (RunStatus.RUNNING, A, 1)
+        await store.runs.append(RUN, A, envelopes(2, 2))
+        assert list(await store.runs.envelopes(RUN, 0)) == envelopes(1, 2)
+        delta = await store.threads.changes(THREAD)
+        assert delta is not None
+        assert list(delta.goals or ()) == []
+    finally:
+        await store.aclose()
+
+
+async def test_replicas_may_start_at_once(url: str) -> None:
+    stores = [open_store(url) for _ in range(3)]
+    try:
+        await asyncio.gather(*(store.open() for store in stores))
+        for n, store in enumerate(stores):
+            await claimed(store, run(f"r{n}", f"t{n}"))
+        assert len((await stores[0].runs.list(None)).items) == 3
+    finally:
+        for store in stores:
+            await store.aclose()
+
+
+async def test_a_database_that_is_up_to_date_is_left_alone(url: str) -> None:
+    for run_id in ("r1", "r2"):
+        store = open_store(url)
+        await store.open()
+        await claimed(store, run(run_id, run_id))
+        await store.aclose()
+    async with writing(url) as connection:
+        assert await connection.scalar(text("SELECT count(*) FROM runs")) == 2
+
+
+async def test_a_database_of_a_later_version_is_refused(url: str) -> None:
+    async with writing(url) as connection:
+        await connection.run_sync(upgrade)
+        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    store = open_store(url)
+    with pytest.raises(StoreUnavailable, match="later version"):
+        await store.open()
+    await store.aclose()

@@ -1,0 +1,165 @@
+"""Threads in every store: lists, titles, forks, and the end of one with all of it."""
+
+import pytest
+
+from app.ports.conversation import Change, Feedback, ThreadStatus
+from app.ports.records import Claimed, Held, Place, RunKey, ThreadKey
+from app.ports.store import CannotFork, Store
+from tests.stores.doubles import RUN, THREAD, A, claim, claimed, ending, envelopes, message, run, told
+
+
+async def listed(store: Store, owner: str, limit: int) -> list[str]:
+    """The ids of all pages."""
+    found: list[str] = []
+    page = None
+    while True:
+        part = await store.threads.list(owner, limit=limit, page=page)
+        found += [thread.key.thread_id for thread in part.items]
+        page = part.next
+        if page is None:
+            return found
+
+
+async def test_threads_are_listed_by_their_last_change(store: Store) -> None:
+    for n in range(7):
+        await told(store, key=run("r", f"t{n}"), now=float(n // 2))
+    await told(store, key=run("r", "x", "another"))
+    newest_first = [f"t{n}" for n in reversed(range(7))]
+    assert await listed(store, "owner", 100) == await listed(store, "owner", 3) == newest_first
+    await claimed(store, run("again", "t2"), now=50.0)
+    assert (await listed(store, "owner", 3))[:2] == ["t2", "t6"]
+
+
+async def test_a_list_ends_with_its_last_page(store: Store) -> None:
+    for n in range(4):
+        await told(store, key=run("r", f"t{n}"), now=1.0)
+    first = await store.threads.list("owner", limit=2)
+    assert first.next is not None
+    assert (await store.threads.list("owner", limit=2, page=first.next)).next is None
+    assert (await store.threads.list("nobody")).items == []
+
+
+async def test_a_thread_can_be_renamed(store: Store) -> None:
+    await told(store)
+    assert await store.threads.rename(THREAD, "First", 5.0, untitled_only=True)
+    assert await store.threads.rename(THREAD, "Second", 6.0, untitled_only=True)
+    thread = await store.threads.get(THREAD)
+    assert thread is not None
+    assert (thread.title, thread.changed_at) == ("First", 5.0)
+    assert await store.threads.rename(THREAD, "Third", 7.0)
+    thread = await store.threads.get(THREAD)
+    assert thread is not None
+    assert thread.title == "Third"
+    assert not await store.threads.rename(ThreadKey("another", "t1"), "Mine", 8.0)
+
+
+async def test_an_end_gives_a_title_only_to_a_thread_without_one(store: Store) -> None:
+    await told(store)
+    await store.threads.rename(THREAD, "Chosen", 5.0)
+    await claimed(store, run("r2"))
+    await store.runs.finish(run("r2"), A, [], ending(Change(title="Made")))
+    thread = await store.threads.get(THREAD)
+    assert thread is not None
+    assert thread.title == "Chosen"
+
+
+async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
+    await claimed(store)
+    await store.runs.finish(RUN, A, envelopes(1, 3), ending(Change([message("m1")])))
+    await store.feedbacks.give(THREAD, Feedback("m1", "positive", (), None, 1.0, 1.0))
+    place = Place(1, *THREAD)
+    await store.interrupts.hold(place, [Held("i", b"{}", 1e9)])
+    await told(store, message("m1"), key=run("r1", "t2"))
+    assert await store.threads.delete(THREAD)
+    assert not await store.threads.delete(THREAD)
+    assert await store.threads.get(THREAD) is None
+    assert await store.threads.changes(THREAD) is None
+    assert await store.runs.get(RUN) is None
+    assert list(await store.runs.envelopes(RUN, 0)) == []
+    assert list(await store.feedbacks.of(THREAD)) == []
+    assert list((await store.feedbacks.reviews()).items) == []
+    assert list(await store.interrupts.held(place, 1.0)) == []
+    assert await listed(store, "owner", 10) == ["t2"]
+    assert isinstance(await store.runs.claim(claim()), Claimed)
+    assert list(await store.runs.envelopes(RUN, 0)) == []
+
+
+async def test_another_owner_cannot_reach_a_thread(store: Store) -> None:
+    await told(store, message("m1"))
+    strange = ThreadKey("another", "t1")
+    assert await store.threads.get(strange) is None
+    assert await store.threads.changes(strange) is None
+    assert not await store.threads.delete(strange)
+    assert await store.feedbacks.give(strange, Feedback("m1", "positive", (), None, 1.0, 1.0)) is None
+    with pytest.raises(CannotFork):
+        await store.threads.fork(strange, "m1", "t9", 1.0)
+    assert await store.threads.get(THREAD) is not None
+
+
+# --- forks ------------------------------------------------------------------------------------------------------------
+
+
+async def forkable(store: Store) -> None:
+    await claimed(store)
+    change = Change([message(f"m{n}", run_id="r1") for n in range(1, 5)], ["m1", "m3", "m2", "m4"], b'{"s":1}', "Title")
+    await store.runs.finish(RUN, A, [], ending(change))
+
+
+async def test_a_fork_has_the_history_up_to_a_message(store: Store) -> None:
+    await forkable(store)
+    record = await store.threads.fork(THREAD, "m2", "f1", 300.0)
+    assert record == await store.threads.get(ThreadKey("owner", "f1"))
+    assert (record.forked_from, record.title, record.created_at) == (("t1", "m2"), "Title", 300.0)
+    assert record.status is ThreadStatus.USER_TURN
+    delta = await store.threads.changes(record.key)
+    assert delta is not None
+    assert list(delta.messages) == [message("m1"), message("m3"), message("m2")]
+    assert delta.state == b'{"s":1}'
+
+
+async def test_a_fork_and_its_origin_go_their_own_ways(store: Store) -> None:
+    await forkable(store)
+    record = await store.threads.fork(THREAD, "m4", "f1", 300.0)
+    before = await store.threads.changes(THREAD)
+    fork = await store.threads.changes(record.key)
+    assert fork is not None
+    await claimed(store, run("r1", "f1"))
+    await store.runs.change(run("r1", "f1"), A, 400.0, Change([message("m1", "changed"), message("m5")]))
+    assert await store.threads.changes(THREAD) == before
+    news = await store.threads.changes(record.key, fork.next)
+    assert news is not None
+    assert (list(news.messages), news.order) == ([message("m1", "changed"), message("m5")], None)
+    assert await store.threads.delete(THREAD)
+    assert await store.threads.get(record.key) is not None
+
+
+async def test_a_fork_that_is_asked_for_again_is_the_same(store: Store) -> None:
+    await forkable(store)
+    record = await store.threads.fork(THREAD, "m2", "f1", 300.0)
+    assert await store.threads.fork(THREAD, "m2", "f1", 301.0) == record
+    with pytest.raises(CannotFork):
+        await store.threads.fork(THREAD, "m1", "f1", 300.0)
+    with pytest.raises(CannotFork):
+        await store.threads.fork(THREAD, "m2", "t1", 300.0)
+
+
+@pytest.mark.parametrize(("thread", "message_id"), [("t1", "unknown"), ("unknown", "m1")])
+async def test_what_is_not_there_cannot_be_forked(store: Store, thread: str, message_id: str) -> None:
+    await forkable(store)
+    with pytest.raises(CannotFork) as refused:
+        await store.threads.fork(ThreadKey("owner", thread), message_id, "f1", 300.0)
+    assert not refused.value.active
+
+
+async def test_a_message_of_an_active_run_cannot_be_forked(store: Store) -> None:
+    await forkable(store)
+    key = RunKey("owner", "t1", "r2")
+    await claimed(store, key)
+    await store.runs.change(key, A, 250.0, Change([message("m5", run_id="r2")]))
+    with pytest.raises(CannotFork) as refused:
+        await store.threads.fork(THREAD, "m5", "f1", 300.0)
+    assert refused.value.active
+    assert await store.threads.get(ThreadKey("owner", "f1")) is None
+    assert (await store.threads.fork(THREAD, "m4", "f1", 300.0)).forked_from == ("t1", "m4")
+    await store.runs.finish(key, A, [], ending())
+    assert (await store.threads.fork(THREAD, "m5", "f2", 300.0)).forked_from == ("t1", "m5")
