@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from ag_ui.core import (
     AgentCapabilities,
@@ -24,17 +25,22 @@ from app import __version__
 from app.agents.allowance import Limited
 from app.agents.callables import capabilities_of
 from app.agents.loader import load_agent
+from app.buses import open_bus
 from app.core.errors import AppError
 from app.core.inbound import COMMANDS
 from app.edge import http, sse, ws
 from app.edge.gate import Gate
 from app.edge.refusal import on_app_error, on_error, on_http_error
+from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
-from app.ports import Agent, Allowance, Timer
-from app.settings import Scope, Settings, check_own_agent
+from app.ports import Agent, Allowance, Clock, Timer
+from app.settings import Scope, Settings, SettingsError, check_own_agent
+from app.stores import open_store
 from app.tools.builtin import builtin_tools
 from app.tools.loader import load_tools
+
+T = TypeVar("T")
 
 DRAIN_SECONDS = 2.0
 """How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
@@ -65,7 +71,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        service.ready()
+        await service.open()
         yield
         await service.drain(0)
         await service.aclose()
@@ -112,6 +118,7 @@ def build_service(settings: Settings) -> Service:
         check_own_agent(settings)
         agent = load_agent(settings.agent)
         limited = Limited(agent, Allowance(tokens=settings.run_tokens or None))
+    clock = SystemClock()
     return Service(
         limited,
         Policy(
@@ -119,12 +126,38 @@ def build_service(settings: Settings) -> Service:
             on_disconnect=OnDisconnect(settings.disconnect_grace),
             run_timeout=settings.run_timeout,
         ),
-        SystemClock(),
+        clock,
+        build_archive(settings, clock),
         tools={tool.spec.name: tool for tool in tools},
         capabilities=build_capabilities(agent, settings),
-        new_id=lambda: str(uuid.uuid4()),
+        new_id=new_id,
         closers=closers,
     )
+
+
+def build_archive(settings: Settings, clock: Clock) -> Archive:
+    """Where threads and runs are kept. Raises ``SettingsError``."""
+    store_url, bus_url = settings.store.get_secret_value(), settings.bus.get_secret_value()
+    return Archive(
+        named("AGUI_STORE", store_url, open_store),
+        named("AGUI_BUS", bus_url, open_bus),
+        clock,
+        durable=store_url != "memory",
+        new_id=new_id,
+    )
+
+
+def named(variable: str, url: str, open_it: Callable[[str], T]) -> T:
+    """What a URL names. Raises ``SettingsError`` that names the variable, and not the URL: it may hold a password."""
+    try:
+        return open_it(url)
+    except ValueError as error:
+        raise SettingsError(f"{variable} {error}.") from None
+
+
+def new_id() -> str:
+    """An id that nobody else makes."""
+    return str(uuid.uuid4())
 
 
 def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:

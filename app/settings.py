@@ -78,6 +78,8 @@ class Settings(BaseModel):
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
     run_tokens: Annotated[int, Field(ge=0)] = 0
     keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
+    store: SecretStr = SecretStr("memory")
+    bus: SecretStr = SecretStr("memory")
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
     cors_origins: tuple[str, ...] = ()
     log_format: Literal["console", "json"] = "console"

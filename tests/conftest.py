@@ -88,7 +88,7 @@ async def connect(request: pytest.FixtureRequest, serve: Serve) -> AsyncIterator
                 return over_sse if request.param == "sse" else over_ws
             chosen, clock = Settings(**settings), FakeClock()
             service = make_service(agent, chosen, clock=clock, limits=limits)
-            service.ready()
+            await service.open()
             stack.push_async_callback(service.drain, 0)
             return InProcess(service, clock, by_session=chosen.scope is Scope.SESSION)
 

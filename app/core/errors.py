@@ -24,6 +24,8 @@ class Code(StrEnum):
     THREAD_BUSY = "THREAD_BUSY"
     RUN_NOT_FOUND = "RUN_NOT_FOUND"
     SHUTTING_DOWN = "SHUTTING_DOWN"
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    THREAD_NOT_FOUND = "THREAD_NOT_FOUND"
     INTERNAL_ERROR = "INTERNAL_ERROR"
     AGENT_ERROR = "AGENT_ERROR"
     RUN_TIMEOUT = "RUN_TIMEOUT"
@@ -60,6 +62,8 @@ TABLE: dict[Code, Row] = {
     Code.THREAD_BUSY: Row(409, 1013, retryable=True),
     Code.RUN_NOT_FOUND: Row(404, 1008, retryable=False),
     Code.SHUTTING_DOWN: Row(503, 1012, retryable=True),
+    Code.STORE_UNAVAILABLE: Row(503, 1013, retryable=True),
+    Code.THREAD_NOT_FOUND: Row(404, 1008, retryable=False),
     Code.INTERNAL_ERROR: Row(500, 1011, retryable=True),
     Code.AGENT_ERROR: Row(200, 1011, retryable=False),
     Code.RUN_TIMEOUT: Row(200, 1011, retryable=True),

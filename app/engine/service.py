@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from app.core.errors import AppError, Code
+from app.engine.archive import Archive
 from app.engine.health import Health
 from app.engine.lifecycle import Lifecycle, shutting_down
 from app.engine.log import Cursor, RunLog
@@ -63,6 +64,7 @@ class Service:
         tools: the server's tools by name, for the agent's use.
         capabilities: what this server can do.
         new_id: makes ids; called when one is needed, never before.
+        archive: what outlives runs.
         closers: let go of what the agent's parts hold, once all is over.
     """
 
@@ -71,6 +73,7 @@ class Service:
         agent: Agent,
         policy: Policy,
         clock: Clock,
+        archive: Archive,
         *,
         tools: Mapping[str, Tool],
         capabilities: AgentCapabilities,
@@ -79,6 +82,7 @@ class Service:
     ) -> None:
         self.capabilities = capabilities
         self.health = Health(clock)
+        self.archive = archive
         self.new_id = new_id
         self._closers = closers
         self._policy = policy
@@ -208,8 +212,9 @@ class Service:
 
     # --- the process ---
 
-    def ready(self) -> None:
-        """Initialisation is done: ``/ping`` may say so."""
+    async def open(self) -> None:
+        """Connect to what is kept; then ``/ping`` may say that initialisation is done."""
+        await self.archive.open()
         self.health.start()
 
     async def drain(self, grace: float) -> None:
@@ -227,6 +232,7 @@ class Service:
         """Close connections to models and tools. Nothing runs any more."""
         for close in self._closers:
             await close()
+        await self.archive.aclose()
 
 
 def busy_choice(forwarded: object, default: OnBusy) -> OnBusy:

@@ -83,7 +83,7 @@ def timed(step: Callable[[], object]) -> float:
 async def run(script: str) -> float:
     """Microseconds per event of whole runs through the engine, read by one reader and framed."""
     service = build_service(Settings(agent="bench.script:agent"))
-    service.ready()
+    await service.open()
     await read(service, script)
     costs = []
     for _ in range(ROUNDS):

@@ -84,7 +84,7 @@ async def reached(way: str, settings: Settings, stack: AsyncExitStack) -> Client
     app, clock = create_app(settings), FakeClock()
     service = app.state.service
     if way.endswith("inprocess"):
-        service.ready()
+        await service.open()
         stack.push_async_callback(service.aclose)
         stack.push_async_callback(service.drain, 0)
         return InProcess(service, clock, by_session=True)

@@ -31,7 +31,7 @@ async def test_before_it_is_ready_ping_says_so() -> None:
     transport = httpx.ASGITransport(create_app(Settings(), service))
     async with httpx.AsyncClient(transport=transport, base_url="http://app") as http:
         assert (await http.get("/ping")).status_code == 503
-        service.ready()
+        await service.open()
         assert (await http.get("/ping")).status_code == 200
 
 

@@ -10,12 +10,15 @@ from ag_ui.core import RunAgentInput
 
 from app.agents.allowance import Limited
 from app.agents.callables import adapt
+from app.buses.memory import MemoryBus
 from app.core.wire import Envelope
+from app.engine.archive import Archive
 from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
 from app.engine.service import Reader, Service
 from app.main import build_capabilities
 from app.ports import Allowance, Caller, Tool
 from app.settings import Settings
+from app.stores.memory import MemoryStore
 
 WAIT = 10.0
 """Seconds after which a wait has failed; no test waits this long."""
@@ -67,17 +70,19 @@ class FakeClock:
             self.timers.remove(timer)
 
 
-def make_service(
+def make_service(  # noqa: PLR0913 - each has a default
     agent: object,
     settings: Settings | None = None,
     *,
     clock: FakeClock | None = None,
     limits: Limits | None = None,
     tools: Mapping[str, Tool] | None = None,
+    archive: Archive | None = None,
 ) -> Service:
     """The engine around an agent in any accepted form; ids are id-1, id-2 and so on."""
     settings = settings or Settings()
     adapted = adapt(agent, "agent")
+    clock = clock or FakeClock()
     numbers = count(1)
     return Service(
         Limited(adapted, Allowance(tokens=settings.run_tokens or None)),
@@ -87,7 +92,8 @@ def make_service(
             run_timeout=settings.run_timeout,
             limits=limits or Limits(),
         ),
-        clock or FakeClock(),
+        clock,
+        archive or Archive(MemoryStore(), MemoryBus(), clock, durable=False, new_id=lambda: "replica-1"),
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),
         new_id=lambda: f"id-{next(numbers)}",

@@ -165,7 +165,7 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
     """The log of a run of this script."""
     agent, clock = Scripted(script, stubborn), FakeClock()
     service = make_service(agent, clock=clock)
-    service.ready()
+    await service.open()
     agent.cancel = lambda: service.cancel(caller(), "t1", "r1")
     agent.time_out = lambda: clock.advance(10_000)
     reader = service.start(asking(), caller())

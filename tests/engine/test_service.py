@@ -7,12 +7,15 @@ import pytest
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from app.agents.callables import adapt
+from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
+from app.engine.archive import Archive
 from app.engine.policy import OnBusy, Policy
 from app.engine.service import Service, busy_choice
 from app.main import create_app
 from app.ports import Item
 from app.settings import Settings
+from app.stores.memory import MemoryStore
 from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, forever, make_service
 from tests.requirements import requirement
 
@@ -139,7 +142,8 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
         raise NotImplementedError
 
     agent = adapt(brief, "agent")
-    service = Service(agent, Policy(), NoClock(), tools={}, capabilities=AgentCapabilities(), new_id=no_id)
+    archive = Archive(MemoryStore(), MemoryBus(), NoClock(), durable=False, new_id=no_id)
+    service = Service(agent, Policy(), NoClock(), archive, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
     assert create_app(Settings(), service).state.service is service
     assert not service.health.ready
 

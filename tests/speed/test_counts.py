@@ -62,7 +62,7 @@ async def written(path: str, body: bytes, *, twice: bool = False) -> list[bytes]
     """The writes of a response; ``twice`` reads the run again once it has ended, and gives those writes."""
     service = make_service(talker)
     app = create_app(Settings(), service)
-    service.ready()
+    await service.open()
     async with asyncio.timeout(WAIT):
         writes = await respond(app, "POST", path, body)
         return await respond(app, "GET", "/runs/r1/events", b"") if twice else writes

@@ -1,0 +1,59 @@
+"""The store and the bus as this process uses them: who it is there, and for how long its word counts.
+
+Rule: what a store or a bus cannot do right now becomes STORE_UNAVAILABLE for those who asked; nothing else of it leaves
+the engine. The replica's name is made when the process opens, because a restored snapshot must not share it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from app.core.errors import AppError, Code
+from app.ports import Clock
+from app.ports.bus import Bus, BusUnavailable
+from app.ports.store import Store, StoreUnavailable
+
+LEASE_SECONDS = 15.0
+"""How long a run stays a replica's without a word from it."""
+
+
+class Archive:
+    """One process's door to what is kept.
+
+    Args:
+        store: keeps threads and runs.
+        bus: tells other replicas.
+        durable: whether the store outlives the process; then readers see only what is stored.
+        new_id: makes the replica's name.
+    """
+
+    def __init__(self, store: Store, bus: Bus, clock: Clock, *, durable: bool, new_id: Callable[[], str]) -> None:
+        self.store = store
+        self.bus = bus
+        self.clock = clock
+        self.durable = durable
+        self.replica = ""
+        self._new_id = new_id
+
+    async def open(self) -> None:
+        """Connect. Raises ``StoreUnavailable`` or ``BusUnavailable``: a start without them is none."""
+        await self.store.open()
+        await self.bus.open()
+        self.replica = self._new_id()
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        await self.bus.aclose()
+        await self.store.aclose()
+
+    def lease(self) -> float:
+        """Until when a run that is claimed now is this replica's, in Unix seconds."""
+        return self.clock.time() + LEASE_SECONDS
+
+
+@contextmanager
+def available() -> Iterator[None]:
+    """Raises ``AppError`` STORE_UNAVAILABLE for a store or a bus that does not answer."""
+    try:
+        yield
+    except (StoreUnavailable, BusUnavailable) as error:
+        raise AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.") from error
