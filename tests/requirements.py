@@ -284,6 +284,7 @@ GROUPS = (
     APPROVALS,
     GOALS,
     BUDGETS,
+    DURABLE,
 )
 
 REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}

@@ -21,9 +21,9 @@ from app.edge.body import check_size, understand
 from app.edge.commands import answer
 from app.edge.gate import BEARER_PROTOCOL, caller_of
 from app.edge.pace import Pace
-from app.engine.policy import OnBusy
+from app.engine.policy import OnBusy, busy_choice
 from app.engine.reader import Reader
-from app.engine.service import Service, busy_choice
+from app.engine.service import Service
 from app.ports import Caller
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from app.ports.bus import Bus, BusUnavailable
 from app.ports.records import RunRecord
 from app.ports.store import Store, StoreUnavailable
 
-LEASE_SECONDS = 15.0
+LEASE_SECONDS = 6.0
 """How long a run stays a replica's without a word from it."""
 
 

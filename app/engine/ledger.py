@@ -7,7 +7,7 @@ brings it to the store whatever the agent does. A store that does not answer end
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
 from ag_ui.core import RunAgentInput
@@ -49,7 +49,8 @@ class Outcome(Enum):
 
     ON = auto()
     OVER = auto()
-    LOST = auto()
+    TAKEN = auto()
+    UNSTORED = auto()
 
 
 class Ledger:
@@ -59,12 +60,14 @@ class Ledger:
         archive: the store.
         key: whose run it is.
         on_busy: what to do about an active run elsewhere on the thread.
+        on_loss: ends the run that can be written down no more. Harmless when it has ended.
     """
 
-    def __init__(self, archive: Archive, key: RunKey, on_busy: OnBusy) -> None:
+    def __init__(self, archive: Archive, key: RunKey, on_busy: OnBusy, on_loss: Callable[[AppError], None]) -> None:
         self.archive = archive
         self.key = key
         self._on_busy = on_busy
+        self._on_loss = on_loss
         self._claiming: asyncio.Future[None] | None = None
         self._claimed = False
         self._ending: Ending | None = None
@@ -133,15 +136,35 @@ class Ledger:
         """Store what comes, and let readers see it, until the end is stored. The owner awaits it."""
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
-        outcome = Outcome.ON if self._claimed else Outcome.LOST
+        outcome = Outcome.ON if self._claimed else Outcome.UNSTORED
         while outcome is Outcome.ON:
             await self._news.wait()
             self._news.clear()
             if self._ending is None:
                 await asyncio.sleep(WINDOW_SECONDS)
             outcome = await self._put(log)
-        if outcome is Outcome.LOST:
+        if outcome is Outcome.UNSTORED:
+            self._on_loss(AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
             log.show_all()
+        elif outcome is Outcome.TAKEN:
+            self._on_loss(AppError(Code.RUN_LOST, "The run has been taken from this server."))
+            await self._adopt(log)
+
+    async def _adopt(self, log: RunLog) -> None:
+        """Let readers see how the other replica has ended the run, in place of what they have not seen."""
+        log.withdraw()
+        runs, deadline = self.archive.store.runs, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        active = True
+        while active and asyncio.get_running_loop().time() < deadline:
+            try:
+                record = await runs.get(self.key)
+                while envelopes := await runs.envelopes(self.key, len(log)):
+                    log.adopt(envelopes)
+                active = record is not None and record.active
+            except StoreUnavailable as error:
+                logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
+            await asyncio.sleep(LONGEST_PAUSE if active else 0)
+        log.show_all()
 
     async def _put(self, log: RunLog) -> Outcome:
         """Try until the store has what is there now, or the run is not ours any more."""
@@ -151,11 +174,11 @@ class Ledger:
                 return await self._stored(log)
             except LeaseLost:
                 logger.warning("run=<%s> | another replica has taken it over", self.key.run_id)
-                return Outcome.LOST
+                return Outcome.TAKEN
             except StoreUnavailable as error:
                 logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
                 if asyncio.get_running_loop().time() > deadline:
-                    return Outcome.LOST
+                    return Outcome.UNSTORED
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 

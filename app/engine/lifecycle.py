@@ -93,6 +93,17 @@ class Lifecycle:
 
     def ended(self, run: Run) -> None:
         """A run is over for its readers: free the thread, start the next in line, keep the log for a while."""
+        if run.ledger is not None:
+            self._leave_line(run)
+        if run.status is Status.QUEUED:
+            self._withdraw(run)
+        else:
+            self._kept[run.key] = run
+            self._write(run)
+        self.trim()
+        self._report()
+
+    def _leave_line(self, run: Run) -> None:
         owner, thread_id, _ = run.key
         line = self._threads[owner, thread_id]
         was_active = line[0] is run
@@ -101,13 +112,6 @@ class Lifecycle:
             del self._threads[owner, thread_id]
         elif was_active:
             self._start(line[0])
-        if run.status is Status.QUEUED:
-            self._withdraw(run)
-        else:
-            self._kept[run.key] = run
-            self._write(run)
-        self.trim()
-        self._report()
 
     def _withdraw(self, run: Run) -> None:
         """It was not let in: as if it had never been."""
@@ -120,7 +124,10 @@ class Lifecycle:
             self._write(run)
 
     def show(self, run: Run, agent: Agent) -> None:
-        """Run what only shows what is kept: beside the thread's line, and forgotten with its readers."""
+        """Run what only shows what is kept: beside its thread's line, and written down nowhere."""
+        run.ledger = None
+        run.log.show_all()
+        self._runs[run.key] = run
         self._own(run.start(agent, self._run_timeout, self._turns))
 
     def _write(self, run: Run) -> None:

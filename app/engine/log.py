@@ -5,14 +5,14 @@ nothing and holds up nobody, and one that comes late or again sees the same byte
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import accumulate, takewhile
 from typing import Self
 
 from ag_ui.core import EventType
 
 from app.core.errors import AppError, Code
-from app.core.wire import Batch
+from app.core.wire import Batch, Envelope
 from app.engine.rendition import Encode, Rendition
 
 BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
@@ -134,6 +134,26 @@ class RunLog:
         """Let readers see what there is and will be: nothing is stored any more."""
         self._on_append = None
         self._wake()
+
+    def withdraw(self) -> None:
+        """Take back what readers have not seen."""
+        for data in self._data[self._shown :]:
+            self._weigh(-len(data) - ENVELOPE_BYTES)
+        del self._data[self._shown :], self._types[self._shown :]
+
+    def adopt(self, envelopes: Iterable[Envelope]) -> None:
+        """Let readers see what somebody else has written behind it."""
+        for envelope in envelopes:
+            self._types.append(envelope.type)
+            self._data.append(envelope.data)
+            self._weigh(len(envelope.data) + ENVELOPE_BYTES)
+        self.show(len(self._data) - self._shown)
+
+    def _weigh(self, size: int) -> None:
+        self.bytes += size
+        self._budget.used += size
+        if self.ended:
+            self._budget.kept += size
 
     @property
     def over(self) -> bool:

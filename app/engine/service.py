@@ -13,13 +13,15 @@ from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive, available
+from app.engine.connect import Kept, is_connect
 from app.engine.elsewhere import RunElsewhere
 from app.engine.facts import Facts, recorded, summary
 from app.engine.health import Health
+from app.engine.leases import Leases
 from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.lifecycle import Lifecycle, shutting_down
 from app.engine.log import RunLog
-from app.engine.policy import OnBusy, Policy
+from app.engine.policy import OnBusy, Policy, busy_choice
 from app.engine.reader import Readable, Reader
 from app.engine.run import Run
 from app.outlet import Outlet
@@ -65,6 +67,7 @@ class Service:
         self._tools = tools
         self._lifecycle = Lifecycle(agent, policy.limits, self.health, run_timeout=policy.run_timeout)
         self._draining = False
+        self._keeping: asyncio.Task[None] | None = None
         self._readers = 0
         self._all_read = asyncio.Event()
         self._leaver = asyncio.Event()
@@ -87,7 +90,7 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        run = self._new_run(run_input, caller, Ledger(self.archive, key, on_busy))
+        run = self._new_run(run_input, caller, on_busy)
         self._make_room(key, on_busy)
         self._lifecycle.add(run)
         return self._read(run, 0)
@@ -100,6 +103,8 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
+        if is_connect(run_input) and (shown := await self._shown(run_input, caller)):
+            return shown
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LEAVING_SECONDS
         while True:
@@ -124,6 +129,16 @@ class Service:
             raise
         return reader
 
+    async def _shown(self, run_input: RunAgentInput, caller: Caller) -> Reader | None:
+        """The thread, where there is one that says something."""
+        with available():
+            kept = await self.archive.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
+        if kept is None or not kept.messages:
+            return None
+        run = self._new_run(run_input, caller, OnBusy.REJECT)
+        self._lifecycle.show(run, Kept(kept))
+        return self._read(run, 0)
+
     def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
         """What is to happen to the runs that stand before this one on its thread."""
         line = self._lifecycle.line(key.owner, key.thread_id)
@@ -133,7 +148,7 @@ class Service:
             if on_busy is OnBusy.INTERRUPT or run.grace is not None:
                 run.cancel()
 
-    def _new_run(self, run_input: RunAgentInput, caller: Caller, ledger: Ledger) -> Run:
+    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy) -> Run:
         outlet = Outlet(lambda item: run.send(item))  # noqa: PLW0108 - there is no run yet
         ctx = RunContext(
             thread_id=run_input.thread_id,
@@ -147,6 +162,8 @@ class Service:
             emit=outlet.emit,
             state=State(lambda: outlet.on_loop(run.state), outlet.emit),
         )
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        ledger = Ledger(self.archive, key, on_busy, lambda error: run.fail(error))  # noqa: PLW0108 - as above
         on_append = ledger.noted if self.archive.durable else None
         log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)
         run = Run(run_input, ctx, self._clock, log, ledger=ledger, on_end=self._lifecycle.ended)
@@ -250,7 +267,14 @@ class Service:
     async def open(self) -> None:
         """Connect to what is kept; then ``/ping`` may say that initialisation is done."""
         await self.archive.open()
+        if self.archive.durable:
+            self._keeping = asyncio.create_task(Leases(self.archive, self._cancel_here).keep(), name="keep leases")
         self.health.start()
+
+    def _cancel_here(self, key: RunKey) -> None:
+        run = self._lifecycle.get(key)
+        if run is not None:
+            run.cancel()
 
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones within ``grace`` seconds and a moment."""
@@ -265,16 +289,9 @@ class Service:
 
     async def aclose(self) -> None:
         """Close connections to models and tools. Nothing runs any more."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
         for close in self._closers:
             await close()
         await self.archive.aclose()
-
-
-def busy_choice(forwarded: object, default: OnBusy) -> OnBusy:
-    """``forwardedProps.onBusy`` where it is given. Raises ``AppError`` VALIDATION_ERROR."""
-    choice = forwarded.get("onBusy") if isinstance(forwarded, Mapping) else None
-    if choice is None:
-        return default
-    if choice not in tuple(OnBusy):
-        raise AppError(Code.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
-    return OnBusy(choice)

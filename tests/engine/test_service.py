@@ -10,8 +10,8 @@ from app.agents.callables import adapt
 from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive
-from app.engine.policy import OnBusy, Policy
-from app.engine.service import Service, busy_choice
+from app.engine.policy import OnBusy, Policy, busy_choice
+from app.engine.service import Service
 from app.main import create_app
 from app.ports import Item
 from app.settings import Settings
