@@ -12,6 +12,7 @@ import pytest
 
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_goals import BUDGETS, GOALS
+from tests.requirements_threads import DURABLE
 
 
 class Requirement(NamedTuple):
