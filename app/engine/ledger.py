@@ -82,8 +82,7 @@ class Ledger:
             AlreadyRun: run nothing; read that run.
             AppError: THREAD_BUSY, STORE_UNAVAILABLE.
         """
-        asked = to_json(run_input.model_dump(by_alias=True, exclude={"messages"}, exclude_none=True))
-        self._claiming = asyncio.ensure_future(self._claim(asked))
+        self._claiming = asyncio.ensure_future(self._claim(asked_of(run_input) if self.archive.durable else b"{}"))
         with available():
             await asyncio.shield(self._claiming)  # a cancel must know whether there is something to end
             return await self._taken_up(run_input)
@@ -118,8 +117,10 @@ class Ledger:
             change = Change(messages=messages, order=together.order)
             await archive.store.runs.change(self.key, archive.replica, archive.clock.time(), change)
         state = kept.state if run_input.state is None else None
-        update: dict[str, object] = {"messages": list(together.messages)}
-        return run_input.model_copy(update=update if state is None else {**update, "state": from_json(state)})
+        update: dict[str, object] = {} if state is None else {"state": from_json(state)}
+        if together.messages is not run_input.messages:
+            update["messages"] = list(together.messages)
+        return run_input.model_copy(update=update) if update else run_input
 
     # --- what is written ---
 
@@ -204,3 +205,8 @@ class Ledger:
                 await self.archive.bus.publish(self.key, envelopes)
             except BusUnavailable as error:
                 logger.warning("run=<%s> | the bus does not answer: %s", self.key.run_id, error)
+
+
+def asked_of(run_input: RunAgentInput) -> bytes:
+    """What a run was asked, as JSON, without the messages, which its thread has."""
+    return to_json(run_input.model_dump(by_alias=True, exclude={"messages"}, exclude_none=True))
