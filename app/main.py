@@ -35,6 +35,7 @@ from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
 from app.ports import Agent, Allowance, Clock, Timer
+from app.ports.store import Keeper
 from app.settings import Scope, Settings, SettingsError, check_own_agent
 from app.stores import open_store
 from app.tools.builtin import builtin_tools
@@ -108,17 +109,20 @@ def build_service(settings: Settings) -> Service:
     """The engine with its agent, wired."""
     tools = builtin_tools()
     closers: list[Callable[[], Awaitable[None]]] = []
+    clock = SystemClock()
+    archive = build_archive(settings, clock)
     if settings.agent == "assistant":
         tools += load_tools(settings.tools) if settings.tools else ()
         from app.assembly import build_assistant  # noqa: PLC0415 - other agents need nothing of it
 
-        agent: Agent = build_assistant(settings, tools, closers)
+        agent: Agent = build_assistant(settings, tools, closers).kept_in(archive.store)
         limited = agent
     else:
         check_own_agent(settings)
         agent = load_agent(settings.agent)
+        if isinstance(agent, Keeper):
+            agent = agent.kept_in(archive.store)
         limited = Limited(agent, Allowance(tokens=settings.run_tokens or None))
-    clock = SystemClock()
     return Service(
         limited,
         Policy(
@@ -127,7 +131,7 @@ def build_service(settings: Settings) -> Service:
             run_timeout=settings.run_timeout,
         ),
         clock,
-        build_archive(settings, clock),
+        archive,
         tools={tool.spec.name: tool for tool in tools},
         capabilities=build_capabilities(agent, settings),
         new_id=new_id,

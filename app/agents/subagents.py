@@ -8,7 +8,7 @@ id. Source: AG-UI spec 1.1, events/subagents.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ag_ui.core import Message, ResumeEntry, UserMessage
 from ag_ui.core import Tool as ToolSpec
@@ -18,6 +18,7 @@ from app.agents.toolbox import is_failure
 from app.closing import closing
 from app.core.errors import AppError, Code, IllegalEvent
 from app.ports import Agent, Item, RunContext, Suspended, Suspension, ToolContent, ToolError
+from app.ports.store import Keeper, Store
 
 BURST = 16
 """Events that an agent may send before others get their turn."""
@@ -46,6 +47,12 @@ class Subagent:
     name: str
     description: str
     agent: Agent
+
+    def kept_in(self, store: Store, depth: int) -> "Subagent":
+        """The same, where its agent keeps what waits in a store; an agent that keeps nothing stays as it is."""
+        if not isinstance(self.agent, Keeper):
+            return self
+        return replace(self, agent=self.agent.kept_in(store, depth))
 
     @property
     def spec(self) -> ToolSpec:
