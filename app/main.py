@@ -23,7 +23,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.agents.allowance import Limited
-from app.agents.callables import capabilities_of
+from app.agents.callables import capabilities_of, kept
 from app.agents.loader import load_agent
 from app.buses import open_bus
 from app.core.errors import AppError
@@ -35,7 +35,6 @@ from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
 from app.ports import Agent, Allowance, Clock, Timer
-from app.ports.store import Keeper
 from app.settings import Scope, Settings, SettingsError, check_own_agent
 from app.stores import open_store
 from app.tools.builtin import builtin_tools
@@ -119,9 +118,7 @@ def build_service(settings: Settings) -> Service:
         limited = agent
     else:
         check_own_agent(settings)
-        agent = load_agent(settings.agent)
-        if isinstance(agent, Keeper):
-            agent = agent.kept_in(archive.store)
+        agent = kept(load_agent(settings.agent), archive.store)
         limited = Limited(agent, Allowance(tokens=settings.run_tokens or None))
     return Service(
         limited,

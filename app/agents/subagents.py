@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from ag_ui.core import Message, ResumeEntry, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
+from app.agents.callables import kept
 from app.agents.invocation import Invocation
 from app.agents.toolbox import is_failure
 from app.closing import closing
 from app.core.errors import AppError, Code, IllegalEvent
 from app.ports import Agent, Item, RunContext, Suspended, Suspension, ToolContent, ToolError
-from app.ports.store import Keeper, Store
+from app.ports.store import Store
 
 BURST = 16
 """Events that an agent may send before others get their turn."""
@@ -49,10 +50,8 @@ class Subagent:
     agent: Agent
 
     def kept_in(self, store: Store, depth: int) -> "Subagent":
-        """The same, where its agent keeps what waits in a store; an agent that keeps nothing stays as it is."""
-        if not isinstance(self.agent, Keeper):
-            return self
-        return replace(self, agent=self.agent.kept_in(store, depth))
+        """The same, its agent keeping things there."""
+        return replace(self, agent=kept(self.agent, store, depth))
 
     @property
     def spec(self) -> ToolSpec:
