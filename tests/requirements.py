@@ -247,6 +247,7 @@ SUBAGENTS = {
     "sub.cancelled": ("spec events/subagents#termination", "A cancelled run ends its subagents."),
     "sub.suspended": ("spec events/subagents#termination", "A subagent that must ask is suspended on its interrupts."),
     "sub.resumed": ("spec events/subagents#attribution", "An answer takes it up under the same id, once."),
+    "sub.restart": ("issue 5, item 1", "A subagent that waits when the process ends goes on in the next one."),
     "sub.tools": (
         "issue 3, item 7",
         "A tool of a subagent emits from any thread, ends nothing, and not after the end.",

@@ -1,8 +1,8 @@
 """The store in memory: its parts on the same contents."""
 
+from app.interrupts import MemoryInterrupts
 from app.stores.memory.contents import Bounds, Contents
 from app.stores.memory.feedback import MemoryFeedbacks
-from app.stores.memory.interrupts import MemoryInterrupts
 from app.stores.memory.runs import MemoryRuns
 from app.stores.memory.threads import MemoryGoals, MemoryThreads
 
