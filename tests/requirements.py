@@ -12,6 +12,7 @@ import pytest
 
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_goals import BUDGETS, GOALS
+from tests.requirements_conversations import FEEDBACK, THREADS
 
 
 class Requirement(NamedTuple):
@@ -285,6 +286,8 @@ GROUPS = (
     GOALS,
     BUDGETS,
     DURABLE,
+    THREADS,
+    FEEDBACK,
 )
 
 REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}
