@@ -1,4 +1,4 @@
-"""The command line: ``python -m app serve``.
+"""The command line: ``python -m app serve``, and ``python -m app feedback`` for operators.
 
 Rule: nothing is imported here but what reads the command, so that the server's modules are imported without pauses of
 the garbage collector: they make tens of thousands of objects that stay, and hardly any garbage.
@@ -11,10 +11,11 @@ import sys
 
 def main(arguments: list[str]) -> int:
     """Run one command; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m app", description="An AG-UI server for any Python agent.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("serve", help="serve on AGUI_HOST:AGUI_PORT; all settings are AGUI_* variables")
-    parser.parse_args(arguments)
+    asked = understood(arguments)
+    if asked.command == "feedback":
+        from app.operations import operate  # noqa: PLC0415 - see above
+
+        return operate(asked)
     gc.disable()
     try:
         from app.server import serve  # noqa: PLC0415 - see above
@@ -22,6 +23,26 @@ def main(arguments: list[str]) -> int:
         return serve()
     finally:
         gc.enable()
+
+
+def understood(arguments: list[str]) -> argparse.Namespace:
+    """What is asked for. Ends the process for what is no command."""
+    parser = argparse.ArgumentParser(prog="python -m app", description="An AG-UI server for any Python agent.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("serve", help="serve on AGUI_HOST:AGUI_PORT; all settings are AGUI_* variables")
+    feedback = commands.add_parser("feedback", help="what users say of messages, in the database of AGUI_STORE")
+    actions = feedback.add_subparsers(dest="action", required=True)
+    listing = actions.add_parser("list", help="what is not resolved, the newest first, as JSON lines")
+    listing.add_argument("--all", action="store_true", help="what is resolved, too")
+    triage = actions.add_parser("triage", help="write down what is made of one; users never see it")
+    for name in ("owner", "thread", "message"):
+        triage.add_argument(name, help=f"its {name}, as in the list")
+    triage.add_argument("--label", help="a word for what it is about; an empty one takes it away")
+    triage.add_argument("--note", help="a note; an empty one takes it away")
+    state = triage.add_mutually_exclusive_group()
+    state.add_argument("--resolved-by", metavar="NAME", help="it is done, and who says so")
+    state.add_argument("--reopen", action="store_true", help="it is not done")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

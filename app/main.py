@@ -26,14 +26,16 @@ from app.agents.allowance import Limited
 from app.agents.callables import capabilities_of, kept
 from app.agents.loader import load_agent
 from app.buses import open_bus
+from app.core.commands import COMMANDS
 from app.core.errors import AppError
-from app.core.inbound import COMMANDS
-from app.edge import http, sse, ws
+from app.edge import http, sse, threads, ws
+from app.edge.commands import Commands
 from app.edge.gate import Gate
 from app.edge.refusal import on_app_error, on_error, on_http_error
 from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
+from app.engine.threads import Threads
 from app.ports import Agent, Allowance, Clock, Timer
 from app.settings import Scope, Settings, SettingsError, check_own_agent
 from app.stores import open_store
@@ -77,10 +79,12 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.aclose()
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
+    commands = Commands(service, Threads(service.archive, service.new_id, service.cancel))
     routes = [
-        *sse.routes(service, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
+        *sse.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *http.routes(service),
-        *ws.routes(service, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
+        *threads.routes(commands, max_body=settings.max_body_bytes),
+        *ws.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
     ]
     app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, openapi_url=None, routes=routes)
     app.state.service = service
@@ -97,7 +101,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "PATCH", "DELETE"],
             allow_headers=["*"],
             expose_headers=["X-Request-Id"],
         )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.requirements_assistant import APPROVALS, ASSISTANT
+from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_threads import DURABLE
 
@@ -287,6 +288,8 @@ GROUPS = (
     GOALS,
     BUDGETS,
     DURABLE,
+    THREADS,
+    FEEDBACK,
 )
 
 REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}

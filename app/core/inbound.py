@@ -10,17 +10,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Annotated, Literal, NoReturn
+from typing import NoReturn
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 from pydantic_core import from_json
 
+from app.core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 from app.core.errors import AppError, Code
-
-MAX_ID = 512
-"""Characters of a threadId or runId."""
 
 LONGEST = {"messages": 20_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
 """Items of the lists in a ``RunAgentInput``."""
@@ -33,45 +30,6 @@ SHALLOW = 100
 
 SHOWN_ERRORS = 5
 """Field errors that one message lists."""
-
-
-class _Command(BaseModel):
-    """The fields that address a run. ``runId`` absent means the thread's active run."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
-
-    thread_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
-    run_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
-
-
-class Cancel(_Command):
-    """End a run as cancelled."""
-
-    type: Literal["cancel"] = "cancel"
-
-
-class Attach(_Command):
-    """Replay a run's events after ``after`` and follow it."""
-
-    type: Literal["attach"] = "attach"
-    after: Annotated[int, Field(ge=0)] = 0
-
-
-class Capabilities(_Command):
-    """Ask what this server can do."""
-
-    type: Literal["capabilities"] = "capabilities"
-
-
-class Ping(_Command):
-    """Ask for a sign of life."""
-
-    type: Literal["ping"] = "ping"
-
-
-Command = Cancel | Attach | Capabilities | Ping
-_COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
-COMMANDS = ("cancel", "attach", "capabilities", "ping")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +60,14 @@ def parse(body: bytes) -> Request:
         if "command" in document:
             return _bare_command(document)
     return _run_input(document)
+
+
+def parse_fields(body: bytes) -> dict[str, object]:
+    """The fields of a body that only adds to what its route says. Raises ``AppError`` VALIDATION_ERROR."""
+    document = _document(body)
+    if not isinstance(document, dict):
+        _refuse("The body must be a JSON object.")
+    return document
 
 
 def _document(body: bytes) -> object:
@@ -191,27 +157,23 @@ def _run_input(document: dict[str, object]) -> Request:
         if not 0 < len(value) <= MAX_ID:
             _refuse(f"{name}: must have 1 to {MAX_ID} characters.")
     _check_version(run_input.protocol_version)
-    command = _embedded_command(run_input.forwarded_props)
+    command = _embedded_command(run_input)
     if command is None:
         return run_input
-    if command.thread_id is None:
-        command = command.model_copy(update={"thread_id": run_input.thread_id})
     return CommandRequest(command, run_input.thread_id, run_input.run_id)
 
 
-def _embedded_command(forwarded: object) -> Command | None:
+def _embedded_command(run_input: RunAgentInput) -> Command | None:
     """``forwardedProps.command`` where it is one of ours; frameworks use that name for their own commands too."""
+    forwarded: object = run_input.forwarded_props
     command = forwarded.get("command") if isinstance(forwarded, Mapping) else None
     if not isinstance(command, dict) or command.get("type") not in COMMANDS:
         return None
-    return _command(command, "forwardedProps.command")
+    return command_of(command, "forwardedProps.command", run_input.thread_id)
 
 
 def _bare_command(document: dict[str, object]) -> CommandRequest:
-    command = _command(document["command"], "command")
-    thread_id = document.get("threadId")
-    if command.thread_id is None and isinstance(thread_id, str):
-        command = command.model_copy(update={"thread_id": thread_id})
+    command = command_of(document["command"], "command", document.get("threadId"))
     return CommandRequest(command, command.thread_id, None, _frame_id(document))
 
 
@@ -223,9 +185,21 @@ def _frame_id(document: Mapping[str, object]) -> object:
     return frame_id
 
 
-def _command(document: object, path: str) -> Command:
+def command_of(document: object, path: str = "", thread_id: object = None) -> Command:
+    """A command from its JSON.
+
+    Args:
+        document: the command.
+        path: where it stood, for what is said of a field.
+        thread_id: the thread around it, for a command that names none.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field where there is one.
+    """
+    if isinstance(document, dict) and document.get("threadId") is None and isinstance(thread_id, str):
+        document = {**document, "threadId": thread_id}
     try:
-        return _COMMAND.validate_python(document)
+        return COMMAND.validate_python(document)
     except ValidationError as error:
         raise _field_errors(error, document, path) from None
 

@@ -1,18 +1,33 @@
 """What the commands that need no stream answer, the same on every transport (design 4.3)."""
 
-from app.core.inbound import Attach, Cancel, Capabilities, Command
+from app.core.commands import Attach, Cancel, Capabilities, Command, Ping
 from app.engine.service import Service
+from app.engine.threads import Threads
 from app.ports import Caller
 
 
-async def answer(service: Service, command: Command, caller: Caller) -> dict[str, object]:
-    """The command's result: camelCase JSON. Raises ``AppError`` where the run is not there."""
-    match command:
-        case Cancel():
-            return await service.cancel(caller, command.thread_id, command.run_id)
-        case Attach():
-            return await service.find(caller, command.thread_id, command.run_id)
-        case Capabilities():
-            return {"capabilities": service.capabilities.model_dump(mode="json", by_alias=True)}
-        case _:
-            return {"pong": True}
+class Commands:
+    """Everything that can be asked besides a run.
+
+    Args:
+        service: answers for runs and for the server.
+        threads: answers for threads.
+    """
+
+    def __init__(self, service: Service, threads: Threads) -> None:
+        self._service = service
+        self._threads = threads
+
+    async def answer(self, command: Command, caller: Caller) -> dict[str, object]:
+        """The command's result: camelCase JSON. Raises ``AppError`` where it cannot be had."""
+        match command:
+            case Cancel():
+                return await self._service.cancel(caller, command.thread_id, command.run_id)
+            case Attach():
+                return await self._service.find(caller, command.thread_id, command.run_id)
+            case Capabilities():
+                return {"capabilities": self._service.capabilities.model_dump(mode="json", by_alias=True)}
+            case Ping():
+                return {"pong": True}
+            case _:
+                return await self._threads.answer(caller, command)

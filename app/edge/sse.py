@@ -10,10 +10,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from app.core import wire
+from app.core.commands import Attach
 from app.core.encoder import encode
-from app.core.inbound import Attach, CommandRequest
+from app.core.errors import AppError, Code, IllegalEvent
+from app.core.inbound import CommandRequest
 from app.edge.body import read_body, understand
-from app.edge.commands import answer
+from app.edge.commands import Commands
 from app.edge.formats import Format, format_of
 from app.edge.gate import INVOCATIONS, caller_of
 from app.edge.stream import HEADERS, RunStream
@@ -21,11 +23,12 @@ from app.engine.service import Service
 from app.ports import Caller
 
 
-def routes(service: Service, *, max_body: int, keepalive: float) -> list[BaseRoute]:
+def routes(service: Service, commands: Commands, *, max_body: int, keepalive: float) -> list[BaseRoute]:
     """The routes that stream.
 
     Args:
         service: the engine's door.
+        commands: what else can be asked.
         max_body: bytes of a request body.
         keepalive: seconds of silence before a comment, where the format has comments.
     """
@@ -39,7 +42,12 @@ def routes(service: Service, *, max_body: int, keepalive: float) -> list[BaseRou
         if isinstance(asked.command, Attach):
             reader = await service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
             return RunStream(reader, form, caller.request_id, keepalive)
-        return await command_run(service, asked, caller, form)
+        return await answered(asked, caller, form)
+
+    async def answered(asked: CommandRequest, caller: Caller, form: Format) -> Response:
+        result = await commands.answer(asked.command, caller)
+        ids = asked.thread_id or service.new_id(), asked.run_id or service.new_id()
+        return command_run(*ids, {"command": asked.command.type, **result}, caller, form)
 
     async def events(request: Request) -> Response:
         caller, run_id = caller_of(request), request.path_params["run_id"]
@@ -53,15 +61,20 @@ def routes(service: Service, *, max_body: int, keepalive: float) -> list[BaseRou
     ]
 
 
-async def command_run(service: Service, asked: CommandRequest, caller: Caller, form: Format) -> Response:
-    """The answer to a command as a small legal run, so that the official client can ask."""
-    result = await answer(service, asked.command, caller)
-    thread_id = asked.thread_id or service.new_id()
-    run_id = asked.run_id or service.new_id()
+def command_run(thread_id: str, run_id: str, result: dict[str, object], caller: Caller, form: Format) -> Response:
+    """The answer to a command as a small legal run, so that the official client can ask.
+
+    Raises:
+        AppError: PAYLOAD_TOO_LARGE for an answer that no event can hold.
+    """
     events = (
         RunStartedEvent(thread_id=thread_id, run_id=run_id, protocol_version=PROTOCOL_VERSION),
-        CustomEvent(name="command.result", value={"command": asked.command.type, **result}),
+        CustomEvent(name="command.result", value=result),
         RunFinishedEvent(thread_id=thread_id, run_id=run_id),
     )
     headers = {**HEADERS, "X-Request-Id": caller.request_id}
-    return Response(form.whole(list(map(encode, events))), headers=headers, media_type=form.media_type)
+    try:
+        encoded = [encode(event) for event in events]
+    except IllegalEvent:
+        raise AppError(Code.PAYLOAD_TOO_LARGE, "The answer is too large for one event.") from None
+    return Response(form.whole(encoded), headers=headers, media_type=form.media_type)

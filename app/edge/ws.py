@@ -13,12 +13,13 @@ from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from app.core.commands import Attach, Ping
 from app.core.errors import AppError, Code
 from app.core.frames import frames
-from app.core.inbound import Attach, CommandRequest, Ping
+from app.core.inbound import CommandRequest
 from app.core.inbound import Request as Asked
 from app.edge.body import check_size, understand
-from app.edge.commands import answer
+from app.edge.commands import Commands
 from app.edge.gate import BEARER_PROTOCOL, caller_of
 from app.edge.pace import Pace
 from app.engine.policy import OnBusy, busy_choice
@@ -32,13 +33,13 @@ MAX_WAITING = 16
 """Runs that may wait for their turn on one connection."""
 
 
-def routes(service: Service, *, max_body: int, on_busy: OnBusy) -> list[BaseRoute]:
+def routes(service: Service, commands: Commands, *, max_body: int, on_busy: OnBusy) -> list[BaseRoute]:
     """The socket route. ``max_body`` bounds a frame in; ``on_busy`` is for a run that arrives while one streams."""
 
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
         await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
-        await Connection(websocket, service, max_body=max_body, on_busy=on_busy).serve()
+        await Connection(websocket, service, commands, max_body=max_body, on_busy=on_busy).serve()
 
     # FastAPI's own kind of route holds three exit stacks for each socket, for dependencies that this one has not.
     return [WebSocketRoute("/ws", socket)]
@@ -47,9 +48,12 @@ def routes(service: Service, *, max_body: int, on_busy: OnBusy) -> list[BaseRout
 class Connection:
     """One accepted socket: it reads frames, and while runs were asked for, a task streams them in that order."""
 
-    def __init__(self, websocket: WebSocket, service: Service, *, max_body: int, on_busy: OnBusy) -> None:
+    def __init__(
+        self, websocket: WebSocket, service: Service, commands: Commands, *, max_body: int, on_busy: OnBusy
+    ) -> None:
         self._websocket = websocket
         self._service = service
+        self._commands = commands
         self._caller: Caller = caller_of(websocket)
         self._max_body = max_body
         self._on_busy = on_busy
@@ -160,7 +164,7 @@ class Connection:
             await self._control("pong", id=asked.frame_id)
             return
         try:
-            result = await answer(self._service, command, self._caller)
+            result = await self._commands.answer(command, self._caller)
             if isinstance(command, Attach):
                 self._check_room()
                 reader = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)

@@ -1,6 +1,10 @@
-"""What every store does in the same way: pages of lists, and the rest of what is stored in part."""
+"""What every store does in the same way: pages of lists, and the rest of what is stored in part.
+
+Rule: tokens come back from outside. What no store can have given is found here, before a database chokes on it.
+"""
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import TypeVar
 
 from app.core.wire import Envelope
@@ -8,6 +12,9 @@ from app.ports.records import RunRecord
 from app.ports.store import BadToken
 
 T = TypeVar("T")
+
+LARGEST = 2**63 - 1
+"""The largest number that a database holds."""
 
 
 def page_of(found: Sequence[T], limit: int, token: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
@@ -18,18 +25,24 @@ def page_of(found: Sequence[T], limit: int, token: Callable[[T], str]) -> tuple[
 def number_in(token: str) -> int:
     """The number that a token is. Raises ``BadToken``."""
     try:
-        return int(token)
+        number = int(token)
     except ValueError:
         raise BadToken("not a token of this list") from None
+    if not 0 <= number <= LARGEST:
+        raise BadToken("not a token of this list")
+    return number
 
 
 def last_in(token: str) -> tuple[float, int]:
     """The time and the number that a token is, as ``last_token`` made it. Raises ``BadToken``."""
-    number, _, time = token.partition(":")
+    number, _, text = token.partition(":")
     try:
-        return float(time), int(number)
+        time = float(text)
     except ValueError:
         raise BadToken("not a token of this list") from None
+    if not isfinite(time):
+        raise BadToken("not a token of this list")
+    return time, number_in(number)
 
 
 def last_token(time: float, number: int) -> str:
@@ -39,8 +52,9 @@ def last_token(time: float, number: int) -> str:
 
 def revision_in(since: str | None, thread: int) -> int | None:
     """The revision that a token names; None where it names none of this thread."""
-    number, _, revision = (since or "").partition(".")
-    return int(revision) if number == str(thread) and revision.isascii() and revision.isdigit() else None
+    number, _, text = (since or "").partition(".")
+    revision = int(text) if number == str(thread) and text.isascii() and text.isdigit() else None
+    return revision if revision is not None and revision <= LARGEST else None
 
 
 def revision_token(thread: int, revision: int) -> str:

@@ -6,13 +6,15 @@ from typing import Self
 
 from ag_ui.core import RunAgentInput
 
+from app.core.commands import Attach
 from app.core.errors import AppError
-from app.core.inbound import Attach, CommandRequest, parse
+from app.core.inbound import CommandRequest, parse
 from app.core.wire import Envelope
-from app.edge.commands import answer
+from app.edge.commands import Commands
 from app.edge.gate import SESSION_HEADER
 from app.engine.reader import Reader
 from app.engine.service import Service
+from app.engine.threads import Threads
 from app.ports import Caller
 from tests.behaviour.client import Client, Refused, Stream
 from tests.engine.doubles import FakeClock, Json
@@ -86,7 +88,8 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            result = await answer(self.service, asked.command, self._caller())
+            commands = Commands(self.service, Threads(self.service.archive, self.service.new_id, self.service.cancel))
+            result = await commands.answer(asked.command, self._caller())
         except AppError as error:
             raise self._refused(error) from None
         return {"command": asked.command.type, **result}

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
+from app.core.commands import Attach, Cancel, Capabilities, Ping
 from app.core.errors import AppError, Code
-from app.core.inbound import Attach, Cancel, Capabilities, CommandRequest, Ping, parse
+from app.core.inbound import CommandRequest, parse
 from tests.engine.doubles import Json, ask
 
 

@@ -5,6 +5,7 @@ import itertools
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import SecretStr
@@ -16,14 +17,16 @@ from app.agents.goals import pursuit
 from app.agents.goals.declared import Declared
 from app.agents.goals.schema import UNCHECKED
 from app.agents.turn import Call
+from app.core.commands import COMMANDS, OfThreads
 from app.core.errors import TABLE
-from app.core.inbound import COMMANDS
+from app.core.feedback import CATEGORIES
 from app.engine.policy import Limits
 from app.main import create_app
 from app.models.bedrock import BedrockOptions
 from app.models.openai import Options
 from app.models.script import RULES
 from app.ports import Permission, Ruling, RunContext
+from app.ports.conversation import ThreadStatus
 from app.settings import Settings
 from app.tools.mcp.servers import HttpServer, StdioServer
 from app.tools.policy import PolicyRule
@@ -136,6 +139,21 @@ def test_the_guide_of_goals_has_every_field_event_and_refused_keyword() -> None:
     assert fields == [field.alias or name for name, field in Declared.model_fields.items()]
     assert events == [pursuit.DECLARED, pursuit.ACHIEVED, pursuit.PROMPTED, pursuit.FAILED]
     assert all(f"`{keyword}`" in GUIDES["goals"].prose for keyword in UNCHECKED)
+
+
+def test_the_guide_of_threads_has_every_command_field_category_and_status() -> None:
+    guide = GUIDES["threads"]
+    commands = {code(name): re.findall(r"`(\w+)`", fields) for name, _, fields in guide.table("command", "## Commands")}
+    known = {str(kind.model_fields["type"].default): kind for kind in get_args(OfThreads)}
+    own = {
+        name: [field.alias for key, field in kind.model_fields.items() if key != "type"] for name, kind in known.items()
+    }
+    assert commands == {**own, "threads.list": own["threads.list"][1:]}
+    rows = {code(name): re.findall(r"`(\w+)`", cell) for name, cell in guide.table("`sentiment`")}
+    assert rows == {sentiment.value: [each.value for each in fitting] for sentiment, fitting in CATEGORIES.items()}
+    assert [code(name) for name, _ in guide.table("`status`", "### Status")] == [
+        status.value for status in ThreadStatus
+    ]
 
 
 def test_the_table_of_the_context_has_every_attribute() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from app.ports.conversation import Change, Feedback, ThreadStatus
 from app.ports.records import Claimed, Held, Place, RunKey, ThreadKey
-from app.ports.store import CannotFork, Store
+from app.ports.store import BadToken, CannotFork, Store
 from tests.stores.doubles import RUN, THREAD, A, claim, claimed, ending, envelopes, message, run, told
 
 
@@ -28,6 +28,21 @@ async def test_threads_are_listed_by_their_last_change(store: Store) -> None:
     assert await listed(store, "owner", 100) == await listed(store, "owner", 3) == newest_first
     await claimed(store, run("again", "t2"), now=50.0)
     assert (await listed(store, "owner", 3))[:2] == ["t2", "t6"]
+
+
+@pytest.mark.parametrize("page", ["", "x", "1", "1:", ":1", "1:x", "1:nan", "1:inf", "-1:1.0", f"{2**63}:1.0"])
+async def test_a_page_that_this_list_did_not_give_is_refused(store: Store, page: str) -> None:
+    await told(store)
+    with pytest.raises(BadToken):
+        await store.threads.list("owner", page=page)
+
+
+@pytest.mark.parametrize("page", ["", "x", "-1", "1:1.0", f"{2**63}"])
+async def test_a_page_of_feedback_that_was_not_given_is_refused(store: Store, page: str) -> None:
+    with pytest.raises(BadToken):
+        await store.feedbacks.reviews(page=page)
+    with pytest.raises(BadToken):
+        await store.runs.list("owner", page=page)
 
 
 async def test_a_list_ends_with_its_last_page(store: Store) -> None:

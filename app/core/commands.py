@@ -1,0 +1,197 @@
+"""What a client may ask besides starting a run, field by field; the same in a body, a frame and a route (design 4.3).
+
+Rule: whatever is wrong with a field is found here, so that every transport refuses it in the same words. Unknown fields
+are ignored, as newer clients may send them.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from app.core.feedback import CATEGORIES, Category, Sentiment
+
+MAX_ID = 512
+"""Characters of a threadId, runId or messageId, and of a token."""
+
+MAX_TITLE = 200
+"""Characters of a thread's title."""
+
+MAX_NOTES = 4_000
+"""Characters that explain a feedback."""
+
+MAX_CATEGORIES = 50
+"""Categories of a feedback, repeated ones included."""
+
+MAX_PAGE = 100
+"""Items of one page of a list."""
+
+Id = Annotated[str, Field(min_length=1, max_length=MAX_ID)]
+Token = Annotated[str, Field(max_length=MAX_ID)]
+
+
+class _Command(BaseModel):
+    """What every command may carry: the thread it concerns."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    thread_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+class _OnRun(_Command):
+    """The fields that address a run. ``runId`` absent means the thread's active run."""
+
+    run_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
+
+
+class Cancel(_OnRun):
+    """End a run as cancelled."""
+
+    type: Literal["cancel"] = "cancel"
+
+
+class Attach(_OnRun):
+    """Replay a run's events after ``after`` and follow it."""
+
+    type: Literal["attach"] = "attach"
+    after: Annotated[int, Field(ge=0)] = 0
+
+
+class Capabilities(_OnRun):
+    """Ask what this server can do."""
+
+    type: Literal["capabilities"] = "capabilities"
+
+
+class Ping(_OnRun):
+    """Ask for a sign of life."""
+
+    type: Literal["ping"] = "ping"
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+class ThreadsList(_Command):
+    """The caller's threads, the one that changed last first. ``page`` is a ``next`` of an earlier answer."""
+
+    type: Literal["threads.list"] = "threads.list"
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = MAX_PAGE
+    page: Token | None = None
+
+
+class _OnThread(_Command):
+    """The field that addresses a thread."""
+
+    thread_id: Id
+
+
+class ThreadsGet(_OnThread):
+    """A thread with its messages."""
+
+    type: Literal["threads.get"] = "threads.get"
+
+
+class ThreadsRename(_OnThread):
+    """Give a thread a title of one line; None takes it away."""
+
+    type: Literal["threads.rename"] = "threads.rename"
+    title: Annotated[str, Field(max_length=MAX_TITLE)] | None
+
+    @field_validator("title")
+    @classmethod
+    def _one_line(cls, title: str | None) -> str | None:
+        line = None if title is None else " ".join(title.split())
+        if line == "":
+            raise PydanticCustomError("blank", "must not be blank; null takes the title away")
+        return line
+
+
+class ThreadsDelete(_OnThread):
+    """Remove a thread and everything of it."""
+
+    type: Literal["threads.delete"] = "threads.delete"
+
+
+class ThreadsTranscript(_OnThread):
+    """A thread as text."""
+
+    type: Literal["threads.transcript"] = "threads.transcript"
+
+
+class ThreadsDelta(_OnThread):
+    """What a thread has become since a ``continuationToken``; everything without one."""
+
+    type: Literal["threads.delta"] = "threads.delta"
+    since: Token | None = None
+
+
+class ThreadsFork(_OnThread):
+    """A new thread with the history up to and including a message."""
+
+    type: Literal["threads.fork"] = "threads.fork"
+    message_id: Id
+
+
+class ThreadsFeedback(_OnThread):
+    """What the caller says of a message. Categories are a set: repeated ones count once, in the order of their names.
+
+    The fields are checked in this order: categories against the sentiment, notes against the categories.
+    """
+
+    type: Literal["threads.feedback"] = "threads.feedback"
+    message_id: Id
+    sentiment: Sentiment
+    categories: Annotated[tuple[Category, ...], Field(max_length=MAX_CATEGORIES)] = ()
+    notes: Annotated[str | None, Field(max_length=MAX_NOTES, validate_default=True)] = None
+
+    @field_validator("categories")
+    @classmethod
+    def _fitting(cls, categories: tuple[Category, ...], info: ValidationInfo) -> tuple[Category, ...]:
+        sentiment: Sentiment | None = info.data.get("sentiment")
+        fitting = CATEGORIES[sentiment] if sentiment else tuple(Category)
+        for category in categories:
+            if category not in fitting:
+                facts = {"category": category.value, "fitting": ", ".join(fitting)}
+                raise PydanticCustomError("unfit", "'{category}' does not fit the sentiment; {fitting} do", facts)
+        return tuple(sorted(set(categories)))
+
+    @field_validator("notes")
+    @classmethod
+    def _said(cls, notes: str | None, info: ValidationInfo) -> str | None:
+        said = (notes or "").strip() or None
+        if said is None and Category.OTHER in info.data.get("categories", ()):
+            raise PydanticCustomError("missing_notes", "are required with the category 'other'")
+        return said
+
+
+OfThreads = (
+    ThreadsList
+    | ThreadsGet
+    | ThreadsRename
+    | ThreadsDelete
+    | ThreadsTranscript
+    | ThreadsDelta
+    | ThreadsFork
+    | ThreadsFeedback
+)
+Command = Cancel | Attach | Capabilities | Ping | OfThreads
+COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
+COMMANDS = (
+    "cancel",
+    "attach",
+    "capabilities",
+    "ping",
+    "threads.list",
+    "threads.get",
+    "threads.rename",
+    "threads.delete",
+    "threads.transcript",
+    "threads.delta",
+    "threads.fork",
+    "threads.feedback",
+)

@@ -1,0 +1,223 @@
+"""What callers read of their threads and do with them: lists, titles, transcripts, forks, deltas, feedback.
+
+Rule: a caller reaches the threads of its own scope only; any other is THREAD_NOT_FOUND, as if it were not there. What
+goes out is built field by field here, so what a store keeps besides stays inside.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from ag_ui.core import Message
+from pydantic_core import from_json
+
+from app.core.commands import (
+    OfThreads,
+    ThreadsDelete,
+    ThreadsDelta,
+    ThreadsFeedback,
+    ThreadsFork,
+    ThreadsGet,
+    ThreadsList,
+    ThreadsRename,
+    ThreadsTranscript,
+)
+from app.core.errors import AppError, Code
+from app.core.history import MESSAGE
+from app.core.readable import readable
+from app.engine.archive import Archive, available
+from app.engine.facts import Facts
+from app.ports import Caller
+from app.ports.conversation import Delta, Feedback, StoredGoal, StoredMessage, ThreadRecord
+from app.ports.records import ThreadKey
+from app.ports.store import BadToken, CannotFork
+
+OfThread = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
+
+Cancel = Callable[[Caller, str | None, str | None], Awaitable[object]]
+"""Ends a run by its thread and id. Raises ``AppError`` RUN_NOT_FOUND."""
+
+
+class Threads:
+    """The threads of one process's archive.
+
+    Args:
+        archive: where they are kept.
+        new_id: makes the ids of forks.
+        cancel: ends what runs on a thread that is deleted.
+    """
+
+    def __init__(self, archive: Archive, new_id: Callable[[], str], cancel: Cancel) -> None:
+        self._archive = archive
+        self._new_id = new_id
+        self._cancel = cancel
+
+    async def answer(self, caller: Caller, asked: OfThreads) -> Facts:
+        """Do what is asked of the caller's threads.
+
+        Raises:
+            AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE.
+        """
+        with available():
+            if isinstance(asked, ThreadsList):
+                return await self._list(caller.owner, asked)
+            if isinstance(asked, ThreadsDelete):
+                return await self._delete(caller, ThreadKey(caller.owner, asked.thread_id))
+            return await self._do(ThreadKey(caller.owner, asked.thread_id), asked)
+
+    async def _do(self, key: ThreadKey, asked: OfThread) -> Facts:
+        result: Facts = {}
+        match asked:
+            case ThreadsGet():
+                result = await self._get(key)
+            case ThreadsDelta():
+                result = changes(await self._changes(key, asked.since))
+            case ThreadsTranscript():
+                result = await self._transcript(key)
+            case ThreadsRename():
+                result = await self._rename(key, asked.title)
+            case ThreadsFork():
+                result = await self._fork(key, asked.message_id)
+            case ThreadsFeedback():
+                result = await self._feedback(key, asked)
+        return result
+
+    # --- reading ---
+
+    async def _list(self, owner: str, asked: ThreadsList) -> Facts:
+        try:
+            page = await self._archive.store.threads.list(owner, limit=asked.limit, page=asked.page)
+        except BadToken:
+            raise AppError(Code.VALIDATION_ERROR, "page: must be a 'next' of this list.") from None
+        threads: Facts = {"threads": [facts(record) for record in page.items]}
+        return threads if page.next is None else {**threads, "next": page.next}
+
+    async def _get(self, key: ThreadKey) -> Facts:
+        whole = changes(await self._changes(key))
+        whole.pop("order", None)
+        return {**whole, "feedback": [opinion(it) for it in await self._archive.store.feedbacks.of(key)]}
+
+    async def _transcript(self, key: ThreadKey) -> Facts:
+        delta = await self._changes(key)
+        return {"threadId": key.thread_id, "transcript": readable(understood(delta.messages), delta.thread.title)}
+
+    async def _changes(self, key: ThreadKey, since: str | None = None) -> Delta:
+        delta = await self._archive.store.threads.changes(key, since)
+        if delta is None:
+            raise not_found()
+        return delta
+
+    # --- changing ---
+
+    async def _rename(self, key: ThreadKey, title: str | None) -> Facts:
+        threads = self._archive.store.threads
+        renamed = await threads.rename(key, title, self._archive.clock.time())
+        record = await threads.get(key) if renamed else None
+        if record is None:
+            raise not_found()
+        return facts(record)
+
+    async def _delete(self, caller: Caller, key: ThreadKey) -> Facts:
+        """Readers of a run that goes on see it cancelled, not cut off."""
+        record = await self._archive.store.threads.get(key)
+        if record is not None and record.active_run is not None:
+            with suppress(AppError):  # over by now
+                await self._cancel(caller, key.thread_id, record.active_run)
+        if not await self._archive.store.threads.delete(key):
+            raise not_found()
+        return {"threadId": key.thread_id, "deleted": True}
+
+    async def _fork(self, key: ThreadKey, message_id: str) -> Facts:
+        now = self._archive.clock.time()
+        try:
+            return facts(await self._archive.store.threads.fork(key, message_id, self._new_id(), now))
+        except CannotFork as error:
+            if error.active:
+                raise AppError(Code.THREAD_BUSY, "messageId: this message is still being written.") from None
+            raise not_found("There is no such thread, or no such message in it.") from None
+
+    async def _feedback(self, key: ThreadKey, asked: ThreadsFeedback) -> Facts:
+        """Only what an assistant has said can be rated."""
+        said = {message.id: message for message in (await self._changes(key)).messages}
+        if asked.message_id not in said:
+            raise not_found("There is no such message in this thread.")
+        (message,) = understood([said[asked.message_id]])
+        if message.role != "assistant":
+            raise AppError(Code.VALIDATION_ERROR, f"messageId: is a message of role {message.role}, not assistant.")
+        now = self._archive.clock.time()
+        feedback = Feedback(asked.message_id, asked.sentiment, asked.categories, asked.notes, now, now)
+        given = await self._archive.store.feedbacks.give(key, feedback)
+        if given is None:  # deleted in between
+            raise not_found()
+        return {"threadId": key.thread_id, **opinion(given)}
+
+
+def not_found(message: str = "There is no such thread.") -> AppError:
+    """What a caller is told of a thread that is not there, or not its own."""
+    return AppError(Code.THREAD_NOT_FOUND, message)
+
+
+# --- records as the API shows them ------------------------------------------------------------------------------------
+
+
+def facts(record: ThreadRecord) -> Facts:
+    """A thread without its messages."""
+    origin = record.forked_from
+    known: Facts = {
+        "title": record.title,
+        "activeRunId": record.active_run,
+        "forkedFrom": {"threadId": origin[0], "messageId": origin[1]} if origin else None,
+    }
+    return {
+        "threadId": record.key.thread_id,
+        "status": record.status.value,
+        "createdAt": record.created_at,
+        "changedAt": record.changed_at,
+        **{name: value for name, value in known.items() if value is not None},
+    }
+
+
+def changes(delta: Delta) -> Facts:
+    """A thread's facts, and of the rest what has changed: a field that is not there has not."""
+    known: Facts = {
+        "order": delta.order,
+        "state": None if delta.state is None else from_json(delta.state),
+        "goals": None if delta.goals is None else [wanted(goal) for goal in delta.goals],
+    }
+    return {
+        **facts(delta.thread),
+        "messages": [from_json(message.data) for message in delta.messages],
+        **{name: value for name, value in known.items() if value is not None},
+        "continuationToken": delta.next,
+    }
+
+
+def wanted(goal: StoredGoal) -> Facts:
+    """A goal and what became of it."""
+    known: Facts = {
+        "data": None if goal.result is None else from_json(goal.result),
+        "concludedAt": goal.concluded_at,
+    }
+    return {
+        "runId": goal.run_id,
+        "type": goal.type,
+        "status": goal.status.value,
+        "createdAt": goal.created_at,
+        **{name: value for name, value in known.items() if value is not None},
+    }
+
+
+def opinion(feedback: Feedback) -> Facts:
+    """A feedback as its user sees it: nothing of what operators make of it."""
+    said: Facts = {
+        "messageId": feedback.message_id,
+        "sentiment": feedback.sentiment,
+        "categories": list(feedback.categories),
+        "createdAt": feedback.created_at,
+        "changedAt": feedback.changed_at,
+    }
+    return said if feedback.notes is None else {**said, "notes": feedback.notes}
+
+
+def understood(messages: Sequence[StoredMessage]) -> list[Message]:
+    """Stored messages as AG-UI's own."""
+    return [MESSAGE.validate_json(message.data) for message in messages]

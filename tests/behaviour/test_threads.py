@@ -1,0 +1,277 @@
+"""Threads by commands: the same answers on every transport."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from ag_ui.core import RunAgentInput, StateSnapshotEvent
+
+from app.ports import Item
+from app.ports.conversation import ThreadStatus
+from app.ports.store import Store
+from tests.behaviour.client import Client, Refused, outcome
+from tests.conftest import Connect
+from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, talked, talking
+from tests.engine.doubles import START, WAIT, Json, ask, forever
+from tests.requirements import requirement
+
+SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
+
+
+async def silent(_: RunAgentInput) -> AsyncIterator[str]:
+    """Say nothing: threads are put into the store by the tests."""
+    return
+    yield ""
+
+
+def store_of(client: Client) -> Store:
+    return client.service.archive.store
+
+
+async def asked(client: Client, kind: str, **fields: object) -> Json:
+    """The answer to a command of threads, without the command's name and a frame's id."""
+    answer = await client.command({"command": {"type": f"threads.{kind}", **fields}})
+    assert answer.pop("command") == f"threads.{kind}"
+    return answer
+
+
+async def stored(client: Client, condition: Callable[[Json], bool]) -> Json:
+    """The thread, once it is as it should be: the end of a run may be read a moment before it is written down."""
+    async with asyncio.timeout(WAIT):
+        while True:
+            with contextlib.suppress(Refused):
+                if condition(thread := await asked(client, "get", threadId="t1")):
+                    return thread
+            await asyncio.sleep(0)
+
+
+async def refusal(client: Client, kind: str, **fields: object) -> Refused:
+    with pytest.raises(Refused) as refused:
+        await asked(client, kind, **fields)
+    return refused.value
+
+
+@requirement("thread.commands", "thread.list", "thread.status")
+async def test_threads_are_listed_page_by_page(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), thread="t1", title="Sums", now=START)
+    await talked(store_of(client), thread="t2", now=START + 5, turn=ThreadStatus.CLIENT_TOOL_TURN)
+    await talking(store_of(client), thread="t3")
+    first = await asked(client, "list", limit=2)
+    rest = await asked(client, "list", limit=2, page=first.pop("next"))
+    assert [*first["threads"], *rest.pop("threads")] == [
+        {
+            "threadId": "t3",
+            "status": "agent_turn",
+            "createdAt": START + 10,
+            "changedAt": START + 10,
+            "activeRunId": "r2",
+        },
+        {"threadId": "t2", "status": "client_tool_turn", "createdAt": START + 5, "changedAt": START + 6},
+        {"threadId": "t1", "status": "user_turn", "createdAt": START, "changedAt": START + 1, "title": "Sums"},
+    ]
+    assert rest == {}
+    assert (await refusal(client, "list", page="x")).message == "page: must be a 'next' of this list."
+
+
+@requirement("thread.commands", "thread.get")
+async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), title="Sums", state={"n": 1})
+    thread = await asked(client, "get", threadId="t1")
+    assert thread.pop("continuationToken")
+    assert thread == {
+        "threadId": "t1",
+        "status": "user_turn",
+        "title": "Sums",
+        "createdAt": START,
+        "changedAt": START + 1,
+        "messages": list(TALK),
+        "state": {"n": 1},
+        "goals": [],
+        "feedback": [],
+    }
+
+
+@requirement("thread.commands", "thread.transcript")
+async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), title="Sums")
+    answer = await asked(client, "transcript", threadId="t1")
+    assert answer["transcript"].splitlines() == [
+        *("Sums", "", "User:", "  calculate 6*7", "", "Assistant:", '  [calls calculate {"expression": "6*7"}]', ""),
+        *("Result of calculate:", "  42", "", "Assistant:", "  The result is 42."),
+    ]
+
+
+@requirement("thread.commands", "thread.rename")
+async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    assert (await asked(client, "rename", threadId="t1", title=" Sums  and such"))["title"] == "Sums and such"
+    assert "title" not in await asked(client, "rename", threadId="t1", title=None)
+    assert "title" not in (await asked(client, "list"))["threads"][0]
+    assert (await refusal(client, "rename", threadId="t1", title="x" * 201)).message.startswith("command.title: ")
+
+
+@requirement("thread.commands", "thread.delete")
+async def test_a_deleted_thread_is_gone(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    assert await asked(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
+    assert (await refusal(client, "delete", threadId="t1")).code == "THREAD_NOT_FOUND"
+    assert await asked(client, "list") == {"threads": []}
+
+
+@requirement("thread.delete-active")
+async def test_deleting_a_thread_cancels_what_runs_on_it(connect: Connect) -> None:
+    client = await connect(forever)
+    stream = await client.start(ask())
+    await stream.until("RUN_STARTED")
+    await stored(client, lambda thread: thread["status"] == "agent_turn")
+    await asked(client, "delete", threadId="t1")
+    assert outcome(await stream.rest()) == "cancelled"
+    assert await asked(client, "list") == {"threads": []}
+    stream = await client.start(ask(run="r2"))
+    await stream.until("RUN_STARTED")
+    await client.cancel("t1")
+
+
+@requirement("thread.runs", "thread.status")
+async def test_a_run_leaves_a_thread(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield StateSnapshotEvent(snapshot={"n": 1})
+        yield "Hello."
+
+    client = await connect(agent)
+    await client.run(ask(text="Good  morning"))
+    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    question, answer = thread["messages"]
+    assert question == {"id": "u1", "role": "user", "content": "Good  morning"}
+    assert (answer["role"], answer["content"]) == ("assistant", "Hello.")
+    assert (thread["title"], thread["state"]) == ("Good morning", {"n": 1})
+    where = {"threadId": "t1", "messageId": answer["id"]}
+    assert (await asked(client, "feedback", **where, sentiment="positive"))["sentiment"] == "positive"
+    assert (await asked(client, "fork", **where))["forkedFrom"] == where
+
+
+@requirement("thread.commands", "thread.fork")
+async def test_a_fork_goes_its_own_way(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), title="Sums", state={"n": 1})
+    fork = await asked(client, "fork", threadId="t1", messageId="m3")
+    assert fork["threadId"] not in {"t1", ""}
+    assert (fork["title"], fork["forkedFrom"]) == ("Sums", {"threadId": "t1", "messageId": "m3"})
+    thread = await asked(client, "get", threadId=fork["threadId"])
+    assert (thread["messages"], thread["state"]) == ([QUESTION, CALLS, RESULT], {"n": 1})
+    await asked(client, "delete", threadId="t1")
+    assert (await asked(client, "get", threadId=fork["threadId"]))["messages"] == thread["messages"]
+    await talked(store_of(client))
+    again = await asked(client, "fork", threadId="t1", messageId="m3")
+    assert again["threadId"] != fork["threadId"]
+
+
+@requirement("thread.fork-busy", "thread.unknown")
+async def test_a_message_that_is_being_written_cannot_be_forked(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    await talking(store_of(client), {"id": "m5", "role": "user", "content": "and 7*8"})
+    assert (await refusal(client, "fork", threadId="t1", messageId="m5")).code == "THREAD_BUSY"
+    assert (await refusal(client, "fork", threadId="t1", messageId="m9")).code == "THREAD_NOT_FOUND"
+    assert (await asked(client, "fork", threadId="t1", messageId="m4"))["forkedFrom"]["messageId"] == "m4"
+
+
+@requirement("thread.commands", "thread.delta")
+async def test_a_delta_has_what_is_new(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), QUESTION)
+    whole = await asked(client, "delta", threadId="t1")
+    assert (whole["messages"], whole["order"]) == ([QUESTION], ["m1"])
+    nothing = await asked(client, "delta", threadId="t1", since=whole["continuationToken"])
+    assert nothing["messages"] == []
+    assert not {"order", "state", "goals"} & nothing.keys()
+    await talked(store_of(client), QUESTION, ANSWER, run="r2", state={"n": 2}, turn=ThreadStatus.GOALS_FAILED)
+    news = await asked(client, "delta", threadId="t1", since=nothing["continuationToken"])
+    assert (news["messages"], news["state"], news["status"]) == ([ANSWER], {"n": 2}, "goals_failed")
+    assert news["continuationToken"] != nothing["continuationToken"]
+
+
+@requirement("thread.own", "thread.unknown")
+async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), owner="session:ann")
+    ann, bob = (client.having(**{SESSION: name}) for name in ("ann", "bob"))
+    assert [thread["threadId"] for thread in (await asked(ann, "list"))["threads"]] == ["t1"]
+    for stranger in (bob, client):
+        assert await asked(stranger, "list") == {"threads": []}
+        for kind, fields in {
+            "get": {},
+            "delta": {},
+            "transcript": {},
+            "rename": {"title": "Mine"},
+            "delete": {},
+            "fork": {"messageId": "m1"},
+            "feedback": {"messageId": "m4", "sentiment": "positive"},
+        }.items():
+            refused = await refusal(stranger, kind, threadId="t1", **fields)
+            assert refused.code == "THREAD_NOT_FOUND"
+            assert refused.message == (await refusal(stranger, kind, threadId="nowhere", **fields)).message
+    assert (await asked(ann, "get", threadId="t1"))["messages"] == list(TALK)
+
+
+# --- feedback ---------------------------------------------------------------------------------------------------------
+
+
+@requirement("thread.commands", "feedback.given", "feedback.replaced")
+async def test_feedback_is_given_and_given_again(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    client.clock.advance(50)
+    where = {"threadId": "t1", "messageId": "m4"}
+    first = await asked(client, "feedback", **where, sentiment="negative", categories=["slow", "other"], notes="hm")
+    said = {"sentiment": "negative", "categories": ["other", "slow"], "notes": "hm"}
+    assert first == {**where, **said, "createdAt": START + 50, "changedAt": START + 50}
+    client.clock.advance(50)
+    second = await asked(client, "feedback", **where, sentiment="positive")
+    better = {"sentiment": "positive", "categories": [], "createdAt": START + 50, "changedAt": START + 100}
+    assert second == {**where, **better}
+    assert (await asked(client, "get", threadId="t1"))["feedback"] == [{"messageId": "m4", **better}]
+
+
+@requirement("feedback.assistant", "thread.unknown")
+async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    for message, role in (("m1", "user"), ("m3", "tool")):
+        refused = await refusal(client, "feedback", threadId="t1", messageId=message, sentiment="positive")
+        assert (refused.code, refused.message) == (
+            "VALIDATION_ERROR",
+            f"messageId: is a message of role {role}, not assistant.",
+        )
+    refused = await refusal(client, "feedback", threadId="t1", messageId="m9", sentiment="positive")
+    assert refused.code == "THREAD_NOT_FOUND"
+
+
+@requirement("feedback.categories")
+async def test_categories_fit_and_other_is_explained(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    where = {"threadId": "t1", "messageId": "m4"}
+    unfit = await refusal(client, "feedback", **where, sentiment="positive", categories=["slow"])
+    assert unfit.message.startswith("command.categories: 'slow' does not fit the sentiment")
+    silent_other = await refusal(client, "feedback", **where, sentiment="positive", categories=["other"])
+    assert silent_other.message == "command.notes: are required with the category 'other'"
+    assert (await asked(client, "get", threadId="t1"))["feedback"] == []
+
+
+@requirement("thread.large")
+async def test_a_thread_that_no_event_can_hold_is_refused_or_sent_whole(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), *({"id": f"m{n}", "role": "user", "content": "x" * 900_000} for n in range(10)))
+    if client.transport == "sse":
+        assert (await refusal(client, "get", threadId="t1")).code == "PAYLOAD_TOO_LARGE"
+    else:
+        assert len(json.dumps(await asked(client, "get", threadId="t1"))) > 9_000_000
+    assert (await asked(client, "list"))["threads"][0]["threadId"] == "t1"

@@ -1,0 +1,52 @@
+"""Threads with AG-UI messages in a store, as runs leave them."""
+
+import json
+
+from app.ports.conversation import Change, StoredMessage, ThreadStatus
+from app.ports.records import RunKey
+from app.ports.store import Store
+from tests.engine.doubles import START, Json
+from tests.stores.doubles import A, claimed, ending
+
+QUESTION: Json = {"id": "m1", "role": "user", "content": "calculate 6*7"}
+CALL: Json = {"id": "c1", "type": "function", "function": {"name": "calculate", "arguments": '{"expression": "6*7"}'}}
+CALLS: Json = {"id": "m2", "role": "assistant", "toolCalls": [CALL]}
+RESULT: Json = {"id": "m3", "role": "tool", "toolCallId": "c1", "content": "42"}
+ANSWER: Json = {"id": "m4", "role": "assistant", "content": "The result is 42."}
+TALK = (QUESTION, CALLS, RESULT, ANSWER)
+
+
+def stored(message: Json, run_id: str | None = "r1") -> StoredMessage:
+    """A message as a store has it."""
+    return StoredMessage(message["id"], json.dumps(message).encode(), run_id)
+
+
+def change(*messages: Json, run_id: str = "r1", title: str | None = None, state: Json | None = None) -> Change:
+    """What a run says to its thread."""
+    kept = None if state is None else json.dumps(state).encode()
+    return Change([stored(message, run_id) for message in messages], state=kept, title=title)
+
+
+async def talked(  # noqa: PLR0913 - each has a default
+    store: Store,
+    *messages: Json,
+    thread: str = "t1",
+    owner: str = "everybody",
+    run: str = "r1",
+    title: str | None = None,
+    state: Json | None = None,
+    turn: ThreadStatus = ThreadStatus.USER_TURN,
+    now: float = START,
+) -> None:
+    """A run that is over, and what it left; the usual talk where no messages are given."""
+    key = RunKey(owner, thread, run)
+    await claimed(store, key, now=now)
+    said = change(*(messages or TALK), run_id=run, title=title, state=state)
+    await store.runs.finish(key, A, [], ending(said, now + 1, turn=turn))
+
+
+async def talking(store: Store, *messages: Json, thread: str = "t1", owner: str = "everybody", run: str = "r2") -> None:
+    """A run that goes on, and what it has said so far."""
+    key = RunKey(owner, thread, run)
+    await claimed(store, key, now=START + 10)
+    await store.runs.change(key, A, START + 10, change(*messages, run_id=run))

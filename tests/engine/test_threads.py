@@ -1,0 +1,184 @@
+"""The facade of threads: what deltas add up to, what stays inside, and a store that does not answer."""
+
+from dataclasses import dataclass, field, fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.buses.memory import MemoryBus
+from app.core.commands import OfThreads, ThreadsDelta, ThreadsFeedback, ThreadsGet, ThreadsList
+from app.core.errors import AppError, Code
+from app.core.feedback import Sentiment
+from app.core.inbound import command_of
+from app.engine.archive import Archive
+from app.engine.threads import Threads
+from app.ports.conversation import Change, Feedback, GoalStatus, StoredGoal, Triage
+from app.ports.records import RunKey, ThreadKey
+from app.ports.store import Store, StoreUnavailable
+from app.stores.memory import MemoryStore
+from tests.engine.conversations import ANSWER, QUESTION, change, talked
+from tests.engine.doubles import START, FakeClock, Json, caller
+from tests.requirements import requirement
+from tests.stores.doubles import A, claimed
+
+RUN = RunKey("everybody", "t1", "r1")
+
+
+def threads_of(store: Store) -> Threads:
+    archive = Archive(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
+    return Threads(archive, lambda: "fork", over)
+
+
+async def over(*_: object) -> None:
+    """What a service says of a run that it does not know."""
+    raise AppError(Code.RUN_NOT_FOUND, "There is no such run.")
+
+
+# --- deltas -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Follower:
+    """A client that knows a thread by its deltas, as the guide says to put them together."""
+
+    token: str | None = None
+    messages: dict[str, Json] = field(default_factory=dict)
+    rest: Json = field(default_factory=dict)
+
+    async def look(self, threads: Threads) -> None:
+        delta: Json = await threads.answer(caller(), ThreadsDelta(thread_id="t1", since=self.token))
+        self.messages |= {message["id"]: message for message in delta.pop("messages")}
+        if "order" in delta:
+            self.messages = {name: self.messages[name] for name in delta.pop("order")}
+        self.token = delta.pop("continuationToken")
+        kept = {name: self.rest[name] for name in ("state", "goals") if name in self.rest}
+        self.rest = kept | delta
+
+
+IDS = st.sampled_from(["m1", "m2", "m3", "m4"])
+SAID = st.lists(st.tuples(IDS, st.sampled_from(["", "a", "b"])), max_size=3).map(
+    lambda those: change(*({"id": name, "role": "assistant", "content": text} for name, text in those))
+)
+ORDER = st.lists(IDS, unique=True).map(lambda ids: Change(order=ids))
+STATE = st.sampled_from([1, 2]).map(lambda n: change(state={"n": n}))
+STEPS = st.lists(st.one_of(SAID, SAID, ORDER, STATE, st.sampled_from(["look", "rename", "goal"])), max_size=20)
+
+
+async def do(store: Store, threads: Threads, step: Change | str, at: int) -> None:
+    if isinstance(step, Change):
+        await store.runs.change(RUN, A, START + at, step)
+    elif step == "rename":
+        await threads.answer(caller(), command_of({"type": "threads.rename", "threadId": "t1", "title": f"T{at}"}))  # type: ignore[arg-type]
+    elif step == "goal":
+        await store.goals.declare(RUN, [StoredGoal("r1", at, "price", b"{}", START + at)])
+
+
+@requirement("thread.delta")
+@given(STEPS)
+async def test_whoever_puts_deltas_together_has_the_thread(steps: list[Change | str]) -> None:
+    store = MemoryStore()
+    threads, often, seldom = threads_of(store), Follower(), Follower()
+    await claimed(store, RUN)
+    for at, step in enumerate(steps):
+        await do(store, threads, step, at)
+        if step == "look":
+            await seldom.look(threads)
+        await often.look(threads)
+    await often.look(threads)
+    await seldom.look(threads)
+    whole: Json = await threads.answer(caller(), ThreadsGet(thread_id="t1"))
+    for follower in (often, seldom):
+        assert list(follower.messages.values()) == whole["messages"]
+        assert follower.token == whole["continuationToken"]
+        assert follower.rest == {
+            name: whole[name] for name in whole.keys() - {"messages", "feedback", "continuationToken"}
+        }
+
+
+@pytest.mark.parametrize("since", ["", "x", "0.0", "999.1", "1." + "9" * 400])
+async def test_a_strange_token_gives_everything(since: str) -> None:
+    store = MemoryStore()
+    await talked(store, QUESTION)
+    delta: Json = await threads_of(store).answer(caller(), ThreadsDelta(thread_id="t1", since=since))
+    assert (delta["messages"], delta["order"]) == ([QUESTION], ["m1"])
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+@requirement("thread.get")
+async def test_goals_are_told_with_what_became_of_them() -> None:
+    store = MemoryStore()
+    await claimed(store, RUN)
+    goals = [StoredGoal("r1", at, kind, b'{"type":"object"}', START) for at, kind in enumerate(["price", "date"])]
+    await store.goals.declare(RUN, goals)
+    await store.goals.conclude(RUN, 0, GoalStatus.ACHIEVED, START + 1, result=b'{"amount":2.5}')
+    whole: Json = await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1"))
+    assert whole["goals"] == [
+        {
+            "runId": "r1",
+            "type": "price",
+            "status": "achieved",
+            "createdAt": START,
+            "data": {"amount": 2.5},
+            "concludedAt": START + 1,
+        },
+        {"runId": "r1", "type": "date", "status": "pending", "createdAt": START},
+    ]
+
+
+@requirement("feedback.hidden")
+async def test_nothing_of_a_triage_reaches_a_user() -> None:
+    store = MemoryStore()
+    await talked(store)
+    key = ThreadKey("everybody", "t1")
+    await store.feedbacks.give(key, Feedback("m4", "negative", ("slow",), "my words", START, START))
+    secret = Triage("secret-label", "secret-note", "secret-operator", 1_234_567.0)
+    assert {field.name for field in fields(Triage)} == {"label", "note", "resolved_by", "resolved_at"}
+    await store.feedbacks.triage(key, "m4", secret)
+    threads = threads_of(store)
+    again = ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.NEGATIVE, notes="my words")
+    asked: list[OfThreads] = [ThreadsGet(thread_id="t1"), ThreadsDelta(thread_id="t1"), ThreadsList(), again]
+    told = [str(await threads.answer(caller(), each)) for each in asked]
+    assert "my words" in told[0]
+    assert not [text for text in told if "secret" in text or "1234567" in text]
+    assert (await store.feedbacks.reviews()).items[0].triage == secret
+
+
+async def test_a_thread_that_goes_while_it_is_rated_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    await talked(store, ANSWER)
+
+    async def gone(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(store.feedbacks, "give", gone)
+    with pytest.raises(AppError) as refused:
+        await threads_of(store).answer(
+            caller(), ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
+        )
+    assert refused.value.code is Code.THREAD_NOT_FOUND
+
+
+@requirement("thread.unavailable")
+async def test_a_store_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def gone(*_: object, **__: object) -> None:
+        raise StoreUnavailable("secret host")
+
+    store = MemoryStore()
+    monkeypatch.setattr(store.threads, "list", gone)
+    monkeypatch.setattr(store.threads, "changes", gone)
+    for asked in (ThreadsList(), ThreadsGet(thread_id="t1")):
+        with pytest.raises(AppError) as refused:
+            await threads_of(store).answer(caller(), asked)
+        assert (refused.value.code, refused.value.row.retryable) == (Code.STORE_UNAVAILABLE, True)
+        assert "secret" not in refused.value.message
+
+
+async def test_messages_are_given_back_as_they_were() -> None:
+    odd: Json = {"id": "m1", "role": "user", "content": "\u2028 é 😀", "metadata": {"x": [1.5, None]}, "own": {"a": 1}}
+    store = MemoryStore()
+    await talked(store, odd)
+    whole: Json = await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1"))
+    assert whole["messages"] == [odd]

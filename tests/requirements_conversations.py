@@ -1,0 +1,39 @@
+"""The manifest's rows about threads and feedback."""
+
+_THREADS = "issue 5, item 4; design 4.2"
+_FEEDBACK = "issue 5, item 5; design 4.2"
+
+THREADS = {
+    "thread.commands": (
+        f"{_THREADS}; design 4.3",
+        "Whatever can be done with threads is a command on every transport.",
+    ),
+    "thread.routes": (_THREADS, "Every command of threads is a route as well, with the same answer."),
+    "thread.ids": (_THREADS, "An id may hold any character; percent-encoded it has one address of its own."),
+    "thread.own": (f"{_THREADS}; design 4.1", "A thread of another scope is not found, whatever is asked of it."),
+    "thread.unknown": (f"{_THREADS}; design 4.5", "A thread or message that is not there is THREAD_NOT_FOUND."),
+    "thread.invalid": (f"{_THREADS}; design 4.5", "A bad field is a VALIDATION_ERROR that names it."),
+    "thread.unavailable": (f"{_THREADS}; design 4.5", "A store that does not answer is STORE_UNAVAILABLE."),
+    "thread.list": (_THREADS, "Threads are listed page by page, the one that changed last first."),
+    "thread.get": (_THREADS, "A thread comes with its messages in AG-UI form, its state, its goals and its feedback."),
+    "thread.rename": (_THREADS, "A thread can be given a title, and it can be taken away."),
+    "thread.delete": (_THREADS, "A thread that is deleted is gone with all that belongs to it."),
+    "thread.delete-active": (f"{_THREADS}; issue 5, item 7", "Deleting a thread cancels what runs on it."),
+    "thread.runs": (_THREADS, "A run leaves a thread with its messages, its state and a title."),
+    "thread.transcript": (_THREADS, "A thread can be had as text."),
+    "thread.status": (_THREADS, "A thread says whose turn it is."),
+    "thread.fork": (_THREADS, "A fork has the history up to a message; what becomes of one does not touch the other."),
+    "thread.fork-busy": (_THREADS, "A message that is still being written cannot be forked: THREAD_BUSY."),
+    "thread.delta": (_THREADS, "Whoever puts deltas together has the thread, whenever they asked."),
+    "thread.large": (f"{_THREADS}; design 5, promise 6", "An answer that no event can hold is refused, clearly."),
+    "thread.cors": ("design 4.1; design 4.2", "A configured page may use every method that the routes have."),
+}
+
+FEEDBACK = {
+    "feedback.given": (_FEEDBACK, "A user may rate what an assistant has said, and sees it with the thread."),
+    "feedback.replaced": (_FEEDBACK, "Feedback on the same message replaces the first, whose time stays."),
+    "feedback.categories": (_FEEDBACK, "Categories fit the sentiment, and 'other' needs notes."),
+    "feedback.assistant": (_FEEDBACK, "What a user or a tool has said cannot be rated."),
+    "feedback.triage": (_FEEDBACK, "Operators triage feedback on the command line."),
+    "feedback.hidden": (_FEEDBACK, "What operators make of feedback reaches no user."),
+}
