@@ -12,6 +12,7 @@ import pytest
 
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_goals import BUDGETS, GOALS
+from tests.requirements_memory import MEMORY
 
 
 class Requirement(NamedTuple):
@@ -283,6 +284,7 @@ GROUPS = (
     ASSISTANT,
     APPROVALS,
     GOALS,
+    MEMORY,
     BUDGETS,
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from app.ports.conversation import Change, StoredMessage
 from app.ports.records import RunKey, ThreadKey
 from app.ports.store import Store
-from tests.stores.doubles import A, claimed, ending, run
+from tests.stores.doubles import THREAD, A, claimed, ending, run
 
 
 def user(id: str, text: object, run_id: str = "r1") -> StoredMessage:  # noqa: A002 - as in the record
@@ -32,13 +32,13 @@ async def turn(store: Store, n: int = 1, change: Change | None = None, thread_id
     return key
 
 
-async def ids(store: Store, key: ThreadKey = ThreadKey("owner", "t1")) -> Sequence[str] | None:
+async def ids(store: Store, key: ThreadKey = THREAD) -> Sequence[str] | None:
     """The messages of a thread."""
     delta = await store.threads.changes(key)
     return None if delta is None else [message.id for message in delta.messages]
 
 
-async def stored(store: Store, key: ThreadKey = ThreadKey("owner", "t1")) -> list[tuple[str, bytes]]:
+async def stored(store: Store, key: ThreadKey = THREAD) -> list[tuple[str, bytes]]:
     """The messages of a thread, byte for byte."""
     delta = await store.threads.changes(key)
     assert delta is not None

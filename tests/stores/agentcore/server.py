@@ -25,12 +25,13 @@ class Fault:
     """How the service fails a request.
 
     ``status`` and ``code``: its refusal. ``after``: it does what it was asked, and hangs up. ``hold``: it does not
-    answer before ``release``. ``only``: the operation that it is for.
+    answer before ``release``. ``only``: the operation that it is for. ``passes``: how many of those succeed before.
     """
 
     status: int = 500
     code: str = "ServiceException"
     only: str | None = None
+    passes: int = 0
     after: bool = False
     hold: bool = False
     held: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,9 +84,12 @@ class Memory:
     def _fault(self, operation: str) -> Fault | None:
         if self.down is not None:
             return self.down
-        if self.faults and self.faults[0].only in (None, operation):
-            return self.faults.popleft()
-        return None
+        if not self.faults or self.faults[0].only not in (None, operation):
+            return None
+        if self.faults[0].passes:
+            self.faults[0].passes -= 1
+            return None
+        return self.faults.popleft()
 
     def _done(self, call: Call, size: int) -> tuple[int, Mapping[str, Any] | str]:
         params = call.params

@@ -9,6 +9,7 @@ from app.ports.conversation import Change, StoredMessage, ThreadStatus
 from app.ports.records import ThreadKey
 from app.stores.agentcore import AgentCoreStore
 from app.stores.memory.contents import Bounds
+from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import answer, asked, ids, stored, turn, user
 from tests.stores.agentcore.server import Fault, Memory
@@ -21,6 +22,7 @@ def spoken(event: dict[str, Any]) -> list[tuple[str, str]]:
     return [(item["role"], item["content"]["text"]) for item in items]
 
 
+@requirement("memory.turn")
 async def test_a_turn_is_one_event_with_what_was_said_in_it(store: AgentCoreStore, service: Memory) -> None:
     for n in (1, 2):
         await turn(store, n)
@@ -34,8 +36,7 @@ async def test_a_turn_is_one_event_with_what_was_said_in_it(store: AgentCoreStor
 async def test_a_turn_costs_one_call_and_a_new_thread_one_more(store: AgentCoreStore, service: Memory) -> None:
     for n in (1, 2, 3):
         await turn(store, n)
-        assert len(await store.threads.list("nobody")) == 2  # a page has items and a next
-    assert service.counted() == {"ListEvents": 1, "CreateEvent": 3, "ListSessions": 3}
+    assert service.counted() == {"ListEvents": 1, "CreateEvent": 3}
 
 
 async def test_a_new_process_has_the_threads_messages(store: AgentCoreStore, process: Process) -> None:
@@ -78,6 +79,7 @@ async def test_messages_come_back_byte_for_byte(store: AgentCoreStore, process: 
     assert delta.state == data
 
 
+@requirement("memory.pages")
 async def test_more_than_a_hundred_turns_are_read_in_order(store: AgentCoreStore, service: Memory) -> None:
     for n in range(1, 251):
         await turn(store, n)
@@ -118,6 +120,7 @@ async def test_an_end_that_is_told_twice_is_one_event(store: AgentCoreStore, ser
     assert len(service.kept()) == 1
 
 
+@requirement("memory.turn")
 async def test_an_event_whose_answer_was_lost_is_made_once(
     store: AgentCoreStore, service: Memory, pauses: list[int]
 ) -> None:
@@ -125,7 +128,7 @@ async def test_an_event_whose_answer_was_lost_is_made_once(
     await turn(store)
     assert (len(service.made()), len(service.kept())) == (2, 1)
     assert len({event["clientToken"] for event in service.made()}) == 1
-    assert store.lapses(THREAD) == ()
+    assert not store.lapses(THREAD)
 
 
 async def test_the_same_turn_of_another_thread_or_run_is_another_event(store: AgentCoreStore, service: Memory) -> None:
