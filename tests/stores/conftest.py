@@ -32,16 +32,17 @@ def url(request: pytest.FixtureRequest) -> str:
 async def replica(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Replica]:
     """One test body over every store. Those in memory are one process's, so all that ask share it."""
     async with AsyncExitStack() as stack:
-        shared, url = None, None
-        if request.param == "memory":
-            shared = open_store("memory")
-        elif request.param == "agentcore":
+        shared: Store | None = None
+        url = request.param
+        if url == "memory":
+            shared = open_store(url)
+        elif url == "agentcore":
             as_nobody(monkeypatch)
             service = await stack.enter_async_context(memory_service())
             monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE", service.url)
             shared = open_store("agentcore-memory:chats-0123456789")
         else:
-            url = request.getfixturevalue(f"{request.param}_url")
+            url = request.getfixturevalue(f"{url}_url")
 
         async def replica() -> Store:
             store = shared or open_store(url)

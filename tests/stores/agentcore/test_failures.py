@@ -150,7 +150,7 @@ async def test_the_event_loop_goes_on_while_the_service_stalls(store: AgentCoreS
     async with asyncio.timeout(10):
         await stalled.held.wait()
         assert not ended.done()
-        await turn(store, 2)
+        await turn(store, 2, thread_id="t2")
         stalled.release.set()
         await ended
 

@@ -161,7 +161,8 @@ async def test_events_of_somebody_else_are_left_alone(
 ) -> None:
     await turn(store)
     (event,) = service.kept()
-    for n, change in enumerate(({"metadata": {}}, {"payload": [{"blob": "no record"}]}, {"payload": []}), 1):
+    changes: list[dict[str, Any]] = [{}, {"payload": [{"blob": "no record"}]}, {"payload": []}]
+    for n, change in enumerate(changes, 1):
         facts = {**event["metadata"], "agui.turn": {"stringValue": f"x{n}"}}
         service.events["owner", "t1"][f"000{n}#aa"] = {**event, "metadata": facts, "eventId": f"000{n}#aa", **change}
     del service.events["owner", "t1"]["0001#aa"]["metadata"]
