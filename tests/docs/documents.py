@@ -18,7 +18,19 @@ from pathlib import Path
 from tests.docs.markdown import Block, Document
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("agents", "benchmarks", "context", "frameworks", "goals", "models", "protobuf", "state", "subagents", "tools")
+NAMES = (
+    "agents",
+    "benchmarks",
+    "context",
+    "frameworks",
+    "goals",
+    "memory",
+    "models",
+    "protobuf",
+    "state",
+    "subagents",
+    "tools",
+)
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
 GUIDES = {name: Document.read(ROOT / "docs" / f"{name}.md", ROOT) for name in NAMES}

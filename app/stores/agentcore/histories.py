@@ -78,6 +78,8 @@ class Histories:
         """Read a thread that is not here. Raises ``StoreUnavailable``."""
         if await self._here.get(key) is None:
             await self.read(key)
+            if await self._here.get(key) is None:
+                self._known.pop(key, None)  # nothing is to be known of it
 
     async def read(self, key: ThreadKey) -> None:
         """Read a thread, unless that was done and it is here. Raises ``StoreUnavailable``."""
@@ -134,10 +136,11 @@ class Histories:
         if history is None:
             return
         known.at = max(known.at, history.thread.changed_at)
-        self._here.restore(history.thread, _joined(history.change, here, new))
+        unwritten = _unwritten(history.change, new)
+        self._here.restore(history.thread, _joined(history.change, here, unwritten))
         restored = await self._here.changes(key)
-        if restored is not None and (new is None or not _is_new(new, known)):
-            known.token, known.facts = restored.next, _facts(restored)
+        if restored is not None and unwritten == Change():
+            known.token, known.facts = restored.next, (history.thread.title, history.thread.status)
 
     # --- writing ---
 
@@ -205,10 +208,18 @@ def _is_new(delta: Delta, known: Known) -> bool:
     return bool(delta.messages or delta.state or delta.order is not None or _facts(delta) != known.facts)
 
 
-def _joined(then: Change, here: Delta | None, new: Delta | None) -> Change:
-    """What was read, and behind it what only this process has: ``here`` is all of that, ``new`` is not written yet."""
-    unwritten = {message.id for message in new.messages} if new else set()
+def _unwritten(then: Change, new: Delta | None) -> Change:
+    """What is new here, and not among what was read."""
+    if new is None:
+        return Change()
+    written = {message.id: message.data for message in then.messages}
+    messages = [message for message in new.messages if written.get(message.id) != message.data]
+    return Change(messages, state=new.state if new.state != then.state else None)
+
+
+def _joined(then: Change, here: Delta | None, unwritten: Change) -> Change:
+    """What was read, but for what is newer here; and behind it what only this process has."""
     order = dict.fromkeys([*(then.order or ()), *(message.id for message in (here.messages if here else ()))])
-    messages = [message for message in then.messages if message.id not in unwritten]
-    state = then.state if new is None or new.state is None else None
-    return Change(messages, list(order), state, then.title)
+    newer = {message.id for message in unwritten.messages}
+    messages = [message for message in then.messages if message.id not in newer]
+    return Change(messages, list(order), then.state if unwritten.state is None else None, then.title)

@@ -7,9 +7,10 @@ from app.ports.records import ThreadKey
 from app.ports.store import CannotFork, LeaseLost, StoreUnavailable
 from app.stores.agentcore import AgentCoreStore
 from app.stores.agentcore.names import HASHED, actor_id, session_id
+from app.stores.agentcore.payload import said
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
-from tests.stores.agentcore.doubles import answer, ids, turn
+from tests.stores.agentcore.doubles import answer, asked, ids, turn
 from tests.stores.agentcore.server import Fault, Memory
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, message, run
 
@@ -97,6 +98,25 @@ async def test_threads_that_are_here_are_not_read_again_for_a_list(store: AgentC
     reads = service.counted()["ListEvents"]
     await store.threads.list("owner")
     assert service.counted()["ListEvents"] == reads
+
+
+async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
+    store: AgentCoreStore, process: Process, service: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.stores.agentcore.histories.MAX_KNOWN", 1)
+    for n in (1, 2):
+        await turn(store, n)
+        await turn(store, n, thread_id="t2")
+    assert [[item for item in event["payload"] if "conversational" in item] for event in service.made()] == [
+        [said(message) for message in asked(n)] for n in (1, 1, 2, 2)
+    ]
+    assert await ids(process()) == ["u1", "a1", "u2", "a2"]
+
+
+async def test_asking_for_threads_that_are_not_there_keeps_nothing(store: AgentCoreStore) -> None:
+    for n in range(5):
+        assert await store.threads.get(ThreadKey("owner", f"t{n}")) is None
+    assert not store._histories._known
 
 
 async def test_a_thread_that_went_on_elsewhere_after_a_list_is_read_again_by_its_run(process: Process) -> None:
