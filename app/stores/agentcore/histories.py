@@ -139,7 +139,7 @@ class Histories:
         unwritten = _unwritten(history.change, new)
         self._here.restore(history.thread, _joined(history.change, here, unwritten))
         restored = await self._here.changes(key)
-        if restored is not None and unwritten == Change():
+        if restored is not None and not unwritten.messages and unwritten.state is None:
             known.token, known.facts = restored.next, (history.thread.title, history.thread.status)
 
     # --- writing ---
