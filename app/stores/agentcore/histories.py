@@ -15,7 +15,7 @@ from app.ports.conversation import Change, Delta, Lapse, ThreadStatus
 from app.ports.records import ThreadKey
 from app.ports.store import StoreUnavailable
 from app.stores.agentcore.names import digest, session_id
-from app.stores.agentcore.record import History, Record, text_of
+from app.stores.agentcore.record import EARLIER, History, Record, text_of
 from app.stores.agentcore.service import Service
 from app.stores.memory.threads import MemoryThreads
 
@@ -144,11 +144,11 @@ class Histories:
 
     # --- writing ---
 
-    async def keep(self, key: ThreadKey, at: float, by: str) -> None:
+    async def keep(self, key: ThreadKey, at: float, run_id: str | None = None) -> None:
         """Write what is new of a thread as one turn; what cannot be written goes with the next one.
 
-        ``at`` is when that was, in Unix seconds, and ``by`` what made it: the run's id. The same of the same moment is
-        written once.
+        ``at`` is when that was, in Unix seconds; the same of the same moment is written once. Without a run nothing was
+        said: strategies are shown nothing.
         """
         known = self._of(key)
         async with known.lock:
@@ -157,7 +157,7 @@ class Histories:
                 return
             at = max(at, known.at + TICK)
             try:
-                await self._write(key, by, Record.of(delta, at, whole=known.whole))
+                await self._write(key, run_id, Record.of(delta, at, whole=known.whole))
             except StoreUnavailable as error:
                 logger.warning("thread=<%s> | its last turn is not written: %s", key.thread_id, error)
                 known.lapse(UNWRITTEN)
@@ -174,11 +174,11 @@ class Histories:
         self._known.pop(key, None)
         return was_here or was_there
 
-    async def _write(self, key: ThreadKey, by: str, record: Record) -> None:
+    async def _write(self, key: ThreadKey, run_id: str | None, record: Record) -> None:
         text, at = text_of(record), record.thread.changed_at
-        turn = digest(json.dumps([key.owner, key.thread_id, by, at, text]))
-        brought = [message for message in record.messages if message.run_id is not None]
-        await self._service.write(turn, key, at, brought, text)
+        turn = digest(json.dumps([key.owner, key.thread_id, run_id, at, text]))
+        new = [message for message in record.messages if run_id is not None and message.run_id != EARLIER]
+        await self._service.write(turn, key, at, new, text)
 
     # --- what is known ---
 

@@ -43,7 +43,7 @@ class AgentCoreThreads:
         await self._histories.look(key)
         known = await self._here.rename(key, title, now, untitled_only=untitled_only)
         if known and not untitled_only:
-            await self._histories.keep(key, now, "rename")
+            await self._histories.keep(key, now)
         return known
 
     async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
@@ -51,7 +51,7 @@ class AgentCoreThreads:
         await self._histories.look(source)
         await self._histories.look(ThreadKey(source.owner, thread_id))
         fork = await self._here.fork(source, message_id, thread_id, now)
-        await self._histories.keep(fork.key, now, "fork")
+        await self._histories.keep(fork.key, now)
         return fork
 
     async def delete(self, key: ThreadKey) -> bool:

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from app.ports.conversation import Change, Delta, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import ThreadKey
 
+EARLIER = ""
+"""The run of messages that were read: one of another process."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -71,7 +74,7 @@ def record_in(text: str, owner: str) -> Record:
             found["title"],
             forked_from=found["forkedFrom"] and (str(found["forkedFrom"][0]), str(found["forkedFrom"][1])),
         )
-        messages = [StoredMessage(str(name), _bytes(data)) for name, data in found["messages"]]
+        messages = [StoredMessage(str(name), _bytes(data), EARLIER) for name, data in found["messages"]]
         state = None if found["state"] is None else _bytes(found["state"])
     except (AttributeError, KeyError, TypeError, IndexError) as error:
         raise ValueError("not a record") from error

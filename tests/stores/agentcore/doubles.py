@@ -9,8 +9,8 @@ from app.ports.store import Store
 from tests.stores.doubles import THREAD, A, claimed, ending, run
 
 
-def user(id: str, text: object, run_id: str = "r1") -> StoredMessage:  # noqa: A002 - as in the record
-    return StoredMessage(id, json.dumps({"id": id, "role": "user", "content": text}).encode(), run_id)
+def user(id: str, text: object) -> StoredMessage:  # noqa: A002 - as in the record
+    return StoredMessage(id, json.dumps({"id": id, "role": "user", "content": text}).encode())
 
 
 def answer(id: str, text: str, run_id: str = "r1") -> StoredMessage:  # noqa: A002
@@ -19,7 +19,7 @@ def answer(id: str, text: str, run_id: str = "r1") -> StoredMessage:  # noqa: A0
 
 def asked(n: int) -> list[StoredMessage]:
     """What is said in turn ``n``."""
-    return [user(f"u{n}", f"question {n}", f"r{n}"), answer(f"a{n}", f"answer {n}", f"r{n}")]
+    return [user(f"u{n}", f"question {n}"), answer(f"a{n}", f"answer {n}", f"r{n}")]
 
 
 async def turn(store: Store, n: int = 1, change: Change | None = None, thread_id: str = "t1") -> RunKey:

@@ -92,6 +92,8 @@ async def test_a_run_begins_without_a_history_that_cannot_be_read(process: Proce
     assert await ids(store) == whole
     assert await ids(process()) == whole
     assert told(store) == []
+    shown = [item["conversational"] for item in service.kept()[-1]["payload"] if "conversational" in item]
+    assert [item["content"]["text"] for item in shown] == ["question 2", "answer 2", "question 3", "answer 3"]
 
 
 async def test_what_was_written_without_the_history_stands_behind_it(process: Process, service: Memory) -> None:
