@@ -1,7 +1,7 @@
 """The command line: ``python -m app serve``.
 
 Rule: nothing is imported here but what reads the command, so that the server's modules are imported without pauses of
-the garbage collector: they make objects by the hundred thousand and hardly any garbage.
+the garbage collector: they make tens of thousands of objects that stay, and hardly any garbage.
 """
 
 import argparse

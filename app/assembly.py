@@ -90,11 +90,10 @@ def read_guidance(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
 
 
 def delegating(assistant: Assistant, depth: int) -> Assistant:
-    """The assistant with others of its kind to hand work to, ``depth`` deep. Each keeps its own approvals."""
+    """The assistant with others of its kind to hand work to, ``depth`` deep."""
     if depth == 0:
         return assistant
-    below = replace(assistant, approvals=assistant.approvals.below())
-    helper = Subagent(DELEGATE_NAME, DELEGATE, delegating(below, depth - 1))
+    helper = Subagent(DELEGATE_NAME, DELEGATE, delegating(assistant, depth - 1))
     return replace(assistant, tools=(*assistant.tools, helper))
 
 

@@ -49,7 +49,8 @@ def configure(log_format: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else ConsoleFormatter())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    for chatty in ("alembic", "uvicorn"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").addFilter(_without_traceback)
 
 

@@ -23,7 +23,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.agents.allowance import Limited
-from app.agents.callables import capabilities_of
+from app.agents.callables import capabilities_of, kept
 from app.agents.loader import load_agent
 from app.buses import open_bus
 from app.core.errors import AppError
@@ -108,17 +108,18 @@ def build_service(settings: Settings) -> Service:
     """The engine with its agent, wired."""
     tools = builtin_tools()
     closers: list[Callable[[], Awaitable[None]]] = []
+    clock = SystemClock()
+    archive = build_archive(settings, clock)
     if settings.agent == "assistant":
         tools += load_tools(settings.tools) if settings.tools else ()
         from app.assembly import build_assistant  # noqa: PLC0415 - other agents need nothing of it
 
-        agent: Agent = build_assistant(settings, tools, closers)
+        agent: Agent = build_assistant(settings, tools, closers).kept_in(archive.store)
         limited = agent
     else:
         check_own_agent(settings)
-        agent = load_agent(settings.agent)
+        agent = kept(load_agent(settings.agent), archive.store)
         limited = Limited(agent, Allowance(tokens=settings.run_tokens or None))
-    clock = SystemClock()
     return Service(
         limited,
         Policy(
@@ -127,7 +128,7 @@ def build_service(settings: Settings) -> Service:
             run_timeout=settings.run_timeout,
         ),
         clock,
-        build_archive(settings, clock),
+        archive,
         tools={tool.spec.name: tool for tool in tools},
         capabilities=build_capabilities(agent, settings),
         new_id=new_id,

@@ -1,7 +1,7 @@
 """What an agent is given, made by hand: counted ids, one anonymous caller, nothing in the background."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import count
 from typing import TypeVar
 
@@ -14,7 +14,9 @@ E = TypeVar("E", bound=BaseEvent)
 
 
 def run_context(
-    is_cancelled: Callable[[], bool] = lambda: False, emit: Callable[[Item], None] = lambda _: None
+    is_cancelled: Callable[[], bool] = lambda: False,
+    emit: Callable[[Item], None] = lambda _: None,
+    background: Callable[[Awaitable[object]], None] | None = None,
 ) -> RunContext:
     """Make a context whose ids are id-1, id-2 and so on; what tools emit goes to ``emit``."""
     numbers = count(1)
@@ -25,7 +27,7 @@ def run_context(
         tools={},
         new_id=lambda: f"id-{next(numbers)}",
         logger=logging.getLogger("tests.agent"),
-        background=_refuse,
+        background=background or _refuse,
         is_cancelled=is_cancelled,
         emit=emit,
         state=State(dict, emit),

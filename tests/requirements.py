@@ -13,6 +13,7 @@ import pytest
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_memory import MEMORY
+from tests.requirements_threads import DURABLE
 
 
 class Requirement(NamedTuple):
@@ -247,6 +248,7 @@ SUBAGENTS = {
     "sub.cancelled": ("spec events/subagents#termination", "A cancelled run ends its subagents."),
     "sub.suspended": ("spec events/subagents#termination", "A subagent that must ask is suspended on its interrupts."),
     "sub.resumed": ("spec events/subagents#attribution", "An answer takes it up under the same id, once."),
+    "sub.restart": ("issue 5, item 1", "A subagent that waits when the process ends goes on in the next one."),
     "sub.tools": (
         "issue 3, item 7",
         "A tool of a subagent emits from any thread, ends nothing, and not after the end.",
@@ -286,6 +288,7 @@ GROUPS = (
     GOALS,
     MEMORY,
     BUDGETS,
+    DURABLE,
 )
 
 REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}

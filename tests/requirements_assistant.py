@@ -65,6 +65,12 @@ APPROVALS = {
     "approval.delegated": ("design 4.8; spec events/subagents", "A subagent's call is asked for and answered, too."),
     "approval.cancelled-run": (_INTERRUPTS, "A run that is cancelled before it asks leaves nothing open."),
     "approval.invalid": (_INTERRUPTS, "A resume of no known form is a VALIDATION_ERROR before a run exists."),
+    "approval.restart": (
+        "issue 5, item 1",
+        "What waits when the process ends is answered in the next one, once.",
+    ),
+    "approval.replica": ("issue 5, item 3", "What one replica asks is answered through another, once."),
+    "approval.own": ("issue 5, item 1", "An assistant of one's own keeps what waits in the server's store, too."),
     "approval.client": (_INTERRUPTS, "The official client's own checks accept every answer and the resumed run."),
     "approval.client-refuses": (
         _INTERRUPTS,

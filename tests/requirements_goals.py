@@ -24,6 +24,7 @@ GOALS = {
     "goal.again": (_GOALS, "Goals that are declared again in the same turn stand where they stood; others are new."),
     "goal.dropped": (_GOALS, "An empty list lets go of the goals that were open."),
     "goal.refused": (_GOALS, "A run that is refused leaves the goals as they were."),
+    "goal.restart": (f"{_GOALS}; issue 5, item 1", "The goals of a turn that goes on survive the process."),
     "goal.subagents": (_GOALS, "Subagents have no goals."),
     "goal.capabilities": (f"{_GOALS}; design 4.2", "The capabilities say how many goals a turn may have."),
 }

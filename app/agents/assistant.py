@@ -29,7 +29,7 @@ from app.agents.allowance import allowed, check_step
 from app.agents.approvals import Approval, Approvals
 from app.agents.context.budget import Budget
 from app.agents.goals.declared import MAX_GOALS
-from app.agents.goals.memory import GoalsInMemory
+from app.agents.goals.kept import KeptGoals
 from app.agents.goals.pursuit import PROMPTS, Pursuit, pursuing
 from app.agents.guidance.instructions import application_context, system_text
 from app.agents.guidance.skill_use import Invocation, invocation_of, skill_tools
@@ -55,6 +55,7 @@ from app.ports import (
     Tool,
     ToolSource,
 )
+from app.ports.store import Store
 
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly. Use the tools when they help."
 MAX_STEPS = 16
@@ -67,7 +68,9 @@ def allow_all(_tool_name: str) -> Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """Implements ``ports.Agent`` with any ``Model`` and any ``Tool``.
+    """Implements ``ports.Agent`` and ``ports.store.Keeper`` with any ``Model`` and any ``Tool``.
+
+    Where nothing else is said, what waits for answers is kept in memory.
 
     Attributes:
         tools: what the server runs for the model; clients may offer their own besides.
@@ -96,8 +99,14 @@ class Assistant:
     budget: Budget = field(default_factory=Budget)
     asks: bool = False
     max_tokens: int | None = None
-    goals: GoalRecords = field(default_factory=GoalsInMemory)
+    goals: GoalRecords = field(default_factory=KeptGoals)
     goal_prompts: int = PROMPTS
+
+    def kept_in(self, store: Store, depth: int = 0) -> "Assistant":
+        """The same assistant, and those below it, with what waits for answers in a store."""
+        tools = [tool.kept_in(store, depth + 1) if isinstance(tool, Subagent) else tool for tool in self.tools]
+        goals = self.goals.kept_in(store) if isinstance(self.goals, KeptGoals) else self.goals
+        return replace(self, tools=tuple(tools), approvals=self.approvals.kept_in(store.interrupts, depth), goals=goals)
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
@@ -110,12 +119,12 @@ class Assistant:
         offered = input.tools or ()
         complete = not any(outage.down for outage in outages)
         toolbox = Toolbox.of([*tools, *goals.tools(tools, offered)], offered, self.policy, complete=complete)
-        with goals:
+        asked: Sequence[Approval] = ()
+        async with goals:
             resumed = await resume(input, self.approvals, toolbox, ctx)
             for result in resumed.unseen(input.messages):
                 yield shown(result)
-            waiting = resumed.waiting
-            others_turn = bool(waiting) or resumed.awaits_client
+            others_turn = bool(resumed.waiting) or resumed.awaits_client
             messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
             asking = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
             prompt = Prompt(self._system(skill, goals, input.context or ()), asking, toolbox.specs)
@@ -136,19 +145,20 @@ class Assistant:
                 window.snapshot()
                 left = [call.id for call in turn.calls if toolbox.left_to_client(call)]
                 own = [call for call in turn.calls if call.id not in left]
-                results, waiting = await self._act(own, left, toolbox, ctx)
+                results, asked = await self._act(own, left, toolbox, ctx)
                 for result in results:
                     yield shown(result)
-                others_turn = bool(left or waiting)
+                others_turn = bool(left or asked)
                 more = () if others_turn else results or goals.reminder()
                 if not more:
                     break
                 window.add(more)
-            if not others_turn:
+            if others_turn:
+                await goals.hold()
+            else:
                 goals.give_up()
-            yield finished(ctx, waiting)
-        self.approvals.hold((ctx.caller.owner, ctx.thread_id), waiting)
-        goals.hold()
+            async with self.approvals.holding(asked, ctx):
+                yield finished(ctx, asked or resumed.waiting)
 
     def capabilities(self) -> AgentCapabilities:
         """What clients may expect of this assistant."""

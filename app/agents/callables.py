@@ -14,6 +14,7 @@ from ag_ui.core import AgentCapabilities, RunAgentInput
 from app.agents.threads import ThreadAgent
 from app.closing import closing
 from app.ports import Agent, Item, RunContext
+from app.ports.store import Keeper, Store
 
 T = TypeVar("T")
 
@@ -73,6 +74,12 @@ def adapt(source: object, name: str) -> Agent:
     if adapted is None:
         raise AgentLoadError(f"'{name}' is {_kind(source)}. {ACCEPTED}")
     return adapted
+
+
+def kept(agent: Agent, store: Store, depth: int = 0) -> Agent:
+    """The agent, keeping in the store what it keeps between runs; one that keeps nothing stays as it is."""
+    source: object = getattr(agent, "source", agent)
+    return adapt(source.kept_in(store, depth), "agent") if isinstance(source, Keeper) else agent
 
 
 def capabilities_of(agent: Agent) -> AgentCapabilities | None:

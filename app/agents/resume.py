@@ -1,8 +1,8 @@
 """The beginning of a run that continues an interrupted one: the answers are acted on before the model is asked.
 
-Rule: a call is claimed before its tool starts and not earlier, so that a run cut off half-way leaves a result that says
-so, no second answer ever starts the tool again, and what was never started stays open. What the model is then shown of
-these calls comes from what was held, not from the caller's messages.
+Rule: a call is taken before its tool starts and not earlier, so that a run cut off half-way leaves a result that says
+so, no second answer ever starts the tool again, on whatever replica, and what was never started stays open. What the
+model is then shown of these calls comes from what was held, not from the caller's messages.
 """
 
 import asyncio
@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
 
-from app.agents.approvals import Approval, Approvals, Decision, Thread, decisions
+from app.agents.approvals import Approval, Approvals, Thread
+from app.agents.decisions import Decision, decisions
 from app.agents.toolbox import Answered, Toolbox
+from app.core.errors import AppError
 from app.ports import RunContext, Suspension
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
 ABANDONED = "Error: the user did not want this call."
+GONE = "Error: this call no longer waits for an answer."
 SHOWN_ID = 100
 """Characters of an unknown id in the log."""
 
@@ -64,14 +67,19 @@ class Resumed:
 
 
 async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> Resumed:
-    """Act on the answers. Raises ``AppError`` VALIDATION_ERROR for one that cannot be taken."""
+    """Act on the answers.
+
+    Raises:
+        AppError: VALIDATION_ERROR for one that cannot be taken; STORE_UNAVAILABLE for a store that does not say whether
+            it has been, once the other calls have ended.
+    """
     thread = (ctx.caller.owner, ctx.thread_id)
-    held = [*approvals.settled(thread), *approvals.open(thread)]
+    held = await approvals.held(thread)
     warn_of_unknown(held, asked.resume or (), ctx)
     decided = decisions(held, asked.resume or (), approvals.now())
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(act(decision, approvals, thread, toolbox, ctx)) for decision in decided]
-    named = {task.result().call.id: task.result() for task in tasks}
+        tasks = [group.create_task(attempt(decision, approvals, thread, toolbox, ctx)) for decision in decided]
+    named = {approval.call.id: approval for approval in succeeded([task.result() for task in tasks])}
     standing = [named.get(approval.call.id, approval) for approval in held]
     answered = answered_ids(asked.messages)
     unanswered = call_ids(asked.messages) - answered
@@ -92,6 +100,24 @@ def warn_of_unknown(held: Sequence[Approval], entries: Sequence[ResumeEntry], ct
         )
 
 
+async def attempt(
+    decision: Decision, approvals: Approvals, thread: Thread, toolbox: Toolbox, ctx: RunContext
+) -> Approval | AppError:
+    """``act``, or why not: what fails one call must not cut off those beside it."""
+    try:
+        return await act(decision, approvals, thread, toolbox, ctx)
+    except AppError as error:
+        return error
+
+
+def succeeded(attempts: Sequence[Approval | AppError]) -> Sequence[Approval]:
+    """The approvals. Raises the first error."""
+    for each in attempts:
+        if isinstance(each, AppError):
+            raise each
+    return [each for each in attempts if isinstance(each, Approval)]
+
+
 async def act(decision: Decision, approvals: Approvals, thread: Thread, toolbox: Toolbox, ctx: RunContext) -> Approval:
     """Give the call its result, once; or let it go on to its next question; or leave it as it is."""
     approval = decision.approval
@@ -104,13 +130,22 @@ async def act(decision: Decision, approvals: Approvals, thread: Thread, toolbox:
         ctx.logger.warning("call=<%s> | its tool is out of reach: it stays open", approval.call.id)
         return approval
     decided = replace(approval, call=decision.call, answer=decision.answer)
+    taken = await approvals.take(thread, decided, CUT_OFF if refusal is None else refusal)
+    if taken is None:
+        ctx.logger.warning("call=<%s> | another run was quicker to answer", approval.call.id)
+        return await standing_of(approval, approvals, thread)
     if refusal is not None:
-        return approvals.settle(thread, decided, refusal)
-    approvals.settle(thread, decided, CUT_OFF)
+        return taken
     answered = await perform(decided, decision.entries, toolbox, ctx)
     if isinstance(answered, Suspension):
-        return approvals.reopen(thread, decided, answered)
-    return approvals.settle(thread, decided, answered)
+        return await approvals.reopen(thread, taken, answered)
+    return await approvals.settle(thread, taken, answered, ctx)
+
+
+async def standing_of(approval: Approval, approvals: Approvals, thread: Thread) -> Approval:
+    """What has become of a call that could not be taken."""
+    held = await approvals.held(thread)
+    return next((it for it in held if it.call.id == approval.call.id), replace(approval, result=GONE))
 
 
 def refused(decision: Decision) -> str | None:

@@ -8,16 +8,18 @@ id. Source: AG-UI spec 1.1, events/subagents.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ag_ui.core import Message, ResumeEntry, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
+from app.agents.callables import kept
 from app.agents.invocation import Invocation
 from app.agents.toolbox import is_failure
 from app.closing import closing
 from app.core.errors import AppError, Code, IllegalEvent
 from app.ports import Agent, Item, RunContext, Suspended, Suspension, ToolContent, ToolError
+from app.ports.store import Store
 
 BURST = 16
 """Events that an agent may send before others get their turn."""
@@ -46,6 +48,10 @@ class Subagent:
     name: str
     description: str
     agent: Agent
+
+    def kept_in(self, store: Store, depth: int) -> "Subagent":
+        """The same, its agent keeping things there."""
+        return replace(self, agent=kept(self.agent, store, depth))
 
     @property
     def spec(self) -> ToolSpec:

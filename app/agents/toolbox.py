@@ -8,7 +8,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ag_ui.core import ResumeEntry, RunFinishedEvent, RunFinishedInterruptOutcome, ToolCallResultEvent
+from ag_ui.core import (
+    MessagesSnapshotEvent,
+    ResumeEntry,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    ToolCallResultEvent,
+)
 from ag_ui.core import Tool as ToolSpec
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -137,6 +143,7 @@ def _check(answer: Answered, call: Call, ctx: RunContext) -> None:
     if isinstance(answer, Suspension):
         outcome = RunFinishedInterruptOutcome(interrupts=list(answer.interrupts))
         encode(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome))
+        encode(MessagesSnapshotEvent(messages=list(answer.messages)))  # it is kept as JSON, too
         return
     encode(
         ToolCallResultEvent(

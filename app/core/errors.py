@@ -30,6 +30,7 @@ class Code(StrEnum):
     AGENT_ERROR = "AGENT_ERROR"
     RUN_TIMEOUT = "RUN_TIMEOUT"
     RUN_LIMIT_EXCEEDED = "RUN_LIMIT_EXCEEDED"
+    RUN_LOST = "RUN_LOST"
     MODEL_ERROR = "MODEL_ERROR"
     MODEL_ACCESS_DENIED = "MODEL_ACCESS_DENIED"
     MODEL_NOT_FOUND = "MODEL_NOT_FOUND"
@@ -68,6 +69,7 @@ TABLE: dict[Code, Row] = {
     Code.AGENT_ERROR: Row(200, 1011, retryable=False),
     Code.RUN_TIMEOUT: Row(200, 1011, retryable=True),
     Code.RUN_LIMIT_EXCEEDED: Row(200, 1011, retryable=False),
+    Code.RUN_LOST: Row(200, 1011, retryable=True),
     Code.MODEL_ERROR: Row(200, 1011, retryable=True),
     Code.MODEL_ACCESS_DENIED: Row(200, 1011, retryable=False),
     Code.MODEL_NOT_FOUND: Row(200, 1011, retryable=False),

@@ -7,6 +7,7 @@ which never travel back to an agent. Text is joined when it is asked for, so a t
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import ClassVar
 
 from ag_ui.core import (
     AssistantMessage,
@@ -29,6 +30,8 @@ from ag_ui.core import (
     ToolMessage,
     UserMessage,
 )
+
+from app.core.order import kind_of
 
 ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | DeveloperMessage]] = {
     "assistant": AssistantMessage,
@@ -66,23 +69,9 @@ class Transcript:
 
     def feed(self, event: BaseEvent) -> None:
         """Take one event; those that say nothing of messages change nothing."""
-        match event:
-            case TextMessageContentEvent() | ReasoningMessageContentEvent():
-                self._text(event)
-            case ToolCallArgsEvent():
-                self._call_arguments(event)
-            case TextMessageStartEvent():
-                self._text_start(event)
-            case ReasoningMessageStartEvent():
-                self._reasoning_start(event)
-            case ReasoningEncryptedValueEvent():
-                self._seal(event)
-            case ToolCallStartEvent():
-                self._call_start(event)
-            case ToolCallResultEvent():
-                self._call_result(event)
-            case MessagesSnapshotEvent():
-                self._snapshot(event)
+        fold = self._FOLDS.get(kind_of(type(event)).event)
+        if fold is not None:
+            fold(self, event)
 
     @property
     def messages(self) -> list[Message]:
@@ -174,6 +163,19 @@ class Transcript:
             if message.id in said or (isinstance(message, ReasoningMessage) and not restated)
         ]
         self._hold([said.get(message.id, message) for message in held] + list(said.values()))
+
+    _FOLDS: ClassVar[Mapping[type[BaseEvent], Callable[..., None]]] = {
+        TextMessageContentEvent: _text,
+        ReasoningMessageContentEvent: _text,
+        ToolCallArgsEvent: _call_arguments,
+        TextMessageStartEvent: _text_start,
+        ReasoningMessageStartEvent: _reasoning_start,
+        ReasoningEncryptedValueEvent: _seal,
+        ToolCallStartEvent: _call_start,
+        ToolCallResultEvent: _call_result,
+        MessagesSnapshotEvent: _snapshot,
+    }
+    """What an event does to a conversation; the others do nothing."""
 
 
 def extended(call: ToolCall, more: str) -> ToolCall:

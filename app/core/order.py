@@ -157,6 +157,19 @@ EVENTS: frozenset[type[BaseEvent]] = frozenset(
 CALLS = (ToolCallStartEvent, ToolCallResultEvent, MessagesSnapshotEvent, RunFinishedEvent)
 """What says something of tool calls beyond their order; see ``duties``."""
 
+MESSAGES = (
+    TextMessageStartEvent,
+    TextMessageContentEvent,
+    ReasoningMessageStartEvent,
+    ReasoningMessageContentEvent,
+    ReasoningEncryptedValueEvent,
+    ToolCallStartEvent,
+    ToolCallArgsEvent,
+    ToolCallResultEvent,
+    MessagesSnapshotEvent,
+)
+"""What changes the conversation; see ``fold``."""
+
 STATE = (StateSnapshotEvent, StateDeltaEvent)
 """What changes the shared state."""
 
@@ -181,6 +194,7 @@ class Kind:
     opens: bool
     closes: bool
     tells_of_calls: bool
+    tells_of_messages: bool
     changes_state: bool
 
 
@@ -208,5 +222,6 @@ def kind_of(given: type) -> Kind:
         opens=phase is Phase.OPEN,
         closes=phase is Phase.CLOSE,
         tells_of_calls=event in CALLS,
+        tells_of_messages=event in MESSAGES,
         changes_state=event in STATE,
     )

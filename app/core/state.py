@@ -21,22 +21,30 @@ class SharedState:
         self._json: bytes | None = None
         self._document: Document | None = None
         self.replace({} if value is None else value)
+        self.is_new = False
+        """Whether it has been replaced or patched."""
 
     def value(self) -> Json:
         """The state now, as the caller's own copy."""
+        return from_json(self.json())
+
+    def json(self) -> bytes:
+        """The state now, as ``dumped`` writes it."""
         if self._json is None:
             self._json = dumped(self._parsed().value)
-        return from_json(self._json)
+        return self._json
 
     def replace(self, value: Json) -> None:
         """Start over from this value."""
         self._json = dumped(value)
         self._document = None
+        self.is_new = True
 
     def patch(self, event: StateDeltaEvent) -> None:
         """Apply a delta, all of it. Raises ``PatchError``; then the state is as it was."""
         self._parsed().apply(event)
         self._json = None
+        self.is_new = True
 
     def check(self, event: StateDeltaEvent) -> None:
         """Raises ``PatchError`` where ``patch`` would; changes nothing."""

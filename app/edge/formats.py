@@ -13,7 +13,7 @@ from sse_starlette import ServerSentEvent
 from starlette.requests import HTTPConnection
 
 from app.core import wire
-from app.engine.log import RunLog
+from app.engine.reader import Log
 
 EVENT_STREAM = "text/event-stream"
 PROTOBUF = "application/vnd.ag-ui.event+proto"
@@ -30,7 +30,7 @@ class Format(Protocol):
     comment: bytes
     """What says only that the stream still stands; empty where the format has no such thing."""
 
-    async def body(self, log: RunLog, batch: wire.Batch) -> bytes:
+    async def body(self, log: Log, batch: wire.Batch) -> bytes:
         """One write: these events of this log."""
 
     def whole(self, data: Sequence[bytes]) -> bytes:
@@ -46,7 +46,7 @@ class EventStream:
     media_type = EVENT_STREAM
     comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
 
-    async def body(self, _: RunLog, batch: wire.Batch) -> bytes:
+    async def body(self, _: Log, batch: wire.Batch) -> bytes:
         """One write: these events."""
         return wire.sse(batch.data, batch.first)
 
@@ -65,7 +65,7 @@ class ProtobufFrames:
     media_type = PROTOBUF
     comment = b""
 
-    async def body(self, log: RunLog, batch: wire.Batch) -> bytes:
+    async def body(self, log: Log, batch: wire.Batch) -> bytes:
         """One write: these events of this log."""
         return b"".join(await log.rendition(_frame()).of(batch))
 

@@ -5,7 +5,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from app.edge.gate import caller_of
-from app.engine.service import Service, summary
+from app.engine.service import Service
 from app.ports import Caller
 
 NOT_READY = 503
@@ -21,14 +21,13 @@ def routes(service: Service) -> list[BaseRoute]:
         return Response(service.capabilities.model_dump_json(by_alias=True), media_type="application/json")
 
     async def runs(request: Request) -> Response:
-        return JSONResponse({"runs": service.list(caller_of(request))})
+        return JSONResponse({"runs": await service.list(caller_of(request))})
 
     async def run(request: Request) -> Response:
-        found = service.find(*named(request))
-        return JSONResponse(summary(found))
+        return JSONResponse(await service.find(*named(request)))
 
     async def cancel(request: Request) -> Response:
-        return JSONResponse(service.cancel(*named(request)))
+        return JSONResponse(await service.cancel(*named(request)))
 
     return [
         Route("/ping", ping),

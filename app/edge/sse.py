@@ -37,14 +37,14 @@ def routes(service: Service, *, max_body: int, keepalive: float) -> list[BaseRou
         if isinstance(asked, RunAgentInput):
             return RunStream(await service.admit(asked, caller), form, caller.request_id, keepalive)
         if isinstance(asked.command, Attach):
-            reader = service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
+            reader = await service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
             return RunStream(reader, form, caller.request_id, keepalive)
-        return command_run(service, asked, caller, form)
+        return await command_run(service, asked, caller, form)
 
     async def events(request: Request) -> Response:
         caller, run_id = caller_of(request), request.path_params["run_id"]
         after = wire.cursor(request.query_params.get("after") or request.headers.get("last-event-id"))
-        reader = service.attach(caller, request.query_params.get("threadId"), run_id, after)
+        reader = await service.attach(caller, request.query_params.get("threadId"), run_id, after)
         return RunStream(reader, format_of(request), caller.request_id, keepalive)
 
     return [
@@ -53,9 +53,9 @@ def routes(service: Service, *, max_body: int, keepalive: float) -> list[BaseRou
     ]
 
 
-def command_run(service: Service, asked: CommandRequest, caller: Caller, form: Format) -> Response:
+async def command_run(service: Service, asked: CommandRequest, caller: Caller, form: Format) -> Response:
     """The answer to a command as a small legal run, so that the official client can ask."""
-    result = answer(service, asked.command, caller)
+    result = await answer(service, asked.command, caller)
     thread_id = asked.thread_id or service.new_id()
     run_id = asked.run_id or service.new_id()
     events = (

@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
 from app.edge.formats import Format
-from app.engine.service import Reader
+from app.engine.reader import Reader
 
 SEND_SECONDS = 60.0
 """A reader that takes nothing for so long is let go, because what it has not read yet is kept for it. It may come back

@@ -21,8 +21,9 @@ from app.edge.body import check_size, understand
 from app.edge.commands import answer
 from app.edge.gate import BEARER_PROTOCOL, caller_of
 from app.edge.pace import Pace
-from app.engine.policy import OnBusy
-from app.engine.service import Reader, Service, busy_choice
+from app.engine.policy import OnBusy, busy_choice
+from app.engine.reader import Reader
+from app.engine.service import Service
 from app.ports import Caller
 
 logger = logging.getLogger(__name__)
@@ -159,10 +160,11 @@ class Connection:
             await self._control("pong", id=asked.frame_id)
             return
         try:
-            result = answer(self._service, command, self._caller)
+            result = await answer(self._service, command, self._caller)
             if isinstance(command, Attach):
                 self._check_room()
-                self._queue(self._service.attach(self._caller, command.thread_id, command.run_id, command.after))
+                reader = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
+                self._queue(reader)
         except AppError as error:
             await self._refuse(error, id=asked.frame_id)
         else:

@@ -7,12 +7,15 @@ the engine. The replica's name is made when the process opens, because a restore
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from pydantic_core import to_json
+
 from app.core.errors import AppError, Code
 from app.ports import Clock
 from app.ports.bus import Bus, BusUnavailable
+from app.ports.records import RunRecord
 from app.ports.store import Store, StoreUnavailable
 
-LEASE_SECONDS = 15.0
+LEASE_SECONDS = 6.0
 """How long a run stays a replica's without a word from it."""
 
 
@@ -44,6 +47,10 @@ class Archive:
         """Let go of connections."""
         await self.bus.aclose()
         await self.store.aclose()
+
+    async def cancel(self, run: RunRecord) -> None:
+        """Have the replica that runs it end it. Raises ``BusUnavailable``."""
+        await self.bus.send(run.replica, to_json(run.key))
 
     def lease(self) -> float:
         """Until when a run that is claimed now is this replica's, in Unix seconds."""

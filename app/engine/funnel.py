@@ -12,11 +12,14 @@ from app.core.chunks import Expander
 from app.core.duties import Duties
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
+from app.core.fold import Transcript
+from app.core.history import dumped, title_of
 from app.core.order import TOOL_CALL, kind_of
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
 from app.engine.log import RunLog
 from app.ports import RunContext
+from app.ports.conversation import Change, StoredMessage
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,8 @@ class Funnel:
         self.expand = self._expander.expand
         self._sequence = RunSequence()
         self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
+        self._before = {message.id: message for message in run_input.messages}
+        self._transcript = Transcript(run_input.messages)
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -56,6 +61,8 @@ class Funnel:
         if kind.tells_of_calls:
             self._duties.feed(event)
         self._sequence.feed(event)
+        if kind.tells_of_messages:
+            self._transcript.feed(event)
         if kind.changes_state:
             self._fold(event)
         self._log.append(kind.type, data)
@@ -81,11 +88,29 @@ class Funnel:
             raise IllegalEvent("the run finished with a tool call open")
         return self._duties.pending()
 
+    def change(self, run_id: str) -> Change:
+        """What the events so far have done to the thread."""
+        messages, before = self._transcript.messages, self._before
+        changed = [
+            StoredMessage(message.id, dumped(message), run_id)
+            for message in messages
+            if before.get(message.id) is not message
+        ]
+        order = [message.id for message in messages]
+        appended = [*before, *(message.id for message in changed if message.id not in before)]
+        return Change(
+            messages=changed,
+            order=None if order == appended else order,
+            state=self.state.json() if self.state.is_new else None,
+            title=title_of(messages),
+        )
+
     def release(self) -> None:
         """The run is over: let go of what it held. Nothing more is accepted, because nothing has begun."""
         self.state = SharedState(None)
         self._sequence = RunSequence()
         self._duties = Duties(())
+        self._transcript, self._before = Transcript(), {}
 
     def _fold(self, event: BaseEvent) -> None:
         """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""

@@ -8,19 +8,19 @@ import asyncio
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Iterator
+from functools import partial
 
 from app.core.errors import AppError, Code
 from app.engine.health import Health
 from app.engine.log import Budget
 from app.engine.policy import Limits
 from app.engine.run import Run
+from app.engine.status import Status
 from app.engine.turns import Turns
 from app.ports import Agent
+from app.ports.records import RunKey
 
 logger = logging.getLogger(__name__)
-
-Key = tuple[str, str, str]
-"""Owner, thread, run."""
 
 UNWIND_SECONDS = 1.0
 """How long ``drain`` waits for agents that were cut off. What is still blocked then is left to the process's end."""
@@ -42,19 +42,21 @@ class Lifecycle:
         self._run_timeout = run_timeout
         self._turns = Turns()
         self._threads: dict[tuple[str, str], deque[Run]] = {}
-        self._runs: dict[Key, Run] = {}
-        self._kept: OrderedDict[Key, Run] = OrderedDict()
-        self._forgotten: OrderedDict[Key, None] = OrderedDict()
+        self._runs: dict[RunKey, Run] = {}
+        self._kept: OrderedDict[RunKey, Run] = OrderedDict()
+        self._forgotten: OrderedDict[RunKey, None] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
+        self._writing: set[asyncio.Task[None]] = set()
+        self._written: set[RunKey] = set()
 
     # --- looking ---
 
-    def get(self, key: Key) -> Run | None:
+    def get(self, key: RunKey) -> Run | None:
         """The run with this key, open or kept."""
         return self._runs.get(key)
 
-    def is_forgotten(self, key: Key) -> bool:
+    def is_forgotten(self, key: RunKey) -> bool:
         """Whether this run has ended and its events are gone."""
         return key in self._forgotten
 
@@ -85,10 +87,23 @@ class Lifecycle:
         line.append(run)
         if line[0] is run:
             self._start(run)
+        else:
+            run.admission.settle()
         self._report()
 
     def ended(self, run: Run) -> None:
         """A run is over for its readers: free the thread, start the next in line, keep the log for a while."""
+        if run.ledger is not None:
+            self._leave_line(run)
+        if run.status is Status.QUEUED:
+            self._withdraw(run)
+        else:
+            self._kept[run.key] = run
+            self._write(run)
+        self.trim()
+        self._report()
+
+    def _leave_line(self, run: Run) -> None:
         owner, thread_id, _ = run.key
         line = self._threads[owner, thread_id]
         was_active = line[0] is run
@@ -97,12 +112,38 @@ class Lifecycle:
             del self._threads[owner, thread_id]
         elif was_active:
             self._start(line[0])
-        self._kept[run.key] = run
-        self.trim()
-        self._report()
+
+    def _withdraw(self, run: Run) -> None:
+        """It was not let in: as if it had never been."""
+        del self._runs[run.key]
+        run.log.discard()
 
     def _start(self, run: Run) -> None:
         self._own(run.start(self._agent, self._run_timeout, self._turns))
+        if run.ledger is not None and run.ledger.archive.durable:
+            self._write(run)
+
+    def show(self, run: Run, agent: Agent) -> None:
+        """Run what only shows what is kept: beside its thread's line, and written down nowhere."""
+        run.ledger = None
+        run.log.show_all()
+        self._runs[run.key] = run
+        self._own(run.start(agent, self._run_timeout, self._turns))
+
+    def _write(self, run: Run) -> None:
+        """Have the run's ledger written, once: from its beginning where that matters, else at its end."""
+        if run.ledger is None or run.key in self._written:
+            return
+        self._written.add(run.key)
+        task = asyncio.create_task(run.ledger.write(run.log), name=f"write run {run.ctx.run_id}")
+        self._writing.add(task)
+        task.add_done_callback(partial(self._done_writing, run.key))
+
+    def _done_writing(self, key: RunKey, task: asyncio.Task[None]) -> None:
+        self._written.discard(key)
+        self._writing.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a run could not be written down", exc_info=error)
 
     def trim(self) -> None:
         """Forget the oldest ended runs that nobody reads, until the limits hold."""
@@ -159,6 +200,8 @@ class Lifecycle:
         for task in self._tasks:
             task.cancel()
         await self._settle(UNWIND_SECONDS)
+        if self._writing:
+            await asyncio.wait(self._writing, timeout=UNWIND_SECONDS)
 
     async def _settle(self, seconds: float) -> None:
         if self._tasks:

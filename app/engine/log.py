@@ -5,13 +5,14 @@ nothing and holds up nobody, and one that comes late or again sees the same byte
 """
 
 import asyncio
+from collections.abc import Callable, Iterable
 from itertools import accumulate, takewhile
 from typing import Self
 
 from ag_ui.core import EventType
 
 from app.core.errors import AppError, Code
-from app.core.wire import Batch
+from app.core.wire import Batch, Envelope
 from app.engine.rendition import Encode, Rendition
 
 BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
@@ -43,11 +44,14 @@ class RunLog:
     Args:
         run_id: goes into every envelope.
         budget: what it takes from.
+        on_append: told of what is to be stored before readers may see it; without it they see it at once.
     """
 
-    def __init__(self, run_id: str, budget: Budget) -> None:
+    def __init__(self, run_id: str, budget: Budget, on_append: Callable[[], None] | None = None) -> None:
         self.run_id = run_id
         self._budget = budget
+        self._on_append = on_append
+        self._shown = 0
         self.ended = False
         self.bytes = 0
         self._types: list[EventType] = []
@@ -72,14 +76,17 @@ class RunLog:
         size = len(data) + ENVELOPE_BYTES
         self.bytes += size
         self._budget.used += size
-        if self._waiting:
+        if self._on_append is not None:
+            self._on_append()
+        elif self._waiting:
             self._wake()
 
     def end(self) -> None:
         """Nothing more will come; readers stop after the last event."""
         self.ended = True
         self._budget.kept += self._held
-        self._wake()
+        if self._on_append is None:
+            self._wake()
 
     def discard(self) -> None:
         """The run has ended and nobody will read it any more."""
@@ -110,8 +117,51 @@ class RunLog:
         return Cursor(self, after)
 
     def batch(self, after: int) -> Batch:
-        """What is there after ``seq`` ``after``, up to ``BATCH_BYTES`` and the event that exceeds them."""
-        data = self._data[after : after + BATCH_EVENTS]
+        """What readers may see after ``seq`` ``after``, up to ``BATCH_BYTES`` and the event that exceeds them."""
+        last = len(self._data) if self._on_append is None else self._shown
+        return self._batch(after, last)
+
+    def unstored(self) -> Batch:
+        """What readers may not see yet, as much as one batch holds."""
+        return self._batch(self._shown, len(self._data))
+
+    def show(self, count: int) -> None:
+        """Let readers see so many more events: they are stored."""
+        self._shown += count
+        self._wake()
+
+    def show_all(self) -> None:
+        """Let readers see what there is and will be: nothing is stored any more."""
+        self._on_append = None
+        self._wake()
+
+    def withdraw(self) -> None:
+        """Take back what readers have not seen."""
+        for data in self._data[self._shown :]:
+            self._weigh(-len(data) - ENVELOPE_BYTES)
+        del self._data[self._shown :], self._types[self._shown :]
+
+    def adopt(self, envelopes: Iterable[Envelope]) -> None:
+        """Let readers see what somebody else has written behind it."""
+        for envelope in envelopes:
+            self._types.append(envelope.type)
+            self._data.append(envelope.data)
+            self._weigh(len(envelope.data) + ENVELOPE_BYTES)
+        self.show(len(self._data) - self._shown)
+
+    def _weigh(self, size: int) -> None:
+        self.bytes += size
+        self._budget.used += size
+        if self.ended:
+            self._budget.kept += size
+
+    @property
+    def over(self) -> bool:
+        """Whether readers may see all that there will be."""
+        return self.ended and (self._on_append is None or self._shown == len(self._data))
+
+    def _batch(self, after: int, last: int) -> Batch:
+        data = self._data[after : min(after + BATCH_EVENTS, last)]
         if sum(map(len, data)) > BATCH_BYTES:
             sizes = accumulate(map(len, data))
             del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]
@@ -155,7 +205,7 @@ class Cursor:
             if batch.data:
                 self._after += len(batch.data)
                 return batch
-            if log.ended:
+            if log.over:
                 break
             self._waiter = waiter = asyncio.get_running_loop().create_future()
             log.wait(waiter)

@@ -1,7 +1,10 @@
 """The choices an operator makes about runs, as frozen data. Settings parse to these; the engine knows no settings."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from app.core.errors import AppError, Code
 
 
 class OnBusy(StrEnum):
@@ -49,3 +52,13 @@ class Policy:
     on_disconnect: OnDisconnect = field(default_factory=lambda: OnDisconnect(30.0))
     run_timeout: float = 3300.0
     limits: Limits = field(default_factory=Limits)
+
+
+def busy_choice(forwarded: object, default: OnBusy) -> OnBusy:
+    """``forwardedProps.onBusy`` where it is given. Raises ``AppError`` VALIDATION_ERROR."""
+    choice = forwarded.get("onBusy") if isinstance(forwarded, Mapping) else None
+    if choice is None:
+        return default
+    if choice not in tuple(OnBusy):
+        raise AppError(Code.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
+    return OnBusy(choice)

@@ -10,10 +10,8 @@ Sources: design 5, promise 1; AG-UI spec 1.1, events/lifecycle.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from enum import StrEnum
 
 from ag_ui.core import (
-    PROTOCOL_VERSION,
     BaseEvent,
     RunAgentInput,
     RunErrorEvent,
@@ -29,29 +27,26 @@ from app.closing import closing
 from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent, run_error
 from app.core.order import kind_of
+from app.engine.admission import Admission
+from app.engine.boundary import cancelled, finished, started
+from app.engine.ending import ending_of
 from app.engine.funnel import Funnel
+from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.log import RunLog
+from app.engine.status import Status
 from app.engine.turns import Turns
 from app.engine.usage import summed
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
+from app.ports.records import RunKey, RunStatus
 
 BURST = 128
 """Events an agent may yield before other runs and /ping get their turn."""
 
+ALREADY_RUN = AppError(Code.THREAD_BUSY, "A run of this id has run on this thread.")
+
 AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
 
 logger = logging.getLogger(__name__)
-
-
-class Status(StrEnum):
-    """Where a run is in its life."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    FINISHED = "finished"
-    INTERRUPTED = "interrupted"
-    CANCELLED = "cancelled"
-    ERROR = "error"
 
 
 class Run:
@@ -61,16 +56,18 @@ class Run:
         run_input: what is asked.
         ctx: what the agent is given.
         log: where its events go.
+        ledger: writes it down; None for a run that is only shown.
         on_end: called once, synchronously, when the run is over for its readers.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run is made of
         self,
         run_input: RunAgentInput,
         ctx: RunContext,
         clock: Clock,
         log: RunLog,
         *,
+        ledger: Ledger | None,
         on_end: Callable[["Run"], None],
     ) -> None:
         self.ctx = ctx
@@ -84,14 +81,16 @@ class Run:
         self._parent_run_id = run_input.parent_run_id
         self._clock = clock
         self._on_end = on_end
+        self.ledger = ledger
+        self.admission = Admission()
         self._funnel = Funnel(run_input, ctx, log)
         self._task: asyncio.Task[None] | None = None
         self._announced = False
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> RunKey:
         """Owner, thread and run: what makes a run the same run."""
-        return (self.ctx.caller.owner, self.ctx.thread_id, self.ctx.run_id)
+        return RunKey(self.ctx.caller.owner, self.ctx.thread_id, self.ctx.run_id)
 
     def start(self, agent: Agent, seconds: float, turns: Turns) -> asyncio.Task[None]:
         """Begin, for at most ``seconds``. The caller owns the task and awaits it."""
@@ -100,6 +99,8 @@ class Run:
 
     async def _main(self, agent: Agent, seconds: float, turns: Turns) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)
+        if not await self._begin():
+            return
         self._announce()
         timer = self._clock.call_later(seconds, self._time_out)
         try:
@@ -111,6 +112,30 @@ class Run:
             raise
         finally:
             timer.cancel()
+
+    async def _begin(self) -> bool:
+        """Have the thread, and what is kept of it. False where somebody else has it, or the run has ended meanwhile."""
+        run_input = self._input
+        try:
+            if run_input is not None and self.ledger is not None:
+                self._input = await self.ledger.begin(run_input)
+        except (AlreadyRun, AppError) as error:
+            self._refuse(error)
+        if self.log.ended or self._input is None:
+            return False
+        if self._input is not run_input:
+            self._funnel = Funnel(self._input, self.ctx, self.log)
+        self.admission.settle()
+        return True
+
+    def _refuse(self, error: AlreadyRun | AppError) -> None:
+        if self.admission.is_settled:  # it has waited in line, and its readers with it
+            self.fail(error if isinstance(error, AppError) else ALREADY_RUN)
+            return
+        self._input = None
+        self.log.end()
+        self._on_end(self)
+        self.admission.settle(error)
 
     async def _drive(self, agent: Agent, run_input: RunAgentInput, turns: Turns) -> None:
         """Iterate the agent; every failure of its own becomes the run's."""
@@ -187,15 +212,7 @@ class Run:
 
     def _announce(self) -> None:
         self.status = Status.RUNNING
-        self._funnel.write(
-            RunStartedEvent(
-                thread_id=self.ctx.thread_id,
-                run_id=self.ctx.run_id,
-                parent_run_id=self._parent_run_id,
-                protocol_version=PROTOCOL_VERSION,
-                timestamp=self._now_ms(),
-            )
-        )
+        self._funnel.write(started(self.ctx, self._parent_run_id, self._now_ms()))
 
     def _absorb_start(self) -> None:
         """RUN_STARTED is sent before the agent runs; an agent that opens with its own says the same again."""
@@ -214,7 +231,7 @@ class Run:
         if self.log.ended:
             return
         self._funnel.flush()
-        event = event or RunFinishedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id)
+        event = event or finished(self.ctx)
         outcome = event.outcome
         status = Status.FINISHED
         if isinstance(outcome, RunFinishedInterruptOutcome):
@@ -232,9 +249,7 @@ class Run:
             return
         if self.status is Status.QUEUED:
             self._announce()
-        outcome = RunFinishedCancelledOutcome()
-        event = RunFinishedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id, outcome=outcome)
-        self._end(event, Status.CANCELLED, failure="The run was cancelled.")
+        self._end(cancelled(self.ctx), Status.CANCELLED, failure="The run was cancelled.")
         self._unwind()
 
     def fail(self, error: AppError) -> None:
@@ -266,10 +281,14 @@ class Run:
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
         self._funnel.accept(event, data)
+        self.ended_at = self._clock.time()
+        if self.ledger is not None:
+            change = self._funnel.change(self.ctx.run_id)
+            self.ledger.end(ending_of(event, RunStatus(status), self.ended_at, change))
         self._input = None
+        self.admission.settle()
         self._funnel.release()
         self.status = status
-        self.ended_at = self._clock.time()
         self.log.end()
         self._on_end(self)
 

@@ -12,48 +12,25 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from app.core.errors import AppError, Code
-from app.engine.archive import Archive
+from app.engine.archive import Archive, available
+from app.engine.connect import Kept, is_connect
+from app.engine.elsewhere import RunElsewhere
+from app.engine.facts import Facts, recorded, summary
 from app.engine.health import Health
+from app.engine.leases import Leases
+from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.lifecycle import Lifecycle, shutting_down
-from app.engine.log import Cursor, RunLog
-from app.engine.policy import OnBusy, Policy
+from app.engine.log import RunLog
+from app.engine.policy import OnBusy, Policy, busy_choice
+from app.engine.reader import Readable, Reader
 from app.engine.run import Run
 from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, RunContext, State, Tool
+from app.ports.records import RunKey, RunRecord, ThreadKey
 
 LEAVING_SECONDS = 0.25
 """How long a request waits on a busy thread for a reader that is on its way out. A client that stops a run and asks
 again at once uses two connections, and the server may hear of the second first."""
-
-
-class Reader:
-    """One watcher of a run, from its creation until ``close``. The last to leave may end the run (``OnDisconnect``)."""
-
-    def __init__(self, run: Run, after: int, on_close: Callable[[Run], None]) -> None:
-        if after > len(run.log):
-            raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")
-        self.run = run
-        self._cursor = run.log.read(after)
-        self._on_close: Callable[[Run], None] | None = on_close
-        run.readers += 1
-        if run.grace is not None:
-            run.grace.cancel()
-            run.grace = None
-
-    def __aiter__(self) -> Cursor:
-        return self._cursor
-
-    def nudge(self) -> None:
-        """Have the iteration give an empty batch, if there is nothing else to give."""
-        self._cursor.nudge()
-
-    def close(self) -> None:
-        """Stop watching; the iteration ends. Harmless when called again."""
-        self._cursor.close()
-        on_close, self._on_close = self._on_close, None
-        if on_close is not None:
-            self.run.readers -= 1
-            on_close(self.run)
 
 
 class Service:
@@ -90,6 +67,7 @@ class Service:
         self._tools = tools
         self._lifecycle = Lifecycle(agent, policy.limits, self.health, run_timeout=policy.run_timeout)
         self._draining = False
+        self._keeping: asyncio.Task[None] | None = None
         self._readers = 0
         self._all_read = asyncio.Event()
         self._leaver = asyncio.Event()
@@ -97,49 +75,80 @@ class Service:
     # --- runs ---
 
     def start(self, run_input: RunAgentInput, caller: Caller) -> Reader:
-        """Start a run, or join it where these ids are known already, and read it from its first event.
+        """Start a run, or join it where these ids are known here already, and read it from its first event.
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry that comes after the
                 run's events were forgotten; VALIDATION_ERROR for an unknown ``forwardedProps.onBusy``.
         """
-        key = (caller.owner, run_input.thread_id, run_input.run_id)
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         known = self._lifecycle.get(key)
         if known is not None:
             return self._read(known, 0)
-        if self._lifecycle.is_forgotten(key):
+        if self._lifecycle.is_forgotten(key) and not self.archive.durable:
             raise AppError(Code.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
             raise shutting_down()
-        run = self._new_run(run_input, caller)
-        self._make_room(run_input, caller)
+        on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        run = self._new_run(run_input, caller, on_busy)
+        self._make_room(key, on_busy)
         self._lifecycle.add(run)
         return self._read(run, 0)
 
     async def admit(self, run_input: RunAgentInput, caller: Caller) -> Reader:
-        """``start``, for a caller whose connection to the run before may be closing just now. Raises as ``start``."""
+        """``start``, and wait until the run has its thread or its place in line; also for a retry of a run elsewhere.
+
+        A caller's connection to the run before may be closing just now, so a busy thread is waited for, for a moment.
+
+        Raises:
+            AppError: as ``start``, and STORE_UNAVAILABLE.
+        """
+        if is_connect(run_input) and (shown := await self._shown(run_input, caller)):
+            return shown
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LEAVING_SECONDS
         while True:
             try:
-                return self.start(run_input, caller)
+                return await self._admitted(run_input, caller)
+            except AlreadyRun as error:
+                return self._elsewhere(error.record, 0)
             except AppError as error:
                 if error.code is not Code.THREAD_BUSY or loop.time() >= deadline:
                     raise
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._leaver.wait(), deadline - loop.time())
 
-    def _make_room(self, run_input: RunAgentInput, caller: Caller) -> None:
+    async def _admitted(self, run_input: RunAgentInput, caller: Caller) -> Reader:
+        reader = self.start(run_input, caller)
+        run = reader.run
+        try:
+            if isinstance(run, Run):
+                await run.admission.granted()
+        except BaseException:
+            reader.close()
+            raise
+        return reader
+
+    async def _shown(self, run_input: RunAgentInput, caller: Caller) -> Reader | None:
+        """The thread, where there is one that says something."""
+        with available():
+            kept = await self.archive.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
+        if kept is None or not kept.messages:
+            return None
+        run = self._new_run(run_input, caller, OnBusy.REJECT)
+        self._lifecycle.show(run, Kept(kept))
+        return self._read(run, 0)
+
+    def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
         """What is to happen to the runs that stand before this one on its thread."""
-        on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        line = self._lifecycle.line(caller.owner, run_input.thread_id)
+        line = self._lifecycle.line(key.owner, key.thread_id)
         if on_busy is OnBusy.REJECT and any(run.grace is None for run in line):
             raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
         for run in reversed(line):
             if on_busy is OnBusy.INTERRUPT or run.grace is not None:
                 run.cancel()
 
-    def _new_run(self, run_input: RunAgentInput, caller: Caller) -> Run:
+    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy) -> Run:
         outlet = Outlet(lambda item: run.send(item))  # noqa: PLW0108 - there is no run yet
         ctx = RunContext(
             thread_id=run_input.thread_id,
@@ -153,44 +162,87 @@ class Service:
             emit=outlet.emit,
             state=State(lambda: outlet.on_loop(run.state), outlet.emit),
         )
-        log = RunLog(run_input.run_id, self._lifecycle.budget)
-        run = Run(run_input, ctx, self._clock, log, on_end=self._lifecycle.ended)
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        ledger = Ledger(self.archive, key, on_busy, lambda error: run.fail(error))  # noqa: PLW0108 - as above
+        on_append = ledger.noted if self.archive.durable else None
+        log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)
+        run = Run(run_input, ctx, self._clock, log, ledger=ledger, on_end=self._lifecycle.ended)
         return run
 
-    def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
+    async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
         """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""
-        return self._read(self.find(caller, thread_id, run_id), after)
+        run = self._here(caller, thread_id, run_id)
+        return self._read(run, after) if run else self._elsewhere(await self._kept(caller, thread_id, run_id), after)
 
-    def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> dict[str, object]:
-        """End a run as cancelled, and say how the run stands. Raises ``AppError`` RUN_NOT_FOUND."""
-        run = self.find(caller, thread_id, run_id)
-        run.cancel()
-        return summary(run)
+    async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Facts:
+        """End a run as cancelled, wherever it is, and say how it stands. Raises ``AppError`` RUN_NOT_FOUND."""
+        run = self._here(caller, thread_id, run_id)
+        if run is not None:
+            run.cancel()
+            return summary(run)
+        record = await self._kept(caller, thread_id, run_id)
+        if record.active:
+            with available():
+                await self.archive.cancel(record)
+        return recorded(record)
 
-    def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run:
-        """The caller's run by id, or the active, else the latest run of a thread. Raises ``AppError`` RUN_NOT_FOUND."""
+    async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Facts:
+        """How the caller's run stands: by its id, or the active, else the latest of a thread.
+
+        Raises:
+            AppError: RUN_NOT_FOUND.
+        """
+        run = self._here(caller, thread_id, run_id)
+        return summary(run) if run else recorded(await self._kept(caller, thread_id, run_id))
+
+    def _here(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         if run_id is None and thread_id is not None:
             for run in self._lifecycle.line(caller.owner, thread_id):
                 return run
+            if self.archive.durable:
+                return None  # the thread's latest run may be another replica's
         for run in self._lifecycle.runs(caller.owner):
             _, its_thread, its_id = run.key
             if thread_id in (None, its_thread) and (run_id == its_id if run_id is not None else thread_id is not None):
                 return run
-        raise AppError(Code.RUN_NOT_FOUND, "There is no such run, or it is no longer kept.")
+        return None
 
-    def list(self, caller: Caller) -> list[dict[str, object]]:
-        """The caller's live and recent runs, newest first."""
-        return [summary(run) for run in self._lifecycle.runs(caller.owner)]
+    async def _kept(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
+        record = None
+        with available():
+            if self.archive.durable and thread_id is not None:
+                thread = ThreadKey(caller.owner, thread_id)
+                runs = self.archive.store.runs
+                record = await (runs.get(RunKey(*thread, run_id)) if run_id is not None else runs.latest(thread))
+        if record is None or not record.kept:
+            raise AppError(Code.RUN_NOT_FOUND, "There is no such run, or it is no longer kept.")
+        return record
+
+    async def list(self, caller: Caller) -> Sequence[Facts]:
+        """The caller's live and recent runs, newest first; where runs are stored, of all replicas."""
+        here = [summary(run) for run in self._lifecycle.runs(caller.owner)]
+        if not self.archive.durable:
+            return here
+        with available():
+            page = await self.archive.store.runs.list(caller.owner)
+        known = {(facts["threadId"], facts["runId"]) for facts in here}
+        others = [record for record in page.items if (record.key.thread_id, record.key.run_id) not in known]
+        return sorted([*here, *map(recorded, others)], key=lambda facts: -float(str(facts["startedAt"])))
 
     # --- readers ---
 
-    def _read(self, run: Run, after: int) -> Reader:
+    def _read(self, run: Readable, after: int) -> Reader:
         reader = Reader(run, after, self._left)
         self._readers += 1
         self._all_read.clear()
         return reader
 
-    def _left(self, run: Run) -> None:
+    def _elsewhere(self, record: RunRecord, after: int) -> Reader:
+        if not record.kept or not self.archive.durable:
+            raise AppError(Code.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
+        return self._read(RunElsewhere(self.archive, record), after)
+
+    def _left(self, run: Readable) -> None:
         """A reader is gone."""
         self._readers -= 1
         if not self._readers:
@@ -200,7 +252,7 @@ class Service:
         self._leaver.set()
         self._leaver.clear()
 
-    def _abandon(self, run: Run) -> None:
+    def _abandon(self, run: Readable) -> None:
         """Nobody reads this run any more."""
         grace = self._policy.on_disconnect.grace
         if run.log.ended:
@@ -215,7 +267,14 @@ class Service:
     async def open(self) -> None:
         """Connect to what is kept; then ``/ping`` may say that initialisation is done."""
         await self.archive.open()
+        if self.archive.durable:
+            self._keeping = asyncio.create_task(Leases(self.archive, self._cancel_here).keep(), name="keep leases")
         self.health.start()
+
+    def _cancel_here(self, key: RunKey) -> None:
+        run = self._lifecycle.get(key)
+        if run is not None:
+            run.cancel()
 
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones within ``grace`` seconds and a moment."""
@@ -230,31 +289,9 @@ class Service:
 
     async def aclose(self) -> None:
         """Close connections to models and tools. Nothing runs any more."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
         for close in self._closers:
             await close()
         await self.archive.aclose()
-
-
-def busy_choice(forwarded: object, default: OnBusy) -> OnBusy:
-    """``forwardedProps.onBusy`` where it is given. Raises ``AppError`` VALIDATION_ERROR."""
-    choice = forwarded.get("onBusy") if isinstance(forwarded, Mapping) else None
-    if choice is None:
-        return default
-    if choice not in tuple(OnBusy):
-        raise AppError(Code.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
-    return OnBusy(choice)
-
-
-def summary(run: Run) -> dict[str, object]:
-    """A run as the API shows it: camelCase; times in Unix seconds."""
-    facts: dict[str, object] = {
-        "runId": run.ctx.run_id,
-        "threadId": run.ctx.thread_id,
-        "status": run.status,
-        "startedAt": run.started_at,
-        "events": len(run.log),
-        "readers": run.readers,
-    }
-    if run.ended_at is not None:
-        facts["endedAt"] = run.ended_at
-    return facts

@@ -92,7 +92,7 @@ class GoalStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class StoredGoal:
     """What a caller wants of a turn.
 
     Attributes:
@@ -132,7 +132,7 @@ class Delta:
     messages: Sequence[StoredMessage]
     order: Sequence[str] | None
     state: bytes | None
-    goals: Sequence[Goal] | None
+    goals: Sequence[StoredGoal] | None
     next: str
 
 

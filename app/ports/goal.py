@@ -6,9 +6,9 @@ is the runs from one that declares goals to the one that ends with nothing left 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
+from app.ports.conversation import GoalStatus
 from app.ports.run import RunContext
 
 
@@ -21,35 +21,40 @@ class Goal:
     description: str = ""
 
 
-class GoalStatus(StrEnum):
-    """Where a goal stands."""
-
-    PENDING = "pending"
-    ACHIEVED = "achieved"
-    FAILED = "failed"
-
-
 @dataclass(frozen=True, slots=True)
 class GoalRecord:
-    """A goal and what has become of it; only one that is achieved has data."""
+    """A goal and what has become of it.
+
+    Attributes:
+        data: what it was achieved with; None unless it was.
+        run_id, index: the run that declared it, and its place there.
+    """
 
     goal: Goal
     status: GoalStatus = GoalStatus.PENDING
     data: Mapping[str, object] | None = None
+    run_id: str = ""
+    index: int = 0
 
 
 class GoalRecords(Protocol):
     """Where the goals of turns are written down.
 
-    Only ``held`` may wait: a store that has to wait takes note of the others and writes later. A run that was
-    cancelled may still say how its goals stand when the thread's next run has begun.
+    ``held`` and ``hold`` wait for it, and raise ``AppError`` STORE_UNAVAILABLE. ``record`` does not: a run that was
+    cancelled says how its goals stand when the thread's next run may have begun.
     """
 
     async def held(self, ctx: RunContext) -> Sequence[GoalRecord]:
         """All goals of the turn that goes on with this run; none where no turn does."""
 
-    def hold(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
-        """The turn goes on in the thread's next run, with these; with none it is this run's to end."""
+    async def hold(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
+        """The turn goes on in the thread's next run, with these; with none it is this run's to end.
+
+        The word of the thread's last run counts, whenever an earlier one says its own.
+        """
 
     def record(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
-        """How the goals of this run stand: when they are declared, when one is achieved, and when the turn ends."""
+        """How these goals stand: when they are declared, when one is achieved, and when the turn ends."""
+
+
+__all__ = ["Goal", "GoalRecord", "GoalRecords", "GoalStatus"]

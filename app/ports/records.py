@@ -119,7 +119,10 @@ class Busy:
 
 
 class Place(NamedTuple):
-    """Where something waits for an answer: how deep below the first assistant, and on which thread."""
+    """Where something waits for an answer: how deep below the first assistant, and on which thread.
+
+    At depth -1 a thread's turn waits to be taken up again.
+    """
 
     depth: int
     owner: str

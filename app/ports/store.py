@@ -10,7 +10,7 @@ second answer differs. ``now`` and ``until`` are Unix seconds and the caller's.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from app.core.wire import Envelope
 from app.ports.conversation import (
@@ -18,14 +18,15 @@ from app.ports.conversation import (
     Delta,
     Ending,
     Feedback,
-    Goal,
     GoalStatus,
     Lapse,
     Review,
+    StoredGoal,
     ThreadRecord,
     Triage,
 )
 from app.ports.records import Busy, Claim, Claimed, Held, Known, Page, Place, RunKey, RunRecord, ThreadKey
+from app.ports.run import Agent
 
 PAGE = 100
 """Items of a page."""
@@ -160,7 +161,7 @@ class Threads(Protocol):
 class Goals(Protocol):
     """What callers want of a turn. A thread's goals are part of its ``changes``."""
 
-    async def declare(self, run: RunKey, goals: Sequence[Goal]) -> None:
+    async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
         """Store the goals of a run. Those that are declared already stay as they are. Nothing without the run."""
 
     async def conclude(
@@ -240,3 +241,11 @@ class Store(Protocol):
 
     async def aclose(self) -> None:
         """Let go of connections. Nothing is asked any more."""
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """An agent that keeps something between runs."""
+
+    def kept_in(self, store: Store, depth: int = 0) -> Agent:
+        """The same agent, keeping it there; ``depth`` is how many assistants hand work down to it."""

@@ -14,6 +14,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
+from app.agents.approvals import SHOWN_ARGUMENTS
 from app.agents.assistant import Assistant
 from app.agents.resume import ABANDONED, CUT_OFF
 from app.assembly import build_assistant
@@ -33,6 +34,14 @@ async def test_a_call_that_must_be_asked_for_ends_the_run_with_an_interrupt() ->
     assert interrupt.response_schema is not None
     assert interrupt.expires_at == "1970-01-12T14:46:40+00:00"
     assert interrupt.metadata == {"toolName": "pay", "arguments": '{"amount": 5}', "category": "physical"}
+
+
+async def test_the_message_of_an_interrupt_shows_the_beginning_of_long_arguments() -> None:
+    arguments = f'{{"amount": 5, "note": "{"x" * 1_000_000}"}}'
+    (interrupt,) = interrupts(await Desk().run(f"call pay {arguments}"))
+    assert interrupt.message == f"Allow pay with {arguments[:SHOWN_ARGUMENTS]}…?"
+    assert interrupt.metadata is not None
+    assert interrupt.metadata["arguments"] == arguments
 
 
 async def test_calls_that_need_no_approval_run_first_and_client_calls_stay_pending() -> None:

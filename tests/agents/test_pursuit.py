@@ -1,14 +1,14 @@
 """Where the goals of a run stand is told, recorded and held in order, whatever becomes of the run."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from ag_ui.core import AssistantMessage, CustomEvent, RunAgentInput, ToolMessage, UserMessage
+from ag_ui.core import AssistantMessage, CustomEvent, RunAgentInput, RunFinishedEvent, ToolMessage, UserMessage
 
 from app.agents.assistant import Assistant
-from app.agents.goals.memory import LIFETIME, GoalsInMemory
+from app.agents.goals.kept import KeptGoals
 from app.core.errors import AppError, Code
 from app.ports import Delta, Goal, GoalRecord, GoalStatus, Item, RunContext, TextDelta
 from tests.agents.doubles import ScriptedModel, asks
@@ -20,7 +20,7 @@ SUM = {"type": "sum", "schema": {"type": "object", "required": ["amount"]}}
 
 
 @dataclass
-class Diary(GoalsInMemory):
+class Diary(KeptGoals):
     """Keeps what was recorded: a line for each time, by goal."""
 
     lines: list[dict[str, str]] = field(default_factory=list)
@@ -100,16 +100,19 @@ async def test_a_run_that_fails_holds_nothing(error: AppError) -> None:
     assert await diary.held(run_context()) == []
 
 
-async def test_goals_are_not_held_before_the_run_has_ended_well() -> None:
+async def test_goals_are_held_before_anybody_knows_the_end_and_given_back_when_the_run_fails_at_it() -> None:
     diary = Diary()
-    ctx = run_context()
+    later: list[Awaitable[object]] = []
+    ctx = run_context(background=later.append)
     stream = Assistant(ScriptedModel([asks("paint")]), goals=diary).run(asking(NOTE, client=True), ctx)
-    types = []
-    while "RUN_FINISHED" not in types:
-        item = await anext(stream)
-        types.append(getattr(item, "type", ""))
+    async for item in stream:
+        if isinstance(item, RunFinishedEvent):
+            break
         assert await diary.held(ctx) == []
+    assert [record.status for record in await diary.held(ctx)] == [GoalStatus.PENDING]
     await stream.aclose()
+    for work in later:
+        await work
     assert await diary.held(ctx) == []
     assert diary.lines == [{"note": "pending"}, {"note": "failed"}]
 
@@ -129,7 +132,7 @@ async def test_a_subagent_neither_declares_nor_takes_up_goals() -> None:
     diary = Diary()
     model = ScriptedModel([DONE])
     ctx = replace(run_context(), subagent_run_id="part")
-    diary.hold(ctx, [GoalRecord(Goal("note", {"type": "object"}))])
+    await diary.hold(ctx, [GoalRecord(Goal("note", {"type": "object"}))])
     async for _ in Assistant(model, goals=diary).run(asking(SUM), ctx):
         pass
     assert (model.prompts[0].tools, diary.lines) == ([], [])
@@ -150,15 +153,9 @@ async def test_results_of_tools_are_gone_on_from() -> None:
     assert [message.id for message in model.prompts[0].messages] == ["u"]
 
 
-# --- in memory ---
-
-
-def test_a_turn_is_forgotten_after_an_hour() -> None:
-    now = [0.0]
-    memory = GoalsInMemory(lambda: now[0])
-    one, other = (replace(run_context(), thread_id=thread) for thread in ("one", "other"))
-    record = GoalRecord(Goal("note", {"type": "object"}))
-    memory.hold(one, [record])
-    now[0] = LIFETIME
-    memory.hold(other, [record])
-    assert list(memory._turns._rows) == [(0, "anonymous", "other")]
+async def test_a_goal_that_is_declared_no_more_has_failed_for_those_who_read_the_thread() -> None:
+    diary = Diary()
+    await run(diary, asking(NOTE, SUM, client=True), asks("paint"))
+    await run(diary, asking(NOTE, client=True), asks("paint"))
+    assert diary.lines[-1] == {"sum": "failed", "note": "pending"}
+    assert [record.goal.type for record in await diary.held(run_context())] == ["note"]

@@ -199,6 +199,13 @@ async def test_a_question_that_cannot_be_sent_is_an_error_to_the_model() -> None
     assert results(await desk.run(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 
 
+async def test_a_conversation_that_is_too_large_to_be_kept_is_an_error_to_the_model() -> None:
+    messages = [UserMessage(id="u", content="x" * 9_000_000)]
+    desk, _ = odd_desk(Suspended(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
+    (interrupt,) = interrupts(await desk.run("call odd {}"))
+    assert results(await desk.run(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
+
+
 # --- a tool that is not there -----------------------------------------------------------------------------------------
 
 

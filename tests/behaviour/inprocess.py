@@ -11,7 +11,8 @@ from app.core.inbound import Attach, CommandRequest, parse
 from app.core.wire import Envelope
 from app.edge.commands import answer
 from app.edge.gate import SESSION_HEADER
-from app.engine.service import Reader, Service
+from app.engine.reader import Reader
+from app.engine.service import Service
 from app.ports import Caller
 from tests.behaviour.client import Client, Refused, Stream
 from tests.engine.doubles import FakeClock, Json
@@ -66,24 +67,26 @@ class InProcess(Client):
 
     async def start(self, body: Json | str) -> Stream:
         try:
-            stream = ReaderStream(self.service, self._reader(body))
+            stream = ReaderStream(self.service, await self._reader(body))
         except AppError as error:
             raise self._refused(error) from None
         self._streams.append(stream)
         return stream
 
-    def _reader(self, body: Json | str) -> Reader:
+    async def _reader(self, body: Json | str) -> Reader:
         asked = parse(body.encode() if isinstance(body, str) else json.dumps(body).encode())
         if isinstance(asked, RunAgentInput):
-            return self.service.start(asked, self._caller())
+            return await self.service.admit(asked, self._caller())
         assert isinstance(asked.command, Attach)
-        return self.service.attach(self._caller(), asked.command.thread_id, asked.command.run_id, asked.command.after)
+        return await self.service.attach(
+            self._caller(), asked.command.thread_id, asked.command.run_id, asked.command.after
+        )
 
     async def command(self, body: Json) -> Json:
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            result = answer(self.service, asked.command, self._caller())
+            result = await answer(self.service, asked.command, self._caller())
         except AppError as error:
             raise self._refused(error) from None
         return {"command": asked.command.type, **result}

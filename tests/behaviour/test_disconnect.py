@@ -7,6 +7,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from app.ports import Item
+from app.ports.records import RunKey
 from tests.behaviour.client import Client, Stream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import ask, eventually, happened
@@ -38,7 +39,7 @@ async def begun(client: Client, run: str = "r1") -> Stream:
 
 def status(client: Client, run: str = "r1") -> str:
     """How a run stands, asked in a way that reads nothing."""
-    return str(client.service._lifecycle._runs["everybody", "t1", run].status)
+    return str(client.service._lifecycle._runs[RunKey("everybody", "t1", run)].status)
 
 
 @requirement("drop.cancel")

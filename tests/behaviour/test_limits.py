@@ -8,6 +8,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 
 from app.engine.policy import Limits
 from app.ports import Item
+from app.ports.records import RunKey
 from tests.behaviour.client import Client, Refused, Stream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
@@ -137,8 +138,8 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     talk = Talk()
     client = await connect(talk, Limits(kept_runs=0))
     first = await begun(client, "t1", "r1")
-    run = client.service._lifecycle._runs["everybody", "t1", "r1"]
-    reader = client.service.attach(run.ctx.caller, "t1", "r1", 0)
+    run = client.service._lifecycle._runs[RunKey("everybody", "t1", "r1")]
+    reader = await client.service.attach(run.ctx.caller, "t1", "r1", 0)
     talk.may_end.set()
     assert outcome(await first.rest()) == "success"
     assert await found(client, "r1") == ["r1"]

@@ -178,4 +178,4 @@ async def test_who_asks_for_the_head_of_a_stream_gets_it_at_once(serve: Serve) -
     async with http_client(client.url) as http, asyncio.timeout(WAIT):
         response = await http.head("/runs/r1/events")
     assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-    assert client.service.list(caller())[0]["readers"] == 0
+    assert (await client.service.list(caller()))[0]["readers"] == 0

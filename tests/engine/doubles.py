@@ -14,7 +14,8 @@ from app.buses.memory import MemoryBus
 from app.core.wire import Envelope
 from app.engine.archive import Archive
 from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
-from app.engine.service import Reader, Service
+from app.engine.reader import Reader
+from app.engine.service import Service
 from app.main import build_capabilities
 from app.ports import Allowance, Caller, Tool
 from app.settings import Settings

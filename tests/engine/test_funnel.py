@@ -166,9 +166,9 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
     agent, clock = Scripted(script, stubborn), FakeClock()
     service = make_service(agent, clock=clock)
     await service.open()
-    agent.cancel = lambda: service.cancel(caller(), "t1", "r1")
     agent.time_out = lambda: clock.advance(10_000)
     reader = service.start(asking(), caller())
+    agent.cancel = reader.run.cancel
     log = await envelopes(reader)
     await eventually(lambda: not service._lifecycle._tasks)
     assert clock.timers == []

@@ -12,6 +12,7 @@ from app.engine.health import Health
 from app.engine.policy import Limits
 from app.engine.service import Service
 from app.ports import Item, RunContext
+from app.ports.records import RunKey
 from app.settings import Settings
 from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, forever, make_service
 from tests.requirements import requirement
@@ -158,7 +159,7 @@ async def test_only_so_many_forgotten_ids_are_remembered() -> None:
     service = make_service(brief, limits=Limits(kept_runs=0, remembered_ids=2))
     for run in ("r1", "r2", "r3"):
         await ran(service, run)
-    known = [service._lifecycle.is_forgotten(("everybody", "t1", run)) for run in ("r1", "r2", "r3")]
+    known = [service._lifecycle.is_forgotten(RunKey("everybody", "t1", run)) for run in ("r1", "r2", "r3")]
     assert known == [False, True, True]
     with pytest.raises(AppError) as refused:
         service.start(asking(run="r3"), caller())

@@ -10,8 +10,8 @@ from app.agents.callables import adapt
 from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive
-from app.engine.policy import OnBusy, Policy
-from app.engine.service import Service, busy_choice
+from app.engine.policy import OnBusy, Policy, busy_choice
+from app.engine.service import Service
 from app.main import create_app
 from app.ports import Item
 from app.settings import Settings
@@ -29,7 +29,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 async def test_closing_a_reader_twice_counts_once() -> None:
     service = make_service(forever, Settings(on_disconnect="cancel"))
     first = service.start(asking(), caller())
-    service.attach(caller(), "t1", "r1", 0)
+    await service.attach(caller(), "t1", "r1", 0)
     first.close()
     first.close()
     assert (first.run.readers, first.run.status) == (1, "queued")
@@ -42,7 +42,7 @@ async def test_a_reader_that_is_refused_is_no_reader() -> None:
     first = service.start(asking(), caller())
     first.close()
     with pytest.raises(AppError):
-        service.attach(caller(), "t1", "r1", 9)
+        await service.attach(caller(), "t1", "r1", 9)
     assert first.run.readers == 0
     assert first.run.grace is not None
     await service.drain(0)
@@ -65,13 +65,13 @@ async def test_a_refused_request_ends_no_run_in_its_grace() -> None:
 async def test_a_run_of_another_owner_is_found_by_nobody_else() -> None:
     service = make_service(forever)
     service.start(asking(), caller("alice"))
-    assert [run["runId"] for run in service.list(caller("alice"))] == ["r1"]
-    assert service.list(caller("bob")) == []
+    assert [run["runId"] for run in await service.list(caller("alice"))] == ["r1"]
+    assert await service.list(caller("bob")) == []
     for thread, run in (("t1", "r1"), (None, "r1"), ("t1", None)):
         with pytest.raises(AppError) as refused:
-            service.find(caller("bob"), thread, run)
+            await service.find(caller("bob"), thread, run)
         assert refused.value.code is Code.RUN_NOT_FOUND
-        assert service.find(caller("alice"), thread, run).ctx.run_id == "r1"
+        assert (await service.find(caller("alice"), thread, run))["runId"] == "r1"
     await service.drain(0)
 
 
@@ -80,8 +80,8 @@ async def test_a_run_id_alone_finds_the_newest_run_of_that_name() -> None:
     service = make_service(brief)
     for thread in ("t1", "t2"):
         await envelopes(service.start(asking(thread, "same"), caller()))
-    assert service.find(caller(), None, "same").ctx.thread_id == "t2"
-    assert service.find(caller(), "t1", "same").ctx.thread_id == "t1"
+    assert (await service.find(caller(), None, "same"))["threadId"] == "t2"
+    assert (await service.find(caller(), "t1", "same"))["threadId"] == "t1"
 
 
 @requirement("http.runs")
@@ -91,8 +91,8 @@ async def test_a_summary_shows_how_a_run_stands() -> None:
     readers = [service.start(asking(run=run), caller()) for run in ("r1", "r2")]
     await eventually(lambda: readers[0].run.status == "running")
     clock.advance(3)
-    service.cancel(caller(), "t1", "r1")
-    waiting, ended = service.list(caller())
+    await service.cancel(caller(), "t1", "r1")
+    waiting, ended = await service.list(caller())
     assert waiting == {
         "runId": "r2",
         "threadId": "t1",

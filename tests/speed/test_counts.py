@@ -49,7 +49,7 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
     monkeypatch.setattr(run, "encode", counted)
     service = make_service(talker)
     first = service.start(asking(), caller())
-    others = [service.attach(caller(), "t1", "r1", 0) for _ in range(readers - 1)]
+    others = [await service.attach(caller(), "t1", "r1", 0) for _ in range(readers - 1)]
     read = await asyncio.gather(*map(envelopes, (first, *others)))
     assert [len(every) for every in read] == [DELTAS + AROUND] * readers
     assert len(encoded) == DELTAS + AROUND

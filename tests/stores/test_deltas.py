@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.ports.conversation import Change, Delta, Goal, StoredMessage
+from app.ports.conversation import Change, Delta, StoredGoal, StoredMessage
 from app.ports.store import Store
 from app.stores.memory import MemoryStore
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, message, run, told
@@ -19,7 +19,7 @@ class Follower:
     token: str | None = None
     messages: dict[str, StoredMessage] = field(default_factory=dict)
     state: bytes | None = None
-    goals: list[Goal] = field(default_factory=list)
+    goals: list[StoredGoal] = field(default_factory=list)
 
     async def look(self, store: Store) -> Delta:
         """Ask, and fold as ``Delta`` says."""

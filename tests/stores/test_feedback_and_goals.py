@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.ports.conversation import Feedback, Goal, GoalStatus, Review, Triage
+from app.ports.conversation import Feedback, GoalStatus, Review, StoredGoal, Triage
 from app.ports.records import ThreadKey
 from app.ports.store import Store
 from tests.stores.doubles import RUN, THREAD, claimed, message, run, told
@@ -57,8 +57,8 @@ async def test_operators_see_what_everybody_said_page_by_page(store: Store) -> N
     assert len((await store.feedbacks.reviews(resolved=False)).items) == 4
 
 
-def goal(index: int, run_id: str = "r1") -> Goal:
-    return Goal(run_id, index, "summary", b'{"type": "object"}', 100.0)
+def goal(index: int, run_id: str = "r1") -> StoredGoal:
+    return StoredGoal(run_id, index, "summary", b'{"type": "object"}', 100.0)
 
 
 async def test_goals_are_declared_once_and_concluded_once(store: Store) -> None:

@@ -2,9 +2,9 @@
 
 import asyncio
 
+from app.interrupts import MemoryInterrupts
 from app.ports.records import Held, Place
 from app.ports.store import Store
-from app.stores.memory.interrupts import MemoryInterrupts
 from tests.stores.conftest import Replica
 
 PLACE = Place(0, "owner", "t1")

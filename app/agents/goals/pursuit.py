@@ -2,8 +2,8 @@
 
 Rules: a goal is achieved by the first call of its tool whose data fits its schema, and by nothing else. A model that
 stops before is asked again, so often and no more. However the run ends, each goal is achieved or failed when it is
-over, unless the turn goes on in the next run: then that run takes up what is pending, once this one has ended well. How
-they stand is written down by ``_record`` and nowhere else, after the client has been told. Subagents have no goals.
+over, unless the turn goes on in the next run: then that run takes up what is pending, if this one ends well. How they
+stand is written down by ``_record`` and nowhere else, after the client has been told. Subagents have no goals.
 """
 
 import asyncio
@@ -42,8 +42,11 @@ async def pursuing(asked: RunAgentInput, records: GoalRecords, prompts: int, ctx
     if not has_goals(asked.forwarded_props):
         return Pursuit(left, records, prompts, ctx)
     goals = await asyncio.to_thread(declared, asked.forwarded_props)
-    standing = [next((record for record in left if record.goal == goal), GoalRecord(goal)) for goal in goals]
-    return Pursuit(standing, records, prompts, ctx, anew=True)
+    standing = [
+        next((record for record in left if record.goal == goal), GoalRecord(goal, run_id=ctx.run_id, index=index))
+        for index, goal in enumerate(goals)
+    ]
+    return Pursuit(standing, records, prompts, ctx, replaced=[record for record in left if record not in standing])
 
 
 class Pursuit:
@@ -52,41 +55,63 @@ class Pursuit:
     Args:
         standing: the goals, and where they stand.
         prompts: how often the model may be asked again.
-        anew: whether they take the place of those that the thread had.
+        replaced: what the turn had until now; None where nothing has been declared.
     """
 
     def __init__(
-        self, standing: Sequence[GoalRecord], records: GoalRecords, prompts: int, ctx: RunContext, *, anew: bool = False
+        self,
+        standing: Sequence[GoalRecord],
+        records: GoalRecords,
+        prompts: int,
+        ctx: RunContext,
+        *,
+        replaced: Sequence[GoalRecord] | None = None,
     ) -> None:
         self._goals = {record.goal.type: record for record in standing}
         self._records = records
         self._prompts = prompts
         self._prompted = 0
         self._ctx = ctx
-        self._anew = anew
+        self._replaced = replaced
+        self._held = False
         self._order = asyncio.Lock()
 
-    def __enter__(self) -> None:
-        if self._goals or self._anew:
+    async def __aenter__(self) -> None:
+        if self._goals or self._replaced is not None:
+            await self._records.hold(self._ctx, ())
             rows = [{"type": r.goal.type, "tool": tool_name(r.goal), "status": r.status} for r in self._goals.values()]
             self._tell(DECLARED, {"goals": rows})
-            self._records.hold(self._ctx, ())
-            self._record()
+            self._record(failed(self._replaced or ()))
 
-    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
-        if isinstance(error, AppError) and error.is_callers:
-            self.hold()
-        elif error is not None:
-            self._fail("run_ended")
+    async def __aexit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if error is None or (isinstance(error, AppError) and error.is_callers and await self._is_held_again()):
+            return
+        if self._held:
+            self._ctx.background(self._records.hold(self._ctx, ()))
+        self._fail("run_ended")
+
+    async def _is_held_again(self) -> bool:
+        try:
+            await self.hold()
+        except AppError:
+            self._ctx.logger.warning("the goals of the turn cannot be kept: they fail", exc_info=True)
+            return False
+        return True
 
     def give_up(self) -> None:
         """The turn ends, and what is pending fails."""
         self._fail("given_up")
 
-    def hold(self) -> None:
-        """The turn goes on: the thread's next run has its goals now."""
+    async def hold(self) -> None:
+        """The turn goes on: the thread's next run has its goals, unless this one fails yet.
+
+        Raises ``AppError`` STORE_UNAVAILABLE.
+        """
         if self.pending:
-            self._records.hold(self._ctx, list(self._goals.values()))
+            self._held = True
+            await self._records.hold(self._ctx, list(self._goals.values()))
 
     @property
     def pending(self) -> Sequence[GoalRecord]:
@@ -138,20 +163,20 @@ class Pursuit:
             if wrong:
                 raise ToolError(f"{tool_name(goal)}: {'; '.join(wrong)}.")
             self._tell(ACHIEVED, {"type": goal.type, "toolCallId": ctx.tool_call_id, "data": data})
-            self._stands(GoalRecord(goal, GoalStatus.ACHIEVED, data))
+            self._stands(replace(self._goals[goal.type], status=GoalStatus.ACHIEVED, data=data))
         return f"The goal {goal.type} is achieved."
 
     def _fail(self, reason: str) -> None:
-        for record in self.pending:
+        for record in failed(self.pending):
             self._tell(FAILED, {"type": record.goal.type, "reason": reason})
-            self._stands(replace(record, status=GoalStatus.FAILED))
+            self._stands(record)
 
     def _stands(self, record: GoalRecord) -> None:
         self._goals[record.goal.type] = record
         self._record()
 
-    def _record(self) -> None:
-        self._records.record(self._ctx, list(self._goals.values()))
+    def _record(self, others: Sequence[GoalRecord] = ()) -> None:
+        self._records.record(self._ctx, [*others, *self._goals.values()])
 
     def _tell(self, name: str, value: Mapping[str, object]) -> None:
         self._ctx.emit(CustomEvent(name=name, value=value))
@@ -178,6 +203,11 @@ class AchieveTool:
 def tool_name(goal: Goal) -> str:
     """What the goal's tool is called."""
     return f"achieve_{goal.type}"
+
+
+def failed(records: Iterable[GoalRecord]) -> Sequence[GoalRecord]:
+    """What becomes of those that are pending, where nobody goes on with them."""
+    return [replace(record, status=GoalStatus.FAILED) for record in records if record.status is GoalStatus.PENDING]
 
 
 def names(records: Iterable[GoalRecord]) -> str:

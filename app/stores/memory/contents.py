@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
 from app.core.wire import Envelope
-from app.ports.conversation import Change, Goal, Review, StoredMessage, ThreadRecord, ThreadStatus
+from app.ports.conversation import Change, Review, StoredGoal, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import RunKey, RunRecord, ThreadKey
 
 MESSAGE_BYTES = 500
@@ -43,7 +43,7 @@ class Run:
     number: int
     input: bytes | None
     envelopes: list[Envelope] = field(default_factory=list)
-    goals: dict[int, Goal] = field(default_factory=dict)
+    goals: dict[int, StoredGoal] = field(default_factory=dict)
     size: int = 0
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from app.interrupts import MemoryInterrupts
 from app.ports.conversation import Lapse
 from app.ports.records import ThreadKey
 from app.stores.memory.contents import Bounds, Contents
 from app.stores.memory.feedback import MemoryFeedbacks
-from app.stores.memory.interrupts import MemoryInterrupts
 from app.stores.memory.runs import MemoryRuns
 from app.stores.memory.threads import MemoryGoals, MemoryThreads
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from app.ports.conversation import Change, Delta, Goal, GoalStatus, ThreadRecord, ThreadStatus
+from app.ports.conversation import Change, Delta, GoalStatus, StoredGoal, ThreadRecord, ThreadStatus
 from app.ports.records import Page, RunKey, ThreadKey
 from app.ports.store import PAGE, CannotFork
 from app.stores.memory.contents import Contents, Thread
@@ -107,7 +107,7 @@ class MemoryThreads:
         return thread is not None
 
 
-def goals(thread: Thread) -> Sequence[Goal]:
+def goals(thread: Thread) -> Sequence[StoredGoal]:
     """All goals of a thread, the oldest first."""
     return [goal for run in thread.runs.values() for _, goal in sorted(run.goals.items())]
 
@@ -118,7 +118,7 @@ class MemoryGoals:
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
 
-    async def declare(self, run: RunKey, goals: Sequence[Goal]) -> None:
+    async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
         """Store the goals of a run."""
         found = self._contents.runs.get(run)
         if found is not None and goals:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import select, update
 
-from app.ports.conversation import Goal, GoalStatus
+from app.ports.conversation import GoalStatus, StoredGoal
 from app.ports.records import RunKey
 from app.stores.sql.database import Database
 from app.stores.sql.rows import insert, is_run, locked, touch
@@ -17,7 +17,7 @@ class SqlGoals:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def declare(self, run: RunKey, goals: Sequence[Goal]) -> None:
+    async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
         """Store the goals of a run."""
         async with self._database.writing() as connection:
             thread = await locked(connection, run.thread)

@@ -4,7 +4,7 @@ from sqlalchemy import ColumnElement, Row, Table, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.ports.conversation import Goal, GoalStatus, ThreadRecord, ThreadStatus
+from app.ports.conversation import GoalStatus, StoredGoal, ThreadRecord, ThreadStatus
 from app.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from app.stores.sql.columns import digest
 from app.stores.sql.schema import RUNS, THREADS
@@ -83,9 +83,9 @@ def is_run(key: RunKey) -> ColumnElement[bool]:
 # --- goals ------------------------------------------------------------------------------------------------------------
 
 
-def goal_record(row: Row[*tuple[object, ...]]) -> Goal:
+def goal_record(row: Row[*tuple[object, ...]]) -> StoredGoal:
     """A goal with its run's id."""
-    return Goal(
+    return StoredGoal(
         row.run_id,
         row.place,
         row.type,

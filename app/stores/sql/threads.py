@@ -9,7 +9,7 @@ from sqlalchemy import Row, and_, delete, literal, or_, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.ports.conversation import Delta, Goal, StoredMessage, ThreadRecord, ThreadStatus
+from app.ports.conversation import Delta, StoredGoal, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import Page, RunStatus, ThreadKey
 from app.ports.store import PAGE, CannotFork
 from app.stores.pages import last_in, last_token, page_of, revision_in, revision_token
@@ -121,7 +121,7 @@ async def _order(connection: AsyncConnection, thread: int) -> Sequence[str]:
     return (await connection.scalars(ids)).all()
 
 
-async def _goals(connection: AsyncConnection, thread: int) -> Sequence[Goal]:
+async def _goals(connection: AsyncConnection, thread: int) -> Sequence[StoredGoal]:
     wanted = select(GOALS, RUNS.c.run_id).join(RUNS, RUNS.c.number == GOALS.c.run).where(RUNS.c.thread == thread)
     return [goal_record(row) for row in await connection.execute(wanted.order_by(RUNS.c.number, GOALS.c.place))]
 

@@ -1,6 +1,7 @@
 """What waits for an answer, in memory and within bounds.
 
-Rule: the places that were written to longest ago make room for newer ones, and the log says so.
+Rule: the places that were written to longest ago make room for newer ones, and the log says so. It stands apart from
+the other stores because an assistant that was given none keeps its own questions here.
 """
 
 import logging

@@ -1,0 +1,67 @@
+"""What a thread's messages are when a client speaks again: what is kept, and what it sends.
+
+Rule: messages are merged by id, and what a client sends wins. A client that sends the conversation from its first
+message on sends all of it, so what it leaves out is gone; one that sends something else sends what is new. Source:
+AG-UI spec 1.1, basic/threads; design, issue of durable threads.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ag_ui.core import Message, UserMessage
+from pydantic import TypeAdapter
+
+from app.core.encoder import plan_of
+
+MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
+
+MAX_TITLE = 80
+"""Characters of a title that is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A conversation as an agent is to see it, and what has changed of what is kept.
+
+    Attributes:
+        messages: all of them, in order.
+        changed: new or changed ones: id to JSON, in order.
+        order: the ids of all; None where new ones at the end make it.
+    """
+
+    messages: Sequence[Message]
+    changed: Mapping[str, bytes]
+    order: Sequence[str] | None
+
+
+def merged(kept: Mapping[str, bytes], sent: Sequence[Message]) -> Merged:
+    """Put what was sent to what is kept, which is id to JSON in order. Raises ``ValueError`` for JSON that is none."""
+    written = {message.id: dumped(message) for message in sent}
+    changed = {key: data for key, data in written.items() if kept.get(key) != data}
+    if not kept or next(iter(kept)) in written:
+        after = list(dict.fromkeys([*(key for key in kept if key in written), *written]))
+        whole = list(dict.fromkeys(message.id for message in sent))
+        same = len(after) == len({**kept, **written}) and after == whole
+        return Merged(sent, changed, None if same else whole)
+    said = {message.id: message for message in sent}
+    messages = [said.get(key) or MESSAGE.validate_json(data) for key, data in kept.items()]
+    return Merged([*messages, *(message for key, message in said.items() if key not in kept)], changed, None)
+
+
+def dumped(message: Message) -> bytes:
+    """A message as JSON."""
+    try:
+        return plan_of(type(message))(message).encode()
+    except (TypeError, KeyError, UnicodeEncodeError):
+        return MESSAGE.dump_json(message, by_alias=True)
+
+
+def title_of(messages: Sequence[Message]) -> str | None:
+    """A title for a conversation: how its first user began. None where that says nothing."""
+    for message in messages:
+        if isinstance(message, UserMessage):
+            text = message.content if isinstance(message.content, str) else ""
+            words = " ".join(text[: 4 * MAX_TITLE].split())
+            short = words if len(words) <= MAX_TITLE else f"{words[: MAX_TITLE - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+            return short or None
+    return None

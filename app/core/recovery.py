@@ -1,0 +1,51 @@
+"""What is owed to the readers of a run whose process has died: told from its stored events alone.
+
+Rule: the same closers and the same messages as if the process had ended the run itself.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ag_ui.core import BaseEvent, Event, Message
+from pydantic import TypeAdapter
+
+from app.core.fold import Transcript
+from app.core.history import MESSAGE
+from app.core.sequence import RunSequence
+
+EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A run as its events show it.
+
+    Attributes:
+        closers: events that close what is open, in order.
+        messages: what the run has brought or changed, in the thread's order.
+        order: the ids of all messages of the thread.
+    """
+
+    closers: Sequence[BaseEvent]
+    messages: Sequence[Message]
+    order: Sequence[str]
+
+
+def recovered(events: Iterable[bytes], messages: Iterable[bytes], failure: str) -> Recovered:
+    """Go through a run's events.
+
+    Args:
+        events: as they were encoded, from the first on.
+        messages: the thread's before the run, as JSON.
+        failure: the message for subagents that were cut off.
+    """
+    sequence, known = RunSequence(), [MESSAGE.validate_json(data) for data in messages]
+    transcript = Transcript(known)
+    for data in events:
+        event = EVENT.validate_json(data)
+        sequence.feed(event)
+        transcript.feed(event)
+    before = {message.id: message for message in known}
+    after = transcript.messages
+    changed = [message for message in after if before.get(message.id) is not message]
+    return Recovered(sequence.closers(failure), changed, [message.id for message in after])

@@ -1,0 +1,40 @@
+"""The answer to a client that comes back with nothing to say: the thread as it is.
+
+Rule: no agent runs and nothing is written down. What was said before comes as snapshots. Source: AG-UI spec 1.1,
+basic/threads; the rules reference, section 3.
+"""
+
+from collections.abc import AsyncIterator
+
+from ag_ui.core import MessagesSnapshotEvent, RunAgentInput, StateSnapshotEvent
+from pydantic_core import from_json
+
+from app.core.history import MESSAGE
+from app.ports import Item, RunContext
+from app.ports.conversation import Delta
+
+ASKS_FOR_MORE = ("goals", "skill")
+"""What of ``forwardedProps`` makes a run without messages a run."""
+
+
+def is_connect(run_input: RunAgentInput) -> bool:
+    """Whether there is nothing in it that an agent could answer."""
+    forwarded = run_input.forwarded_props
+    asks = isinstance(forwarded, dict) and any(forwarded.get(name) for name in ASKS_FOR_MORE)
+    return not (run_input.messages or run_input.resume or asks)
+
+
+class Kept:
+    """Shows a thread, in the way agents do.
+
+    Args:
+        thread: all of it.
+    """
+
+    def __init__(self, thread: Delta) -> None:
+        self._thread = thread
+
+    async def run(self, _: RunAgentInput, __: RunContext) -> AsyncIterator[Item]:
+        """Messages, then the state."""
+        yield MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._thread.messages])
+        yield StateSnapshotEvent(snapshot=from_json(self._thread.state or b"{}"))

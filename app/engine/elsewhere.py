@@ -1,0 +1,132 @@
+"""A run that is not in this process: what the store has of it, and then what its replica tells.
+
+Rule: nothing is missed and nothing comes twice: a gap on the bus is filled from the store, and silence there is time to
+ask the store whether the run still goes on. Nothing is kept here, so a slow reader costs nothing.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Self
+
+from app.closing import closing
+from app.core.wire import Batch, Envelope
+from app.engine.archive import Archive
+from app.engine.rendition import Encode, Rendition
+from app.ports import Timer
+from app.ports.bus import BusUnavailable, Missed
+from app.ports.records import RunKey, RunRecord
+
+SILENCE_SECONDS = 0.25
+"""How long nothing may come before the store is asked."""
+
+
+class RunElsewhere:
+    """A run as its record shows it.
+
+    Args:
+        archive: the store and the bus.
+        record: as it was found.
+    """
+
+    def __init__(self, archive: Archive, record: RunRecord) -> None:
+        self.record = record
+        self.readers = 0
+        self.grace: Timer | None = None
+        self.log = LogElsewhere(archive, record)
+
+    @property
+    def key(self) -> RunKey:
+        """Owner, thread and run."""
+        return self.record.key
+
+    @property
+    def status(self) -> str:
+        """As it was found."""
+        return self.record.status
+
+    def cancel(self) -> None:
+        """It does not end with its readers here."""
+
+
+class LogElsewhere:
+    """Its events, page by page."""
+
+    def __init__(self, archive: Archive, record: RunRecord) -> None:
+        self._archive = archive
+        self._record = record
+
+    def __len__(self) -> int:
+        return self._record.last_seq
+
+    @property
+    def ended(self) -> bool:
+        """Whether it had when it was looked up."""
+        return not self._record.active
+
+    def read(self, after: int = 0) -> "PlaceElsewhere":
+        """Read what comes after ``seq`` ``after``, to the end of the run."""
+        return PlaceElsewhere(self._archive, self._record.key, after)
+
+    def rendition(self, encode: Encode) -> Rendition:
+        """The events in another encoding; made anew for each who asks, because nothing is kept."""
+        return Rendition(encode, lambda _: None)
+
+
+class PlaceElsewhere:
+    """A place in its events that moves on."""
+
+    def __init__(self, archive: Archive, key: RunKey, after: int) -> None:
+        self._archive = archive
+        self._key = key
+        self._after = after
+        self._closed = self._nudged = False
+        self._batches = self._read()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch:
+        """What comes next; empty only where ``nudge`` asked for it."""
+        return await anext(self._batches)
+
+    def nudge(self) -> None:
+        """Hand out an empty batch at the next silence."""
+        self._nudged = True
+
+    def close(self) -> None:
+        """End at the next silence."""
+        self._closed = True
+
+    async def _read(self) -> AsyncIterator[Batch]:
+        runs = self._archive.store.runs
+        while not self._closed:
+            record = await runs.get(self._key)
+            while envelopes := await runs.envelopes(self._key, self._after):
+                yield self._moved(envelopes)
+            if record is None or not record.active:
+                return
+            async with aclosing(self._followed()) as batches:
+                async for batch in batches:
+                    yield batch
+
+    async def _followed(self) -> AsyncGenerator[Batch, None]:
+        """What the bus brings, until it is silent or has lost something."""
+        try:
+            async with closing(self._archive.bus.follow(self._key, self._after, SILENCE_SECONDS)) as batches:
+                async for envelopes in batches:
+                    if self._closed:
+                        return
+                    if envelopes:
+                        yield self._moved(envelopes)
+                    elif self._nudged:
+                        self._nudged = False
+                        yield Batch(self._key.run_id, self._after + 1, [], [])
+                    else:
+                        return
+        except (Missed, BusUnavailable):
+            return
+
+    def _moved(self, envelopes: Sequence[Envelope]) -> Batch:
+        first = self._after + 1
+        self._after = envelopes[-1].seq
+        return Batch(self._key.run_id, first, [each.type for each in envelopes], [each.data for each in envelopes])

@@ -1,0 +1,212 @@
+"""What is written down of one run: that it began, its events, how it ended.
+
+Rule: where the store outlives the process, an event is stored before a reader sees it, together with all that came in
+a few milliseconds, never alone in a burst. Nothing here holds a run up: whoever ends it says so at once, and ``write``
+brings it to the store whatever the agent does. A store that does not answer ends the run, and is told nothing more.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+
+from ag_ui.core import RunAgentInput
+from pydantic_core import from_json, to_json
+
+from app.core.errors import AppError, Code
+from app.core.history import merged
+from app.core.wire import Envelope
+from app.engine.archive import Archive, available
+from app.engine.log import RunLog
+from app.engine.policy import OnBusy
+from app.ports.bus import BusUnavailable
+from app.ports.conversation import Change, Ending, StoredMessage
+from app.ports.records import Busy, Claim, Claimed, RunKey, RunRecord
+from app.ports.store import LeaseLost, StoreUnavailable
+
+WINDOW_SECONDS = 0.005
+"""How long an event waits for others before all are stored at once."""
+
+GIVE_UP_SECONDS = 20.0
+"""How long a store may not answer before its runs are ended."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+"""Seconds between two tries: for a thread that is busy, and of a store that does not answer."""
+
+logger = logging.getLogger(__name__)
+
+
+class AlreadyRun(Exception):
+    """These ids have run before: ``record`` says where."""
+
+    def __init__(self, record: RunRecord) -> None:
+        super().__init__(record.key.run_id)
+        self.record = record
+
+
+class Outcome(Enum):
+    """What became of one try to write."""
+
+    ON = auto()
+    OVER = auto()
+    TAKEN = auto()
+    UNSTORED = auto()
+
+
+class Ledger:
+    """One run's record.
+
+    Args:
+        archive: the store.
+        key: whose run it is.
+        on_busy: what to do about an active run elsewhere on the thread.
+        on_loss: ends the run that can be written down no more. Harmless when it has ended.
+    """
+
+    def __init__(self, archive: Archive, key: RunKey, on_busy: OnBusy, on_loss: Callable[[AppError], None]) -> None:
+        self.archive = archive
+        self.key = key
+        self._on_busy = on_busy
+        self._on_loss = on_loss
+        self._claiming: asyncio.Future[None] | None = None
+        self._claimed = False
+        self._ending: Ending | None = None
+        self._news = asyncio.Event()
+
+    # --- the beginning ---
+
+    async def begin(self, run_input: RunAgentInput) -> RunAgentInput:
+        """Make the thread this run's, and put what is kept of it before what was sent.
+
+        Raises:
+            AlreadyRun: run nothing; read that run.
+            AppError: THREAD_BUSY, STORE_UNAVAILABLE.
+        """
+        self._claiming = asyncio.ensure_future(self._claim(asked_of(run_input) if self.archive.durable else b"{}"))
+        with available():
+            await asyncio.shield(self._claiming)  # a cancel must know whether there is something to end
+            return await self._taken_up(run_input)
+
+    async def _claim(self, asked: bytes) -> None:
+        archive, pause = self.archive, FIRST_PAUSE
+        deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        while self._ending is None:
+            now = archive.clock.time()
+            found = await archive.store.runs.claim(Claim(self.key, archive.replica, now, archive.lease(), asked))
+            mine = found.run.replica == archive.replica
+            if isinstance(found, Claimed) or (found.run.key == self.key and mine and found.run.active):
+                self._claimed = True
+                return
+            if not isinstance(found, Busy):
+                raise AlreadyRun(found.run)
+            if asyncio.get_running_loop().time() > deadline or (self._on_busy is OnBusy.REJECT and not mine):
+                raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
+            if self._on_busy is OnBusy.INTERRUPT and not mine:
+                await archive.cancel(found.run)
+            await asyncio.sleep(pause)  # this process's own last run may still be on its way to the store
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _taken_up(self, run_input: RunAgentInput) -> RunAgentInput:
+        archive = self.archive
+        kept = await archive.store.threads.changes(self.key.thread)
+        if not self._claimed or kept is None:
+            return run_input
+        together = merged({message.id: message.data for message in kept.messages}, run_input.messages)
+        if together.changed or together.order is not None:
+            messages = [StoredMessage(key, data) for key, data in together.changed.items()]
+            change = Change(messages=messages, order=together.order)
+            await archive.store.runs.change(self.key, archive.replica, archive.clock.time(), change)
+        state = kept.state if run_input.state is None else None
+        update: dict[str, object] = {} if state is None else {"state": from_json(state)}
+        if together.messages is not run_input.messages:
+            update["messages"] = list(together.messages)
+        return run_input.model_copy(update=update) if update else run_input
+
+    # --- what is written ---
+
+    def noted(self) -> None:
+        """There is something to store."""
+        self._news.set()
+
+    def end(self, ending: Ending) -> None:
+        """The run has ended like this, and its last event is in the log."""
+        self._ending = ending
+        self._news.set()
+
+    async def write(self, log: RunLog) -> None:
+        """Store what comes, and let readers see it, until the end is stored. The owner awaits it."""
+        if self._claiming is not None:
+            await asyncio.wait([self._claiming])
+        outcome = Outcome.ON if self._claimed else Outcome.UNSTORED
+        while outcome is Outcome.ON:
+            await self._news.wait()
+            self._news.clear()
+            if self._ending is None:
+                await asyncio.sleep(WINDOW_SECONDS)
+            outcome = await self._put(log)
+        if outcome is Outcome.UNSTORED:
+            self._on_loss(AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
+            log.show_all()
+        elif outcome is Outcome.TAKEN:
+            self._on_loss(AppError(Code.RUN_LOST, "The run has been taken from this server."))
+            await self._adopt(log)
+
+    async def _adopt(self, log: RunLog) -> None:
+        """Let readers see how the other replica has ended the run, in place of what they have not seen."""
+        log.withdraw()
+        runs, deadline = self.archive.store.runs, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        active = True
+        while active and asyncio.get_running_loop().time() < deadline:
+            try:
+                record = await runs.get(self.key)
+                while envelopes := await runs.envelopes(self.key, len(log)):
+                    log.adopt(envelopes)
+                active = record is not None and record.active
+            except StoreUnavailable as error:
+                logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
+            await asyncio.sleep(LONGEST_PAUSE if active else 0)
+        log.show_all()
+
+    async def _put(self, log: RunLog) -> Outcome:
+        """Try until the store has what is there now, or the run is not ours any more."""
+        pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        while True:
+            try:
+                return await self._stored(log)
+            except LeaseLost:
+                logger.warning("run=<%s> | another replica has taken it over", self.key.run_id)
+                return Outcome.TAKEN
+            except StoreUnavailable as error:
+                logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
+                if asyncio.get_running_loop().time() > deadline:
+                    return Outcome.UNSTORED
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _stored(self, log: RunLog) -> Outcome:
+        ending, batch = self._ending, log.unstored()
+        envelopes = batch.envelopes() if self.archive.durable else []
+        runs, replica = self.archive.store.runs, self.archive.replica
+        is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
+        if ending is not None and is_last:
+            await runs.finish(self.key, replica, envelopes, ending)
+        elif envelopes:
+            await runs.append(self.key, replica, envelopes)
+        log.show(len(envelopes))
+        await self._tell(envelopes)
+        if not is_last and ending is not None:
+            self._news.set()
+        return Outcome.OVER if is_last else Outcome.ON
+
+    async def _tell(self, envelopes: Sequence[Envelope]) -> None:
+        """Readers on other replicas. Who misses it finds it in the store."""
+        if envelopes:
+            try:
+                await self.archive.bus.publish(self.key, envelopes)
+            except BusUnavailable as error:
+                logger.warning("run=<%s> | the bus does not answer: %s", self.key.run_id, error)
+
+
+def asked_of(run_input: RunAgentInput) -> bytes:
+    """What a run was asked, as JSON, without the messages, which its thread has."""
+    return to_json(run_input.model_dump(by_alias=True, exclude={"messages"}, exclude_none=True))

@@ -1,0 +1,96 @@
+"""A watcher of a run, wherever the run is: in this process, in the store, or in another replica.
+
+Rule: every transport reads through this. The last reader to leave may end the run (``OnDisconnect``).
+"""
+
+from collections.abc import Callable
+from typing import Protocol, Self
+
+from app.core.errors import AppError, Code
+from app.core.wire import Batch
+from app.engine.rendition import Encode, Rendition
+from app.ports import Timer
+from app.ports.records import RunKey
+
+
+class Places(Protocol):
+    """A place in a log that moves on: batches of what has come, each all that is ready."""
+
+    def __aiter__(self) -> Self: ...
+
+    async def __anext__(self) -> Batch: ...
+
+    def nudge(self) -> None:
+        """Hand out an empty batch now, if nothing else is ready."""
+
+    def close(self) -> None:
+        """End here."""
+
+
+class Log(Protocol):
+    """A run's events, to be read."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+
+    def __len__(self) -> int:
+        """How many events there are."""
+
+    def read(self, after: int = 0) -> Places:
+        """Read what comes after ``seq`` ``after``, to the end of the run."""
+
+    def rendition(self, encode: Encode) -> Rendition:
+        """The events in another encoding."""
+
+
+class Readable(Protocol):
+    """A run, to be read."""
+
+    readers: int
+    grace: Timer | None
+
+    @property
+    def key(self) -> RunKey:
+        """Owner, thread and run."""
+
+    @property
+    def log(self) -> Log:
+        """Its events."""
+
+    @property
+    def status(self) -> str:
+        """A word of ``Status``."""
+
+    def cancel(self) -> None:
+        """End it as cancelled, if it is here to be ended."""
+
+
+class Reader:
+    """One watcher, from its creation until ``close``."""
+
+    def __init__(self, run: Readable, after: int, on_close: Callable[[Readable], None]) -> None:
+        if after > len(run.log):
+            raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")
+        self.run = run
+        self._places = run.log.read(after)
+        self._on_close: Callable[[Readable], None] | None = on_close
+        run.readers += 1
+        if run.grace is not None:
+            run.grace.cancel()
+            run.grace = None
+
+    def __aiter__(self) -> Places:
+        return self._places
+
+    def nudge(self) -> None:
+        """Have the iteration give an empty batch, if there is nothing else to give."""
+        self._places.nudge()
+
+    def close(self) -> None:
+        """Stop watching; the iteration ends. Harmless when called again."""
+        self._places.close()
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            self.run.readers -= 1
+            on_close(self.run)

@@ -1,0 +1,127 @@
+"""What waits survives its process: asked by one server, answered by another one on the same store."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from app.main import build_service
+from app.settings import Settings
+from tests.behaviour.client import Client, outcome
+from tests.behaviour.desk import PAID, POLICY, TOOLS
+from tests.behaviour.goals import NOTE, SUM, goals, standing, told
+from tests.behaviour.inprocess import InProcess
+from tests.behaviour.minds import Offline
+from tests.behaviour.talk import PAINT, Talk, answer, calls, interrupts, results
+from tests.behaviour.team import paid, team
+from tests.engine.doubles import FakeClock
+from tests.requirements import requirement
+
+Begin = Callable[[], Awaitable[Client]]
+"""A server on the test's store, as another process would begin it."""
+
+mates = team()
+
+
+@asynccontextmanager
+async def server(settings: Settings) -> AsyncIterator[Client]:
+    service = build_service(settings)
+    await service.open()
+    try:
+        yield InProcess(service, FakeClock(), by_session=False)
+    finally:
+        await service.drain(0)
+        await service.aclose()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+def settings(store: str) -> Settings:
+    """Those of the assistant with the desk's tools."""
+    return Settings.model_validate({"store": store, "tools": TOOLS, "tool_policy": POLICY})
+
+
+@pytest.fixture
+async def begin(settings: Settings) -> AsyncIterator[Begin]:
+    """Servers beside each other."""
+    async with AsyncExitStack() as stack:
+        yield lambda: stack.enter_async_context(server(settings))
+
+
+@requirement("approval.restart")
+async def test_a_call_that_waits_when_the_process_ends_is_answered_in_the_next_one(settings: Settings) -> None:
+    async with server(settings) as client:
+        talk = Talk(client, Offline())
+        (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}'))
+    async with server(settings) as talk.client:
+        assert interrupts(await talk.say("anybody there?")) == [interrupt]
+        assert PAID[talk.thread] == []
+        events = await talk.resume(answer(interrupt, approved=True))
+        assert (results(events), PAID[talk.thread]) == (["paid 5"], [5])
+    async with server(settings) as talk.client:
+        talk.messages = talk.messages[:2]
+        assert results(await talk.resume(answer(interrupt, approved=True))) == ["paid 5"]
+    assert PAID[talk.thread] == [5]
+
+
+@requirement("approval.replica")
+async def test_a_call_is_asked_for_by_one_replica_and_answered_through_another_once(begin: Begin) -> None:
+    one, other = await begin(), await begin()
+    talk = Talk(one, Offline())
+    (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}'))
+    talk.client = other
+    assert results(await talk.resume(answer(interrupt, approved=True))) == ["paid 5"]
+    talk.client = one
+    await talk.resume(answer(interrupt, approved=True))
+    assert PAID[talk.thread] == [5]
+
+
+@requirement("sub.restart")
+@pytest.mark.parametrize("said", ["delegate {}", "delegate delegate {}"])
+async def test_a_subagent_that_waits_when_the_process_ends_goes_on_in_the_next_one(
+    settings: Settings, said: str
+) -> None:
+    async with server(settings) as client:
+        talk = Talk(client, Offline())
+        (interrupt,) = interrupts(await talk.say(said.format('call pay {"amount": 5}')))
+    async with server(settings) as talk.client:
+        events = await talk.resume(answer(interrupt, approved=True))
+    assert [amounts for thread, amounts in PAID.items() if thread.startswith(f"{talk.thread}/")] == [[5]]
+    assert (outcome(events), results(events)[0]) == ("success", "paid 5")
+
+
+@requirement("approval.own")
+async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(store: str) -> None:
+    settings = Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})
+    paid.clear()
+    async with server(settings) as client:
+        talk = Talk(client, Offline())
+        both = 'delegate call pay {"amount": 1}\ncall pay {"amount": 2}'
+        yes = [answer(interrupt, approved=True) for interrupt in interrupts(await talk.say(both))]
+    async with server(settings) as talk.client:
+        assert outcome(await talk.resume(*yes)) == "success"
+    assert sorted(paid) == [1, 2]
+
+
+@requirement("goal.restart")
+async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Settings) -> None:
+    async with server(settings) as client:
+        talk = Talk(client, Offline(), tools=[PAINT])
+        events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
+        talk.result(calls(events)["paint"], "dry")
+    async with server(settings) as talk.client:
+        events = await talk.say('call achieve_sum {"amount": 3}')
+        (declared,) = told(events, "goals.declared")
+        assert [row["status"] for row in declared["goals"]] == ["achieved", "pending"]
+        assert standing(events) == {"note": "achieved", "sum": "achieved"}
+    async with server(settings) as talk.client:
+        assert standing(await talk.say("stream 1")) == {}

@@ -1,0 +1,158 @@
+"""A run on one replica is read, ended, answered and survived by another."""
+
+import asyncio
+import json
+
+from tests.replicas.conftest import Start
+from tests.requirements import requirement
+from tests.sockets.client import (
+    Exchange,
+    ask,
+    get,
+    hear_until,
+    is_last,
+    is_text,
+    post,
+    request,
+    run_input,
+    socket_to,
+    text_of,
+)
+
+SOON = 0.5
+"""Seconds that a cancel from another replica may take here; it takes a few milliseconds."""
+
+
+def events_at(run: str, thread: str, after: int = 0) -> bytes:
+    return request("GET", f"/runs/{run}/events?threadId={thread}&after={after}")
+
+
+@requirement("replica.read")
+async def test_a_run_is_read_live_through_another_replica(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("stream 300")
+    run, thread = asked["runId"], asked["threadId"]
+    first = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    second = await (await Exchange.open(there.port, events_at(run, thread))).rest()
+    await first.rest()
+    assert second.events == first.events
+    assert text_of(second.events) == "hello world, " * 300
+
+
+@requirement("replica.read")
+async def test_a_reader_goes_on_elsewhere_where_it_left_off(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("stream 500")
+    run, thread = asked["runId"], asked["threadId"]
+    whole = (await ask(here.port, post(asked))).events
+    seen: list[object] = []
+    for number in range(50):
+        port = (here, there)[number % 2].port
+        seen += (await ask(port, events_at(run, thread, len(seen)))).events[:10]
+    assert seen == whole[:500]
+
+
+@requirement("replica.retry")
+async def test_a_retry_elsewhere_reads_the_run_and_runs_nothing(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("what time is it")
+    first = await ask(here.port, post(asked))
+    assert (await ask(there.port, post(asked))).body == first.body
+
+
+@requirement("replica.cancel")
+async def test_a_run_is_cancelled_through_another_replica(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("hold")
+    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    began = asyncio.get_running_loop().time()
+    command = {"command": {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}}
+    told = (await ask(there.port, post(command))).events
+    await held.until(is_last)
+    assert asyncio.get_running_loop().time() - began < SOON
+    assert told[1]["value"]["runId"] == asked["runId"]
+    assert held.events[-1]["outcome"] == {"type": "cancelled"}
+    again = (await ask(there.port, post(command))).events
+    assert again[1]["value"]["status"] == "cancelled"
+
+
+@requirement("replica.socket")
+async def test_a_socket_attaches_to_a_run_of_another_replica(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("hold")
+    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    attach = {"command": {"type": "attach", "threadId": asked["threadId"], "runId": asked["runId"]}}
+    async with socket_to(there.port) as connection:
+        await connection.send(json.dumps(attach))
+        await hear_until(connection, is_text)
+        await ask(here.port, post(run_input(f"release {asked['runId']}")))
+        heard = await hear_until(connection, is_last)
+    await held.rest()
+    assert heard[-1]["type"] == "RUN_FINISHED"
+
+
+@requirement("replica.thread")
+async def test_a_thread_is_busy_on_every_replica(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("hold")
+    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    refused = await ask(there.port, post(run_input("hello", thread=asked["threadId"])))
+    assert (refused.status, refused.events[0]["code"]) == (409, "THREAD_BUSY")
+    taken = run_input("hello", thread=asked["threadId"], forwardedProps={"onBusy": "interrupt"})
+    answered = await ask(there.port, post(taken))
+    await held.rest()
+    assert held.events[-1]["outcome"] == {"type": "cancelled"}
+    assert answered.events[-1]["type"] == "RUN_FINISHED"
+
+
+@requirement("replica.connect")
+async def test_a_run_without_messages_shows_the_thread(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("calculate 6*7")
+    await ask(here.port, post(asked))
+    later = run_input("", thread=asked["threadId"])
+    later["messages"] = []
+    shown = (await ask(there.port, post(later))).events
+    assert [event["type"] for event in shown] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
+    said = shown[1]["messages"]
+    assert [message["role"] for message in said] == ["user", "assistant", "tool", "assistant"]
+    assert "42" in said[-1]["content"]
+
+
+@requirement("replica.lost")
+async def test_when_a_replica_dies_its_runs_end_for_every_reader(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("hold")
+    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    reading = await Exchange.open(there.port, events_at(asked["runId"], asked["threadId"]))
+    await reading.until(is_text)
+    here.kill()
+    await reading.until(is_last)
+    assert (reading.events[-1]["type"], reading.events[-1]["code"]) == ("RUN_ERROR", "RUN_LOST")
+    assert reading.events[: len(held.events)] == held.events
+    assert [event["type"] for event in reading.events][-2] == "TEXT_MESSAGE_END"
+    answered = await ask(there.port, post(run_input("hello", thread=asked["threadId"])))
+    assert answered.events[-1]["type"] == "RUN_FINISHED"
+    assert (await get(there.port, f"/runs/{asked['runId']}?threadId={asked['threadId']}"))["status"] == "error"
+
+
+@requirement("durable.restart")
+async def test_runs_and_threads_outlive_the_process(process: Start) -> None:
+    with process() as before:
+        asked = run_input("stream 100")
+        whole = await ask(before.port, post(asked))
+        assert before.stop() == 0
+    after = process()
+    assert (await ask(after.port, events_at(asked["runId"], asked["threadId"]))).body == whole.body
+    assert (await ask(after.port, post(asked))).body == whole.body
+
+
+@requirement("replica.history")
+async def test_an_agent_sees_what_was_said_on_another_replica(replica: Start) -> None:
+    here, there = replica(), replica()
+    asked = run_input("calculate 6*7")
+    await ask(here.port, post(asked))
+    later = await ask(there.port, post(run_input("hello", thread=asked["threadId"])))
+    usage = later.events[-1]["usage"][0]
+    alone = (await ask(there.port, post(run_input("hello")))).events[-1]["usage"][0]
+    assert usage["inputTokens"] > alone["inputTokens"] + 10

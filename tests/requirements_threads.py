@@ -1,0 +1,18 @@
+"""The manifest's rows about what outlives a connection and a process."""
+
+_REPLICAS = "issue 5, item 3"
+
+DURABLE = {
+    "replica.read": (_REPLICAS, "A run of one replica is read through another: the same events, none twice."),
+    "replica.retry": (_REPLICAS, "A retry that reaches another replica reads the run and runs nothing."),
+    "replica.cancel": ("issue 5, item 7", "A run is cancelled through another replica, at once and as often as asked."),
+    "replica.socket": (_REPLICAS, "A socket attaches to a run of another replica."),
+    "replica.thread": ("issue 5, item 1", "A thread has one active run, on whatever replica."),
+    "replica.history": ("issue 5, item 2", "What is kept of a thread is put before what a client sends."),
+    "replica.connect": ("issue 5, item 2", "A run without messages shows the thread as snapshots, and runs nothing."),
+    "replica.lost": (
+        _REPLICAS,
+        "When a process dies its runs end with RUN_ERROR for every reader, and threads are free.",
+    ),
+    "durable.restart": ("issue 5, item 1", "Runs and threads outlive the process."),
+}

@@ -1,0 +1,169 @@
+"""What assistants keep in every store: questions are asked by one replica and answered by another, once."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import replace
+
+from ag_ui.core import Interrupt, Message, RunFinishedEvent, TextPart, ToolMessage, UserMessage
+
+from app.agents.approvals import Answer, Approval, Approvals
+from app.agents.goals.kept import LIFETIME, KeptGoals
+from app.agents.turn import Call
+from app.ports import Goal, GoalRecord, GoalStatus, Suspension
+from app.ports.records import ThreadKey
+from app.ports.store import Store
+from tests.agents.approval_desk import START, Desk, answer, asked, interrupts, results
+from tests.contexts import run_context, run_input
+from tests.stores.conftest import Replica
+from tests.stores.doubles import claimed, run
+
+THREAD = ("anonymous", "thread")
+KEY = run("run", "thread", "anonymous")
+NOTE = Goal("note", {"type": "object", "properties": {"text": {"const": None}}}, "A note.")
+
+
+def desk_on(store: Store) -> Desk:
+    """A desk whose assistant keeps what waits there."""
+    desk = Desk()
+    desk.assistant = desk.assistant.kept_in(store)
+    return desk
+
+
+def approvals_on(store: Store, depth: int = 0) -> Approvals:
+    return Approvals(lambda: START).kept_in(store.interrupts, depth)
+
+
+# --- approvals --------------------------------------------------------------------------------------------------------
+
+
+async def test_all_of_an_approval_is_known_to_another_replica(replica: Replica) -> None:
+    one, other = await replica(), await replica()
+    question = Interrupt(id="i", reason="r", metadata={"none": None}, subagent_run_id="part")
+    messages: list[Message] = [
+        UserMessage(id="u", content="\0 do"),
+        ToolMessage(id="t", tool_call_id="c", content=[TextPart(text="✓")]),
+    ]
+    suspension = Suspension([question], "part", messages)
+    suspended = Approval(Call("c2", "delegate", "{}"), [question], ["beside"], suspension)
+    denied = Answer(approved=False, reason="no", editedArgs={"none": None})
+    decided = Approval(Call("c1", "pay", '{"amount": 5}'), [question], [], answer=denied)
+    async with approvals_on(one).holding([suspended, decided], run_context()):
+        pass
+    settled = await approvals_on(one).take(THREAD, decided, [TextPart(text="paid")])
+    assert list(await approvals_on(other).held(THREAD)) == [settled, suspended]
+    assert list(await approvals_on(other, depth=1).held(THREAD)) == []
+
+
+async def test_a_question_of_one_replica_is_answered_through_another(replica: Replica) -> None:
+    one, other = desk_on(await replica()), desk_on(await replica())
+    (interrupt,) = await asked(one, 5)
+    assert results(await other.run(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
+    assert results(await one.run(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
+    assert (one.paid, other.paid) == ([], [5])
+
+
+async def test_of_answers_at_once_on_several_replicas_one_runs_each_call(replica: Replica) -> None:
+    desks = [desk_on(await replica()) for _ in range(3)]
+    questions = await asked(desks[0], 1, 2)
+    yes = [answer(interrupt, approved=True) for interrupt in questions]
+    async with asyncio.TaskGroup() as group:
+        for desk in desks:
+            for _ in range(2):
+                group.create_task(desk.run(resume=yes))
+    assert sorted(amount for desk in desks for amount in desk.paid) == [1, 2]
+    assert results(await desks[0].run(resume=yes)) == ["paid 1", "paid 2"]
+
+
+async def test_a_run_that_fails_at_its_end_leaves_no_question(store: Store) -> None:
+    desk = desk_on(store)
+    later: list[Awaitable[object]] = []
+    stream = desk.assistant.run(run_input('call pay {"amount": 5}'), run_context(background=later.append))
+    async for item in stream:
+        if isinstance(item, RunFinishedEvent):
+            break
+    (held,) = await approvals_on(store).held(THREAD)
+    assert interrupts([item]) == list(held.interrupts)
+    await stream.aclose()
+    for work in later:
+        await work
+    assert list(await approvals_on(store).held(THREAD)) == []
+
+
+async def test_an_answer_that_was_quicker_than_the_failure_of_the_run_that_asked_stands(store: Store) -> None:
+    approvals, later = approvals_on(store), list[Awaitable[object]]()
+    waiting = Approval(Call("c", "pay", "{}"), [Interrupt(id="i", reason="r")], [])
+    end = approvals.holding([waiting], run_context(background=later.append))
+    await end.__aenter__()
+    settled = await approvals.take(THREAD, waiting, "done")
+    await end.__aexit__(KeyError, KeyError(), None)
+    for work in later:
+        await work
+    assert list(await approvals.held(THREAD)) == [settled]
+
+
+async def test_an_approval_can_be_abandoned_for_an_hour_more_and_then_is_forgotten(store: Store) -> None:
+    now = [START]
+    approvals = Approvals(lambda: now[0]).kept_in(store.interrupts, 0)
+    async with approvals.holding([Approval(Call("c", "pay", "{}"), [])], run_context()):
+        pass
+    now[0] += 7199
+    assert len(await approvals.held(THREAD)) == 1
+    now[0] += 1
+    assert len(await approvals.held(THREAD)) == 0
+    assert await store.interrupts.expire(now[0]) == 1
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_goals_of_a_turn_are_taken_up_by_another_replica(replica: Replica) -> None:
+    one, other = [KeptGoals(lambda: START).kept_in(await replica()) for _ in range(2)]
+    first, second = (replace(run_context(), run_id=run_id) for run_id in ("r1", "r2"))
+    standing = [GoalRecord(NOTE, GoalStatus.ACHIEVED, {"text": None}, "r1", 3), GoalRecord(NOTE, run_id="r1")]
+    assert list(await one.held(first)) == []
+    await one.hold(first, standing)
+    assert list(await other.held(second)) == standing
+    await other.hold(second, ())
+    await one.hold(first, standing)  # late: it is no longer its turn
+    assert list(await one.held(first)) == []
+
+
+async def test_the_goals_of_a_turn_are_forgotten_after_an_hour(store: Store) -> None:
+    now = [START]
+    goals, ctx = KeptGoals(lambda: now[0]).kept_in(store), run_context()
+    await goals.hold(ctx, [GoalRecord(NOTE)])
+    now[0] += LIFETIME - 1
+    assert list(await goals.held(ctx)) == [GoalRecord(NOTE)]
+    now[0] += 1
+    assert list(await goals.held(ctx)) == []
+
+
+async def test_how_goals_stand_is_written_in_any_order_and_part_of_the_thread(store: Store) -> None:
+    await claimed(store, KEY)
+    later: list[Awaitable[object]] = []
+    goals, ctx = KeptGoals(lambda: START).kept_in(store), run_context(background=later.append)
+    pending = [GoalRecord(NOTE, run_id="run"), GoalRecord(replace(NOTE, type="sum"), run_id="run", index=1)]
+    goals.record(ctx, pending)
+    goals.record(ctx, [replace(pending[0], status=GoalStatus.ACHIEVED, data={"a": 1}), pending[1]])
+    goals.record(ctx, [replace(record, status=GoalStatus.FAILED) for record in pending])
+    for work in (later[1], later[2], later[0]):
+        await work
+    delta = await store.threads.changes(ThreadKey(*THREAD))
+    assert delta is not None
+    assert [(goal.type, goal.status, goal.result) for goal in delta.goals or ()] == [
+        ("note", GoalStatus.ACHIEVED, b'{"a":1}'),
+        ("sum", GoalStatus.FAILED, None),
+    ]
+
+
+async def test_a_goal_that_goes_on_in_another_run_stays_that_of_the_run_that_declared_it(store: Store) -> None:
+    await claimed(store, KEY)
+    later: list[Awaitable[object]] = []
+    goals, ctx = KeptGoals(lambda: START).kept_in(store), run_context(background=later.append)
+    goals.record(ctx, [GoalRecord(NOTE, run_id="run")])
+    goals.record(replace(ctx, run_id="r2"), [GoalRecord(NOTE, GoalStatus.ACHIEVED, {}, "run")])
+    for work in later:
+        await work
+    delta = await store.threads.changes(ThreadKey(*THREAD))
+    assert delta is not None
+    assert [(goal.run_id, goal.status) for goal in delta.goals or ()] == [("run", GoalStatus.ACHIEVED)]
