@@ -38,7 +38,7 @@ from app.engine.service import Service
 from app.engine.threads import Threads
 from app.ports import Agent, Allowance, Clock, Timer
 from app.settings import Scope, Settings, SettingsError, check_own_agent
-from app.stores import open_store
+from app.stores import is_durable, open_store
 from app.tools.builtin import builtin_tools
 from app.tools.loader import load_tools
 
@@ -147,7 +147,7 @@ def build_archive(settings: Settings, clock: Clock) -> Archive:
         named("AGUI_STORE", store_url, open_store),
         named("AGUI_BUS", bus_url, open_bus),
         clock,
-        durable=store_url != "memory",
+        durable=is_durable(store_url),
         new_id=new_id,
     )
 

@@ -13,6 +13,7 @@ import pytest
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
+from tests.requirements_memory import MEMORY
 from tests.requirements_threads import DURABLE
 
 
@@ -286,6 +287,7 @@ GROUPS = (
     ASSISTANT,
     APPROVALS,
     GOALS,
+    MEMORY,
     BUDGETS,
     DURABLE,
     THREADS,

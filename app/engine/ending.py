@@ -3,28 +3,59 @@
 Rule: everything is taken when the run ends, at once, because nothing of the run is kept afterwards.
 """
 
-from collections.abc import Sequence
-
-from ag_ui.core import RunErrorEvent, RunFinishedEvent, RunFinishedSuccessOutcome
+from ag_ui.core import (
+    CustomEvent,
+    RunErrorEvent,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+)
 from pydantic_core import to_json
 
-from app.ports.conversation import Change, Ending, ThreadStatus
+from app.ports.conversation import Change, Ending, GoalStatus, ThreadStatus
 from app.ports.records import RunStatus
 
 
-def ending_of(event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, change: Change) -> Ending:
+def ending_of(
+    event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, change: Change, *, goals_failed: bool
+) -> Ending:
     """What is stored of a run that ended with this event, in Unix seconds."""
     error = None
     if isinstance(event, RunErrorEvent):
         error = to_json({"code": event.code, "message": event.message})
     usage = None if event.usage is None else to_json(event.usage, by_alias=True, exclude_none=True)
-    return Ending(status, ended_at, turn_after(event), usage, error, change)
+    return Ending(status, ended_at, turn_after(event, goals_failed=goals_failed), usage, error, change)
 
 
-def turn_after(event: RunFinishedEvent | RunErrorEvent) -> ThreadStatus:
+def turn_after(event: RunFinishedEvent | RunErrorEvent, *, goals_failed: bool) -> ThreadStatus:
     """Whose turn it is."""
     outcome = event.outcome if isinstance(event, RunFinishedEvent) else None
-    pending: Sequence[str] | None = None
-    if isinstance(outcome, RunFinishedSuccessOutcome):
-        pending = outcome.pending_tool_call_ids
-    return ThreadStatus.CLIENT_TOOL_TURN if pending else ThreadStatus.USER_TURN
+    if isinstance(outcome, RunFinishedInterruptOutcome):
+        return ThreadStatus.USER_TURN
+    if isinstance(outcome, RunFinishedSuccessOutcome) and outcome.pending_tool_call_ids:
+        return ThreadStatus.CLIENT_TOOL_TURN
+    return ThreadStatus.GOALS_FAILED if goals_failed else ThreadStatus.USER_TURN
+
+
+class GoalWatch:
+    """How the goals of a run stand, by its CUSTOM events (docs/goals.md)."""
+
+    def __init__(self) -> None:
+        self._pending: set[object] = set()
+        self._failed = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether one has failed, or is pending where nothing more will come."""
+        return self._failed or bool(self._pending)
+
+    def feed(self, event: CustomEvent) -> None:
+        """Take note of one event; most say nothing of goals."""
+        match event.name, event.value:
+            case "goals.declared", {"goals": [*goals]}:
+                self._pending = {goal["type"] for goal in goals if goal.get("status") == GoalStatus.PENDING}
+            case "goal.achieved", {"type": kind}:
+                self._pending.discard(kind)
+            case "goal.failed", {"type": kind}:
+                self._pending.discard(kind)
+                self._failed = True

@@ -6,7 +6,7 @@ moment. The shared state follows what is written, because that is what the clien
 
 import logging
 
-from ag_ui.core import BaseEvent, RunAgentInput, StateDeltaEvent, StateSnapshotEvent
+from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput, StateDeltaEvent, StateSnapshotEvent
 
 from app.core.chunks import Expander
 from app.core.duties import Duties
@@ -17,6 +17,7 @@ from app.core.history import dumped, title_of
 from app.core.order import TOOL_CALL, kind_of
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
+from app.engine.ending import GoalWatch
 from app.engine.log import RunLog
 from app.ports import RunContext
 from app.ports.conversation import Change, StoredMessage
@@ -46,6 +47,7 @@ class Funnel:
         self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
         self._before = {message.id: message for message in run_input.messages}
         self._transcript = Transcript(run_input.messages)
+        self._goals = GoalWatch()
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -63,6 +65,8 @@ class Funnel:
         self._sequence.feed(event)
         if kind.tells_of_messages:
             self._transcript.feed(event)
+        elif kind.event is CustomEvent and isinstance(event, CustomEvent):
+            self._goals.feed(event)
         if kind.changes_state:
             self._fold(event)
         self._log.append(kind.type, data)
@@ -104,6 +108,11 @@ class Funnel:
             state=self.state.json() if self.state.is_new else None,
             title=title_of(messages),
         )
+
+    @property
+    def goals_failed(self) -> bool:
+        """Whether a goal of the run has failed, or is left pending by its end."""
+        return self._goals.failed
 
     def release(self) -> None:
         """The run is over: let go of what it held. Nothing more is accepted, because nothing has begun."""

@@ -21,7 +21,7 @@ from app.core.recovery import Recovered, recovered
 from app.core.wire import Envelope
 from app.engine.archive import Archive
 from app.ports.bus import BusUnavailable
-from app.ports.conversation import Change, Ending, StoredMessage
+from app.ports.conversation import Change, Ending, GoalStatus, StoredMessage, ThreadStatus
 from app.ports.records import RunKey, RunRecord, RunStatus
 from app.ports.store import LeaseLost, StoreUnavailable
 
@@ -83,7 +83,12 @@ class Leases:
         messages = [message.data for message in kept.messages] if kept else []
         found = await anyio.to_thread.run_sync(recovered, [each.data for each in envelopes], messages, LOST)
         last = numbered(key.run_id, len(envelopes), [*found.closers, RunErrorEvent(message=LOST, code=Code.RUN_LOST)])
-        await archive.store.runs.finish(key, archive.replica, last, ending_of_lost(key, archive.clock.time(), found))
+        now = archive.clock.time()
+        pending = [goal for goal in (kept.goals if kept else None) or () if goal.status is GoalStatus.PENDING]
+        for goal in pending:
+            await archive.store.goals.conclude(RunKey(*key.thread, goal.run_id), goal.index, GoalStatus.FAILED, now)
+        turn = ThreadStatus.GOALS_FAILED if pending else ThreadStatus.USER_TURN
+        await archive.store.runs.finish(key, archive.replica, last, ending_of_lost(key, now, found, turn))
         try:
             await archive.bus.publish(key, last)
         except BusUnavailable as error:
@@ -107,8 +112,8 @@ def numbered(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]
     ]
 
 
-def ending_of_lost(key: RunKey, now: float, found: Recovered) -> Ending:
+def ending_of_lost(key: RunKey, now: float, found: Recovered, turn: ThreadStatus) -> Ending:
     """How it ended, and what it left to its thread."""
     messages = [StoredMessage(message.id, dumped(message), key.run_id) for message in found.messages]
     error = to_json({"code": Code.RUN_LOST, "message": LOST})
-    return Ending(RunStatus.ERROR, now, error=error, change=Change(messages=messages, order=found.order))
+    return Ending(RunStatus.ERROR, now, turn, error=error, change=Change(messages=messages, order=found.order))

@@ -20,7 +20,7 @@ from app.engine.archive import Archive, available
 from app.engine.log import RunLog
 from app.engine.policy import OnBusy
 from app.ports.bus import BusUnavailable
-from app.ports.conversation import Change, Ending, StoredMessage
+from app.ports.conversation import Change, Ending, Lapse, StoredMessage
 from app.ports.records import Busy, Claim, Claimed, RunKey, RunRecord
 from app.ports.store import LeaseLost, StoreUnavailable
 
@@ -70,6 +70,8 @@ class Ledger:
         self._on_loss = on_loss
         self._claiming: asyncio.Future[None] | None = None
         self._claimed = False
+        self.lapses: Sequence[Lapse] = ()
+        """What the store could not do and did not fail for, known when the run begins."""
         self._ending: Ending | None = None
         self._news = asyncio.Event()
 
@@ -109,6 +111,7 @@ class Ledger:
     async def _taken_up(self, run_input: RunAgentInput) -> RunAgentInput:
         archive = self.archive
         kept = await archive.store.threads.changes(self.key.thread)
+        self.lapses = archive.store.lapses(self.key.thread)
         if not self._claimed or kept is None:
             return run_input
         together = merged({message.id: message.data for message in kept.messages}, run_input.messages)

@@ -28,7 +28,7 @@ from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent, run_error
 from app.core.order import kind_of
 from app.engine.admission import Admission
-from app.engine.boundary import cancelled, finished, started
+from app.engine.boundary import AGENT_FAILED, ALREADY_RUN, cancelled, finished, started, warned
 from app.engine.ending import ending_of
 from app.engine.funnel import Funnel
 from app.engine.ledger import AlreadyRun, Ledger
@@ -41,10 +41,6 @@ from app.ports.records import RunKey, RunStatus
 
 BURST = 128
 """Events an agent may yield before other runs and /ping get their turn."""
-
-ALREADY_RUN = AppError(Code.THREAD_BUSY, "A run of this id has run on this thread.")
-
-AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +81,7 @@ class Run:
         self.admission = Admission()
         self._funnel = Funnel(run_input, ctx, log)
         self._task: asyncio.Task[None] | None = None
-        self._announced = False
+        self._announced, self._opening = False, 0
 
     @property
     def key(self) -> RunKey:
@@ -166,7 +162,6 @@ class Run:
                 return
             self.emit(item)
             count += 1
-            # No turn after the end: what an agent does then (commit approvals) comes before a reader sees the end.
             if count % BURST == 0 and not self.log.ended:
                 await turns.next()
 
@@ -213,10 +208,13 @@ class Run:
     def _announce(self) -> None:
         self.status = Status.RUNNING
         self._funnel.write(started(self.ctx, self._parent_run_id, self._now_ms()))
+        for lapse in self.ledger.lapses if self.ledger else ():
+            self._funnel.write(warned(lapse))
+        self._opening = len(self.log)
 
     def _absorb_start(self) -> None:
         """RUN_STARTED is sent before the agent runs; an agent that opens with its own says the same again."""
-        if self._announced or len(self.log) > 1:
+        if self._announced or len(self.log) > self._opening:
             raise IllegalEvent("RUN_STARTED inside an active run")
         self._announced = True
 
@@ -284,7 +282,9 @@ class Run:
         self.ended_at = self._clock.time()
         if self.ledger is not None:
             change = self._funnel.change(self.ctx.run_id)
-            self.ledger.end(ending_of(event, RunStatus(status), self.ended_at, change))
+            self.ledger.end(
+                ending_of(event, RunStatus(status), self.ended_at, change, goals_failed=self._funnel.goals_failed)
+            )
         self._input = None
         self.admission.settle()
         self._funnel.release()

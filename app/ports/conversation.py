@@ -136,6 +136,19 @@ class Delta:
     next: str
 
 
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """What a store could not do for a thread and did not fail for.
+
+    Attributes:
+        name: what it was, for programs.
+        message: the same for people; nothing of an exception.
+    """
+
+    name: str
+    message: str
+
+
 # --- feedback ---------------------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from app.ports.conversation import (
     Ending,
     Feedback,
     GoalStatus,
+    Lapse,
     Review,
     StoredGoal,
     ThreadRecord,
@@ -231,6 +232,9 @@ class Store(Protocol):
     @property
     def feedbacks(self) -> Feedbacks:
         """Feedback."""
+
+    def lapses(self, thread: ThreadKey) -> Sequence[Lapse]:
+        """What was not read or written of a thread although its run went on. Never waits; each is told once."""
 
     async def open(self) -> None:
         """Connect, and bring an older database up to date. Replicas may do so at once."""

@@ -6,7 +6,7 @@ Rule: stores know the ports, never the engine. A database's client is loaded onl
 from app.ports.store import Store
 from app.stores.memory import MemoryStore
 
-KINDS = "memory, sqlite:///PATH, postgresql://USER:PASSWORD@HOST/DATABASE"
+KINDS = "memory, sqlite:///PATH, postgresql://USER:PASSWORD@HOST/DATABASE, agentcore-memory:MEMORY_ID"
 
 
 def open_store(url: str) -> Store:
@@ -17,9 +17,25 @@ def open_store(url: str) -> Store:
     """
     if url == "memory":
         return MemoryStore()
-    kind, _, rest = url.partition("://")
-    if kind not in {"sqlite", "postgresql"} or not rest.strip("/"):
-        raise ValueError(f"must be one of {KINDS}")
+    kind, _, rest = url.partition(":")
+    try:
+        if kind == "agentcore-memory":
+            from app.stores.agentcore import AgentCoreStore  # noqa: PLC0415 - only where it is needed
+
+            return AgentCoreStore(rest)
+        if kind in {"sqlite", "postgresql"} and rest.startswith("//") and rest.strip("/"):
+            return _sql_store(url)
+    except ValueError:
+        pass
+    raise ValueError(f"must be one of {KINDS}")
+
+
+def is_durable(url: str) -> bool:
+    """Whether the store that a URL names keeps runs and their events beyond the process."""
+    return url.startswith(("sqlite:", "postgresql:"))
+
+
+def _sql_store(url: str) -> Store:
     from sqlalchemy import make_url  # noqa: PLC0415 - only where it is needed
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
 
@@ -27,5 +43,5 @@ def open_store(url: str) -> Store:
 
     try:
         return SqlStore(make_url(url))
-    except (ArgumentError, ValueError):
-        raise ValueError(f"must be one of {KINDS}") from None
+    except ArgumentError as error:
+        raise ValueError("not a URL") from error

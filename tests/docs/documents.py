@@ -19,7 +19,8 @@ from tests.docs.markdown import Block, Document
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    *("agents", "benchmarks", "context", "frameworks", "goals", "models", "protobuf", "state", "subagents", "threads"),
+    *("agents", "benchmarks", "context", "frameworks", "goals", "memory", "models", "operations", "protobuf", "state"),
+    *("subagents", "threads"),
     "tools",
 )
 README = Document.read(ROOT / "README.md", ROOT)

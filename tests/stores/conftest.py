@@ -8,7 +8,8 @@ import pytest
 
 from app.ports.store import Store
 from app.stores import open_store
-from app.stores.memory import MemoryStore
+from tests.models.bedrock.doubles import as_nobody
+from tests.stores.agentcore.server import memory_service
 
 Replica = Callable[[], Awaitable[Store]]
 """Opens a store on what all stores of the test share, as another process would."""
@@ -27,15 +28,24 @@ def url(request: pytest.FixtureRequest) -> str:
     return found
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def replica(request: pytest.FixtureRequest) -> AsyncIterator[Replica]:
-    """One test body over every store."""
+@pytest.fixture(params=["memory", "agentcore", "sqlite", "postgres"])
+async def replica(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Replica]:
+    """One test body over every store. Those in memory are one process's, so all that ask share it."""
     async with AsyncExitStack() as stack:
-        memory = MemoryStore()
-        url = None if request.param == "memory" else request.getfixturevalue(f"{request.param}_url")
+        shared: Store | None = None
+        url = request.param
+        if url == "memory":
+            shared = open_store(url)
+        elif url == "agentcore":
+            as_nobody(monkeypatch)
+            service = await stack.enter_async_context(memory_service())
+            monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE", service.url)
+            shared = open_store("agentcore-memory:chats-0123456789")
+        else:
+            url = request.getfixturevalue(f"{url}_url")
 
         async def replica() -> Store:
-            store = memory if url is None else open_store(url)
+            store = shared or open_store(url)
             stack.push_async_callback(store.aclose)
             await store.open()
             return store

@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from app.stores import open_store
+from app.stores import is_durable, open_store
+from app.stores.agentcore import AgentCoreStore
 from app.stores.memory import MemoryStore
 from app.stores.sql.store import SqlStore
 
 ROOT = Path(__file__).parents[2]
+
+
+def loaded_by(url: str) -> set[str]:
+    """The packages that a process has loaded once it has opened a store."""
+    code = "import sys; from app.stores import open_store; open_store(sys.argv[1]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, url], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
 
 
 def test_memory_is_a_store_of_its_own_each_time() -> None:
@@ -45,6 +53,11 @@ async def test_a_database_is_named_by_its_url(url: str) -> None:
         "mysql://secret@h/d",
         "postgresql://",
         "postgresql://h:secret/d",
+        "agentcore-memory",
+        "agentcore-memory:",
+        "agentcore-memory:secret",
+        "agentcore-memory://chats-0123456789",
+        "agentcore-memory:chats-0123456789 ",
     ],
 )
 def test_anything_else_is_refused_without_saying_it_again(url: str) -> None:
@@ -53,8 +66,31 @@ def test_anything_else_is_refused_without_saying_it_again(url: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "memory", ["chats-0123456789", "arn:aws:bedrock-agentcore:eu-west-1:123456789012:memory/chats-0123456789"]
+)
+def test_a_memory_is_named_by_its_id_or_arn(memory: str) -> None:
+    assert isinstance(open_store(f"agentcore-memory:{memory}"), AgentCoreStore)
+
+
+def test_only_a_database_keeps_runs() -> None:
+    durable = ["sqlite:///store.db", "postgresql://h/d"]
+    assert [url for url in (*durable, "memory", "agentcore-memory:chats-0123456789") if is_durable(url)] == durable
+
+
+def test_a_store_in_agentcore_memory_loads_neither_boto3_nor_a_database() -> None:
+    loaded = loaded_by("agentcore-memory:chats-0123456789")
+    assert not loaded & {"boto3", "botocore", "sqlalchemy", "alembic", "aiosqlite", "psycopg", "sqlite3", "redis"}
+
+
 def test_a_store_in_memory_loads_no_database() -> None:
-    code = "import sys; from app.stores import open_store; open_store('memory'); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
-    assert not loaded & {"sqlalchemy", "alembic", "aiosqlite", "psycopg", "sqlite3", "redis"}
+    assert not loaded_by("memory") & {
+        "boto3",
+        "botocore",
+        "sqlalchemy",
+        "alembic",
+        "aiosqlite",
+        "psycopg",
+        "sqlite3",
+        "redis",
+    }

@@ -1,6 +1,10 @@
 """The store in memory: its parts on the same contents."""
 
+from collections.abc import Sequence
+
 from app.interrupts import MemoryInterrupts
+from app.ports.conversation import Lapse
+from app.ports.records import ThreadKey
 from app.stores.memory.contents import Bounds, Contents
 from app.stores.memory.feedback import MemoryFeedbacks
 from app.stores.memory.runs import MemoryRuns
@@ -21,6 +25,10 @@ class MemoryStore:
         self.threads = MemoryThreads(contents, self.interrupts.remove)
         self.goals = MemoryGoals(contents)
         self.feedbacks = MemoryFeedbacks(contents)
+
+    def lapses(self, thread: ThreadKey) -> Sequence[Lapse]:  # noqa: ARG002 - as in the port
+        """None: what cannot be done fails."""
+        return ()
 
     async def open(self) -> None:
         """There is nothing to open."""

@@ -92,6 +92,12 @@ class MemoryThreads:
         self._contents.change(fork, Change(history, state=thread.state))
         return fork.record
 
+    def restore(self, record: ThreadRecord, change: Change) -> None:
+        """Put in what is kept elsewhere of a thread; one that is not here is made as its record says."""
+        thread = self._contents.threads.get(record.key) or self._contents.make(record)
+        thread.touch(thread.record.changed_at)
+        self._contents.change(thread, change)
+
     async def delete(self, key: ThreadKey) -> bool:
         """Remove a thread and everything of it."""
         thread = self._contents.threads.get(key)

@@ -1,7 +1,11 @@
 """The store of a database: its parts on one ``Database``."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import URL
 
+from app.ports.conversation import Lapse
+from app.ports.records import ThreadKey
 from app.stores.sql.database import PATIENCE, Database
 from app.stores.sql.feedback import SqlFeedbacks
 from app.stores.sql.goals import SqlGoals
@@ -26,6 +30,10 @@ class SqlStore:
         self.goals = SqlGoals(self._database)
         self.interrupts = SqlInterrupts(self._database)
         self.feedbacks = SqlFeedbacks(self._database)
+
+    def lapses(self, thread: ThreadKey) -> Sequence[Lapse]:  # noqa: ARG002 - as in the port
+        """None: what cannot be done fails."""
+        return ()
 
     async def open(self) -> None:
         """Connect, and bring an older database up to date."""

@@ -1,0 +1,124 @@
+"""AgentCore Memory as the event loop sees it: histories are read, turns written, threads removed.
+
+Rule: the loop never waits for a thread, each call has its time, and whatever goes wrong is ``StoreUnavailable``.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from app.ports.conversation import StoredMessage
+from app.ports.records import ThreadKey
+from app.ports.store import StoreUnavailable
+from app.stores.agentcore.client import Client, EventPage, error_code
+from app.stores.agentcore.daemons import Daemons
+from app.stores.agentcore.names import session_id
+from app.stores.agentcore.payload import Event, parts_of, texts_in
+from app.stores.agentcore.record import History, Record, folded, record_in
+
+CALLS = 16
+"""Calls of the service at a time; more wait."""
+
+CALL_SECONDS = 10.0
+"""What one call may take with all its tries, and the wait for a thread."""
+
+MAX_READ = 64_000_000
+"""Characters of records that are read of a thread: what is older stays unread."""
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class Service:
+    """One memory.
+
+    Args:
+        memory_id: its id or ARN.
+        call_seconds: what one call may take.
+    """
+
+    def __init__(self, memory_id: str, call_seconds: float = CALL_SECONDS) -> None:
+        self._client = Client(memory_id, CALLS)
+        self._daemons = Daemons(CALLS)
+        self._seconds = call_seconds
+
+    async def history(self, owner: str, session: str) -> tuple[History | None, bool]:
+        """What a session's turns made, and whether that is all of it. Raises ``StoreUnavailable``."""
+        events: list[Event] = []
+        size = 0
+        async for page in self._pages(owner, session, payloads=True):
+            events += page.events
+            size += sum(len(str(item.get("blob", ""))) for event in page.events for item in event.get("payload", ()))
+            if size > MAX_READ and page.next:
+                return _history(events, owner), False
+        return _history(events, owner), True
+
+    async def write(
+        self, turn: str, thread: ThreadKey, at: float, messages: Sequence[StoredMessage], text: str
+    ) -> None:
+        """Write a turn's events, one after the other. Raises ``StoreUnavailable``; the same again completes it."""
+        for part in parts_of(turn, at, messages, text):
+            await self._call(partial(self._client.create, thread, at, part))
+
+    async def remove(self, thread: ThreadKey) -> bool:
+        """Remove all events of a thread. Gives whether there were any. Raises ``StoreUnavailable``; call it again."""
+        pages = [page async for page in self._pages(thread.owner, session_id(thread.thread_id), payloads=False)]
+        ids = [str(event["eventId"]) for page in pages for event in page.events]
+        for name in ids:
+            await self._call(partial(self._gone, thread, name))
+        return bool(ids)
+
+    async def sessions(self, owner: str) -> Sequence[str]:
+        """The sessions of an owner, as far as one page of them goes. Raises ``StoreUnavailable``."""
+        return await self._call(lambda: _unless_unknown(lambda: self._client.sessions(owner), ()))
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
+    async def _pages(self, owner: str, session: str, *, payloads: bool) -> AsyncIterator[EventPage]:
+        token: str | None = None
+        while True:
+            page = await self._call(partial(self._page, owner, session, token, payloads=payloads))
+            yield page
+            token = page.next
+            if not token:
+                return
+
+    def _page(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
+        return _unless_unknown(
+            lambda: self._client.events(owner, session, token, payloads=payloads), EventPage((), None)
+        )
+
+    def _gone(self, thread: ThreadKey, event_id: str) -> None:
+        _unless_unknown(lambda: self._client.delete(thread, event_id), None)
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._daemons.run(work)
+        except Exception as error:
+            raise StoreUnavailable(f"AgentCore Memory: {type(error).__name__}: {error}") from error
+
+
+def _history(events: Sequence[Event], owner: str) -> History | None:
+    records: list[Record] = []
+    for text in texts_in(events):
+        try:
+            records.append(record_in(text, owner))
+        except ValueError:
+            logger.warning("| a turn in AgentCore Memory cannot be read and is left out")
+    return folded(records)
+
+
+def _unless_unknown(work: Callable[[], T], nothing: T) -> T:
+    """What the service does not know of, is not there."""
+    try:
+        return work()
+    except Exception as error:
+        if error_code(error) != "ResourceNotFoundException":
+            raise
+        return nothing

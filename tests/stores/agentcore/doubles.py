@@ -1,0 +1,45 @@
+"""Turns as the engine makes them: a run that begins, gets what the client has sent, and ends."""
+
+import json
+from collections.abc import Sequence
+
+from app.ports.conversation import Change, StoredMessage
+from app.ports.records import RunKey, ThreadKey
+from app.ports.store import Store
+from tests.stores.doubles import THREAD, A, claimed, ending, run
+
+
+def user(id: str, text: object) -> StoredMessage:  # noqa: A002 - as in the record
+    return StoredMessage(id, json.dumps({"id": id, "role": "user", "content": text}).encode())
+
+
+def answer(id: str, text: str, run_id: str = "r1") -> StoredMessage:  # noqa: A002
+    return StoredMessage(id, json.dumps({"id": id, "role": "assistant", "content": text}).encode(), run_id)
+
+
+def asked(n: int) -> list[StoredMessage]:
+    """What is said in turn ``n``."""
+    return [user(f"u{n}", f"question {n}"), answer(f"a{n}", f"answer {n}", f"r{n}")]
+
+
+async def turn(store: Store, n: int = 1, change: Change | None = None, thread_id: str = "t1") -> RunKey:
+    """Turn ``n`` of a thread, or another change in its place; its end is the run's number of seconds."""
+    key = run(f"r{n}", thread_id)
+    question, reply = asked(n)
+    await claimed(store, key, now=1000.0 + n)
+    await store.runs.change(key, A, 1000.0 + n, Change([question]) if change is None else Change())
+    await store.runs.finish(key, A, [], ending(change or Change([reply]), 1000.5 + n))
+    return key
+
+
+async def ids(store: Store, key: ThreadKey = THREAD) -> Sequence[str] | None:
+    """The messages of a thread."""
+    delta = await store.threads.changes(key)
+    return None if delta is None else [message.id for message in delta.messages]
+
+
+async def stored(store: Store, key: ThreadKey = THREAD) -> list[tuple[str, bytes]]:
+    """The messages of a thread, byte for byte."""
+    delta = await store.threads.changes(key)
+    assert delta is not None
+    return [(message.id, message.data) for message in delta.messages]

@@ -1,0 +1,112 @@
+"""Events within the service's bounds: large turns are several, which count together or not at all."""
+
+import json
+
+import pytest
+
+from app.ports.conversation import Change, StoredMessage
+from app.stores.agentcore import AgentCoreStore
+from app.stores.agentcore.payload import MAX_SPOKEN, MAX_TEXT, said
+from tests.requirements import requirement
+from tests.stores.agentcore.conftest import Process
+from tests.stores.agentcore.doubles import answer, ids, stored, turn, user
+from tests.stores.agentcore.server import Fault, Memory
+from tests.stores.doubles import THREAD
+
+PICTURE = [
+    {"type": "text", "text": "See"},
+    {"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}},
+    {"type": "text", "text": "this"},
+]
+
+
+@pytest.mark.parametrize(
+    ("message", "role", "text"),
+    [
+        ({"role": "user", "content": "Hello"}, "USER", "Hello"),
+        ({"role": "user", "content": PICTURE}, "USER", "See\nthis"),
+        ({"role": "assistant", "content": "Hi", "toolCalls": []}, "ASSISTANT", "Hi"),
+        ({"role": "tool", "toolCallId": "c", "content": "42"}, "TOOL", "42"),
+        ({"role": "user", "content": "x" * (MAX_TEXT + 1)}, "USER", "x" * MAX_TEXT),
+    ],
+)
+def test_strategies_see_what_was_said(message: object, role: str, text: str) -> None:
+    item = said(StoredMessage("m", json.dumps(message).encode()))
+    assert item == {"conversational": {"content": {"text": text}, "role": role}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "toolCalls": [{"id": "c"}]},
+        {"role": "assistant", "content": " \n"},
+        {"role": "reasoning", "content": "thought"},
+        {"role": "system", "content": "instructions"},
+        {"role": "activity", "content": {"text": "no list"}},
+        {"role": ["user"], "content": "odd"},
+        ["user"],
+        None,
+    ],
+)
+def test_strategies_see_nothing_else(message: object) -> None:
+    assert said(StoredMessage("m", json.dumps(message).encode())) is None
+
+
+async def test_a_long_history_is_shown_to_strategies_from_its_end(store: AgentCoreStore, service: Memory) -> None:
+    await turn(store, 1, Change([user(f"u{n}", f"text {n}") for n in range(5_000)]))
+    (event,) = service.made()
+    shown = [item["conversational"]["content"]["text"] for item in event["payload"] if "conversational" in item]
+    assert shown == [f"text {n}" for n in range(5_000 - MAX_SPOKEN, 5_000)]
+    assert len(await ids(AgentCoreStore("chats-0123456789")) or ()) == 5_000
+
+
+# --- large turns ------------------------------------------------------------------------------------------------------
+
+LARGE = [user("u1", "\u00fc" * 150_000), answer("a1", '"\\' * 800_000), answer("a2", "A" * 9_000_000), user("u2", "x")]
+
+
+async def test_what_one_event_takes_is_one_event(store: AgentCoreStore, process: Process, service: Memory) -> None:
+    attachment = user("u1", [{"type": "image", "source": {"type": "data", "value": "A" * 6_000_000}}])
+    await turn(store, 1, Change([attachment]))
+    assert len(service.made()) == 1
+    assert await stored(process()) == [("u1", attachment.data)]
+
+
+async def test_a_turn_that_one_event_cannot_take_is_several(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
+    await turn(store, 1, Change(LARGE))
+    made = service.made()
+    assert [event["metadata"]["agui.part"]["stringValue"] for event in made] == [
+        f"{n}/{len(made)}" for n in range(1, len(made) + 1)
+    ]
+    assert len({event["clientToken"] for event in made}) == len(made) > 1
+    assert await stored(process()) == [(message.id, message.data) for message in LARGE]
+
+
+@requirement("memory.pairs")
+async def test_a_turn_that_was_not_written_in_whole_is_not_read_in_part(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
+    await turn(store, 1, Change([user("u0", "before")]))
+    service.faults += [Fault(403, "AccessDeniedException", only="CreateEvent", passes=1)]
+    await turn(store, 2, Change(LARGE))
+    assert (len(service.kept()), [lapse.name for lapse in store.lapses(THREAD)]) == (2, ["history.unwritten"])
+    assert await ids(process()) == ["u0"]
+    await turn(store, 3, Change([user("u3", "after")]))
+    assert await ids(process()) == ["u0", "u1", "a1", "a2", "u2", "u3"]
+
+
+async def test_a_thread_beyond_what_is_read_is_read_from_its_end(
+    store: AgentCoreStore, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(1, 251):
+        await turn(store, n)
+    monkeypatch.setattr("app.stores.agentcore.service.MAX_READ", 20_000)
+    cut = process()
+    await turn(cut, 251)
+    assert [lapse.name for lapse in cut.lapses(THREAD)] == ["history.unread"]
+    read = await ids(cut) or ()
+    assert 200 <= len(read) < 500
+    assert read[-4:] == ["u250", "a250", "u251", "a251"]
+    monkeypatch.undo()

@@ -1,0 +1,209 @@
+"""Threads beyond their process: titles, forks, lists, feedback, odd ids, and the end of one with all of its events."""
+
+import pytest
+
+from app.ports.conversation import Change, Feedback
+from app.ports.records import ThreadKey
+from app.ports.store import CannotFork, LeaseLost, StoreUnavailable
+from app.stores.agentcore import AgentCoreStore
+from app.stores.agentcore.names import HASHED, actor_id, session_id
+from app.stores.agentcore.payload import said
+from tests.requirements import requirement
+from tests.stores.agentcore.conftest import Process
+from tests.stores.agentcore.doubles import answer, asked, ids, turn
+from tests.stores.agentcore.server import Fault, Memory
+from tests.stores.doubles import RUN, THREAD, A, claimed, ending, message, run
+
+FORK = ThreadKey("owner", "f1")
+
+
+async def title(store: AgentCoreStore, key: ThreadKey = THREAD) -> str | None:
+    thread = await store.threads.get(key)
+    assert thread is not None
+    return thread.title
+
+
+async def test_a_title_that_somebody_chose_is_written_at_once(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
+    await turn(store)
+    for chosen in ("One", "Two", "One"):
+        assert await process().threads.rename(THREAD, chosen, 2000.0)
+        assert await title(process()) == chosen
+    assert all("conversational" not in item for made in service.made()[1:] for item in made["payload"])
+
+
+async def test_a_title_that_was_made_goes_with_the_next_turn(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
+    await turn(store)
+    assert await store.threads.rename(THREAD, "Made", 2000.0, untitled_only=True)
+    assert len(service.made()) == 1
+    await turn(store, 2)
+    assert (await title(process()), len(service.made())) == ("Made", 2)
+
+
+async def test_a_title_that_cannot_be_written_goes_with_the_next_turn(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
+    await turn(store)
+    service.faults.append(Fault(403, "AccessDeniedException"))
+    assert await store.threads.rename(THREAD, "Chosen", 2000.0)
+    await turn(store, 2)
+    assert await title(process()) == "Chosen"
+
+
+async def test_a_fork_is_there_after_a_restart_and_is_no_new_speech(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
+    for n in (1, 2):
+        await turn(store, n)
+    await process().threads.fork(THREAD, "u2", "f1", 2000.0)
+    assert await ids(process(), FORK) == ["u1", "a1", "u2"]
+    fork = await process().threads.get(FORK)
+    assert fork is not None
+    assert (fork.forked_from, fork.created_at) == (("t1", "u2"), 2000.0)
+    assert all("blob" in item for item in service.made()[-1]["payload"])
+    assert (await process().threads.fork(THREAD, "u2", "f1", 3000.0)).created_at == 2000.0
+    with pytest.raises(CannotFork):
+        await process().threads.fork(THREAD, "a2", "f1", 3000.0)
+
+
+async def test_feedback_can_be_given_to_a_message_of_an_earlier_process(
+    store: AgentCoreStore, process: Process
+) -> None:
+    await turn(store)
+    feedback = Feedback("a1", "positive", (), None, 1.0, 1.0)
+    assert await process().feedbacks.give(THREAD, feedback) == feedback
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_list_has_the_threads_of_earlier_processes(store: AgentCoreStore, process: Process) -> None:
+    for n in range(1, 7):
+        await turn(store, n, thread_id=f"t {n}")
+    await store.threads.rename(ThreadKey("owner", "t 3"), "Three", 2000.0)
+    restarted = process()
+    await turn(restarted, 9, thread_id="t 9")
+    first = await restarted.threads.list("owner", limit=4)
+    rest = await restarted.threads.list("owner", limit=4, page=first.next)
+    threads = [thread.key.thread_id for thread in (*first.items, *rest.items)]
+    assert threads == ["t 3", "t 9", "t 6", "t 5", "t 4", "t 2", "t 1"]
+    assert (first.items[0].title, (await restarted.threads.list("nobody")).items) == ("Three", [])
+
+
+async def test_threads_that_are_here_are_not_read_again_for_a_list(store: AgentCoreStore, service: Memory) -> None:
+    await turn(store)
+    reads = service.counted()["ListEvents"]
+    await store.threads.list("owner")
+    assert service.counted()["ListEvents"] == reads
+
+
+async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
+    store: AgentCoreStore, process: Process, service: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.stores.agentcore.histories.MAX_KNOWN", 1)
+    for n in (1, 2):
+        await turn(store, n)
+        await turn(store, n, thread_id="t2")
+    assert [[item for item in event["payload"] if "conversational" in item] for event in service.made()] == [
+        [said(message) for message in asked(n)] for n in (1, 1, 2, 2)
+    ]
+    assert await ids(process()) == ["u1", "a1", "u2", "a2"]
+
+
+async def test_asking_for_threads_that_are_not_there_keeps_nothing(store: AgentCoreStore) -> None:
+    for n in range(5):
+        assert await store.threads.get(ThreadKey("owner", f"t{n}")) is None
+    assert not store._histories._known
+
+
+async def test_a_thread_that_went_on_elsewhere_after_a_list_is_read_again_by_its_run(process: Process) -> None:
+    here, elsewhere = process(), process()
+    await turn(elsewhere, 1)
+    await here.threads.list("owner")
+    await turn(elsewhere, 2, Change([answer("a1", "better"), message("m2")]))
+    await turn(here, 3)
+    assert await ids(here) == await ids(process()) == ["u1", "a1", "m2", "u3", "a3"]
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_deleted_thread_has_no_events(store: AgentCoreStore, process: Process, service: Memory) -> None:
+    for n in range(1, 120):
+        await turn(store, n, Change([message("m1", str(n))]))
+    await turn(store, thread_id="t2")
+    assert await process().threads.delete(THREAD)
+    assert [event["sessionId"] for event in service.kept()] == ["t2"]
+    assert await process().threads.get(THREAD) is None
+    assert not await process().threads.delete(THREAD)
+
+
+async def test_a_removal_that_fails_is_an_error_and_can_be_repeated(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
+    for n in (1, 2):
+        await turn(store, n)
+    service.faults.append(Fault(403, "AccessDeniedException", only="DeleteEvent"))
+    with pytest.raises(StoreUnavailable):
+        await store.threads.delete(THREAD)
+    assert await store.threads.delete(THREAD)
+    assert (service.kept(), await ids(process())) == ([], None)
+
+
+async def test_a_run_on_a_deleted_thread_writes_nothing(store: AgentCoreStore, service: Memory) -> None:
+    await claimed(store)
+    await store.threads.delete(THREAD)
+    with pytest.raises(LeaseLost):
+        await store.runs.finish(RUN, A, [], ending(Change([message("m1")])))
+    assert service.made() == []
+
+
+async def test_a_thread_can_be_made_again(store: AgentCoreStore, process: Process) -> None:
+    await turn(store, 1)
+    await store.threads.delete(THREAD)
+    for n in (2, 3):
+        await turn(store, n)
+    assert await ids(process()) == ["u2", "a2", "u3", "a3"]
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+ODD = ["", " ", "-a", "a b", "a/b", "ü", "\U0001f600", "\ud800", "a" * 101, "a:b", "../x", "%2F", "sha256-00", "a\n"]
+
+
+@requirement("memory.names")
+@pytest.mark.parametrize("name", ODD, ids=repr)
+async def test_any_id_names_a_thread_of_its_own(process: Process, name: str) -> None:
+    mine, theirs = run("r1", name), run("r1", "t1", name)
+    for key, text in ((mine, "mine"), (theirs, "theirs")):
+        store = process()
+        await claimed(store, key)
+        await store.runs.finish(key, A, [], ending(Change([message("m1", text)])))
+    for key, text in ((mine, "mine"), (theirs, "theirs")):
+        delta = await process().threads.changes(key.thread)
+        assert delta is not None
+        assert (delta.thread.key, list(delta.messages)) == (key.thread, [message("m1", text)])
+
+
+def test_a_name_that_fits_is_taken_as_it_is() -> None:
+    assert actor_id("session:5f3a-b_c") == "session:5f3a-b_c"
+    assert session_id("thread_1-A") == "thread_1-A"
+    assert session_id("a" * 100) == "a" * 100
+
+
+def test_no_two_have_one_name() -> None:
+    hashed = session_id("a b")
+    assert hashed.startswith(HASHED)
+    assert len(hashed) <= 100
+    assert session_id(hashed) != hashed
+    assert len({*map(session_id, ODD)}) == len({*map(actor_id, ODD)}) == len(ODD)
+
+
+async def test_a_list_knows_threads_by_their_own_ids(store: AgentCoreStore, process: Process) -> None:
+    for name in ODD:
+        await turn(store, 1, thread_id=name)
+    threads = (await process().threads.list("owner")).items
+    assert sorted(thread.key.thread_id for thread in threads) == sorted(ODD)
