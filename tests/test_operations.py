@@ -12,7 +12,7 @@ from app.__main__ import main
 from app.ports.conversation import Feedback
 from app.ports.records import ThreadKey
 from app.ports.store import Store
-from app.stores import open_store
+from app.stores import KINDS, open_store
 from tests.engine.conversations import talked
 from tests.engine.doubles import START, Json
 from tests.requirements import requirement
@@ -109,7 +109,7 @@ def test_feedback_that_is_not_there_cannot_be_triaged(
     ("store", "why"),
     [
         ("memory", "AGUI_STORE=memory is in the server's own process; name the database that it uses."),
-        ("nonsense", "AGUI_STORE must be one of memory, sqlite:///PATH, postgresql://USER:PASSWORD@HOST/DATABASE."),
+        ("nonsense", f"AGUI_STORE must be one of {KINDS}."),
         ("postgresql://user:secret@127.0.0.1:1/database", "the database of AGUI_STORE does not answer"),
     ],
 )
