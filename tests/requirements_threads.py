@@ -14,5 +14,9 @@ DURABLE = {
         _REPLICAS,
         "When a process dies its runs end with RUN_ERROR for every reader, and threads are free.",
     ),
+    "durable.first": (_REPLICAS, "A reader sees an event once it is stored, and not before."),
+    "durable.batches": ("issue 5, item 1", "Events that come together are stored together."),
+    "durable.thread": ("issue 5, item 2", "A run leaves its messages, its state and a title to its thread."),
+    "durable.gone": ("issue 5, item 1", "A store that does not answer refuses and ends runs with a code of its own."),
     "durable.restart": ("issue 5, item 1", "Runs and threads outlive the process."),
 }

@@ -1,0 +1,171 @@
+"""What is written down of a run, when, and what becomes of a run whose store does not answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import CustomEvent, RunAgentInput, StateSnapshotEvent
+
+from app.buses.memory import MemoryBus
+from app.core.errors import AppError, Code
+from app.core.wire import Envelope
+from app.engine import ledger
+from app.engine.archive import Archive
+from app.engine.leases import Leases
+from app.engine.service import Service
+from app.ports import Item
+from app.ports.conversation import Ending, ThreadStatus
+from app.ports.records import RunKey, RunStatus, ThreadKey
+from app.ports.store import StoreUnavailable
+from app.stores.memory import MemoryStore
+from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service
+from tests.requirements import requirement
+
+RUN = RunKey("everybody", "t1", "r1")
+THREAD = ThreadKey("everybody", "t1")
+
+
+async def talker(asked: RunAgentInput) -> AsyncIterator[Item]:
+    """Says how many messages it sees, and leaves a state."""
+    yield f"{len(asked.messages)} messages"
+    yield StateSnapshotEvent(snapshot={"seen": len(asked.messages)})
+
+
+async def opened(agent: object, *, replica: str = "replica-1", store: MemoryStore | None = None) -> Service:
+    """An engine on a store that counts as durable, as far as events and ends go."""
+    clock = FakeClock()
+    archive = Archive(store or MemoryStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
+    service = make_service(agent, clock=clock, archive=archive)
+    await archive.open()
+    return service
+
+
+async def finished(service: Service) -> None:
+    """Until everything is written."""
+    await eventually(lambda: not service._lifecycle._writing and not service._lifecycle._tasks)
+
+
+@requirement("durable.first")
+async def test_nobody_sees_an_event_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = await opened(talker)
+    runs, may = service.archive.store.runs, asyncio.Event()
+    finish = runs.finish
+
+    async def later(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+        await may.wait()
+        await finish(run, replica, given, ending)
+
+    monkeypatch.setattr(runs, "append", later)
+    monkeypatch.setattr(runs, "finish", later)
+    reader = await service.admit(asking(), caller())
+    await eventually(lambda: reader.run.log.ended)
+    assert len(reader.run.log) > 0
+    assert service._lifecycle._runs[RUN].log.batch(0).data == []
+    may.set()
+    seen = await envelopes(reader)
+    assert [envelope.seq for envelope in await runs.envelopes(RUN, 0)] == [envelope.seq for envelope in seen]
+    await finished(service)
+
+
+@requirement("durable.batches")
+async def test_a_burst_is_stored_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def burst(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(1_000):
+            yield CustomEvent(name="n", value=number)
+
+    service = await opened(burst)
+    runs, writes = service.archive.store.runs, []
+    append, finish = runs.append, runs.finish
+
+    async def counted(run: RunKey, replica: str, given: list[Envelope]) -> None:
+        writes.append(len(given))
+        await append(run, replica, given)
+
+    async def last(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+        writes.append(len(given))
+        await finish(run, replica, given, ending)
+
+    monkeypatch.setattr(runs, "append", counted)
+    monkeypatch.setattr(runs, "finish", last)
+    assert len(await envelopes(await service.admit(asking(), caller()))) == 1_002
+    assert sum(writes) == 1_002
+    assert len(writes) < 100
+    await finished(service)
+
+
+@requirement("durable.thread")
+async def test_a_run_leaves_messages_state_and_a_title_to_its_thread() -> None:
+    service = await opened(talker)
+    await envelopes(await service.admit(asking(), caller()))
+    await finished(service)
+    kept = await service.archive.store.threads.changes(THREAD)
+    assert kept is not None
+    assert [message.id for message in kept.messages] == ["u1", "id-1"]
+    assert (kept.state, kept.thread.title, kept.thread.status) == (b'{"seen":1}', "hi", ThreadStatus.USER_TURN)
+    later = asking(run="r2", messages=[{"id": "u2", "role": "user", "content": "more"}])
+    said = b"".join(envelope.data for envelope in await envelopes(await service.admit(later, caller())))
+    assert b"3 messages" in said
+    await finished(service)
+
+
+@requirement("durable.gone")
+async def test_a_store_that_does_not_answer_refuses_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = await opened(talker)
+
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(service.archive.store.runs, "claim", gone)
+    with pytest.raises(AppError) as refused:
+        await service.admit(asking(), caller())
+    assert refused.value.code is Code.STORE_UNAVAILABLE
+    monkeypatch.undo()
+    assert (await envelopes(await service.admit(asking(), caller())))[-1].type == "RUN_FINISHED"
+    await finished(service)
+
+
+@requirement("durable.gone")
+async def test_a_store_that_goes_away_ends_the_run_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "GIVE_UP_SECONDS", 0.05)
+    held = asyncio.Event()
+
+    async def holds(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "before"
+        await held.wait()
+
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    service = await opened(holds)
+    monkeypatch.setattr(service.archive.store.runs, "append", gone)
+    monkeypatch.setattr(service.archive.store.runs, "finish", gone)
+    seen = await envelopes(await service.admit(asking(), caller()))
+    assert seen[-1].type == "RUN_ERROR"
+    assert b"STORE_UNAVAILABLE" in seen[-1].data
+    await finished(service)
+
+
+@requirement("replica.lost")
+async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote() -> None:
+    store = MemoryStore()
+
+    async def holds(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "before"
+        await asyncio.Event().wait()
+
+    service = await opened(holds, store=store)
+    reader = await service.admit(asking(), caller())
+    await eventually(lambda: service._lifecycle._runs[RUN].log.batch(0).data)
+    clock = FakeClock()
+    clock.advance(60)
+    other = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
+    await other.open()
+    await Leases(other, lambda _: None).beat()
+    service._lifecycle._runs[RUN].send("after")
+    seen = await envelopes(reader)
+    assert seen == list(await store.runs.envelopes(RUN, 0))
+    assert b"RUN_LOST" in seen[-1].data
+    record = await store.runs.get(RUN)
+    assert record is not None
+    assert (record.status, record.replica) == (RunStatus.ERROR, "replica-2")
+    await finished(service)
