@@ -6,6 +6,7 @@ and writes RUN_ERROR, so every reader gets an end and the thread is free. Nothin
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from itertools import count
 
@@ -14,12 +15,12 @@ from ag_ui.core import BaseEvent, RunErrorEvent
 from pydantic_core import from_json, to_json
 
 from app.core.encoder import encode
-from app.core.errors import Code
+from app.core.errors import Code, IllegalEvent
 from app.core.history import dumped
 from app.core.order import kind_of
 from app.core.recovery import Recovered, recovered
 from app.core.wire import Envelope
-from app.engine.archive import Archive
+from app.engine.archive import LEASE_SECONDS, Archive
 from app.ports.bus import BusUnavailable
 from app.ports.conversation import Change, Ending, GoalStatus, StoredMessage, ThreadStatus
 from app.ports.records import RunKey, RunRecord, RunStatus
@@ -49,28 +50,34 @@ class Leases:
     def __init__(self, archive: Archive, cancel: Callable[[RunKey], None]) -> None:
         self._archive = archive
         self._cancel = cancel
+        self._heard = -math.inf
 
     async def keep(self) -> None:
         """Until it is cancelled: say that we live, end the runs of the dead, and hear what others want of us."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._listen(), name="listen to other replicas")
             while True:
-                await self.beat()
+                try:
+                    await self.beat()
+                except (StoreUnavailable, LeaseLost) as error:
+                    logger.warning("the leases could not be kept: %s", error)
+                except Exception:
+                    logger.exception("the leases could not be kept")
                 await asyncio.sleep(BEAT_SECONDS)
 
     async def beat(self) -> None:
-        """One round. What the store does not answer now is tried in the next one."""
+        """One round. Raises ``StoreUnavailable``; what was not done is tried in the next one."""
         archive = self._archive
         runs, now = archive.store.runs, archive.clock.time()
-        try:
-            await runs.renew(archive.replica, archive.lease())
+        await runs.renew(archive.replica, archive.lease())
+        # Who has not reached the store for so long says nothing of others' silence: they may just not have, either.
+        if now - self._heard <= LEASE_SECONDS:
             for record in await runs.expired(now):
                 if await runs.take_over(record, archive.replica, archive.lease()):
                     await self._bury(record)
-            await runs.forget(now - KEPT_SECONDS)
-            await archive.store.interrupts.expire(now)
-        except (StoreUnavailable, LeaseLost) as error:
-            logger.warning("the leases could not be kept: %s", error)
+        self._heard = archive.clock.time()
+        await runs.forget(now - KEPT_SECONDS)
+        await archive.store.interrupts.expire(now)
 
     async def _bury(self, record: RunRecord) -> None:
         """Write what a lost run owes its readers."""
@@ -81,8 +88,12 @@ class Leases:
             envelopes += page
         kept = await archive.store.threads.changes(key.thread)
         messages = [message.data for message in kept.messages] if kept else []
-        found = await anyio.to_thread.run_sync(recovered, [each.data for each in envelopes], messages, LOST)
-        last = numbered(key.run_id, len(envelopes), [*found.closers, RunErrorEvent(message=LOST, code=Code.RUN_LOST)])
+        found = await anyio.to_thread.run_sync(read, key, [each.data for each in envelopes], messages)
+        last = numbered(
+            key.run_id,
+            len(envelopes),
+            [*(found.closers if found else ()), RunErrorEvent(message=LOST, code=Code.RUN_LOST)],
+        )
         now = archive.clock.time()
         pending = [goal for goal in (kept.goals if kept else None) or () if goal.status is GoalStatus.PENDING]
         for goal in pending:
@@ -98,10 +109,25 @@ class Leases:
         while True:
             try:
                 async for command in self._archive.bus.commands(self._archive.replica):
-                    self._cancel(RunKey(*from_json(command)))
+                    self._obey(command)
             except BusUnavailable as error:
                 logger.warning("other replicas are not heard: %s", error)
             await asyncio.sleep(PAUSE_SECONDS)
+
+    def _obey(self, command: bytes) -> None:
+        try:
+            self._cancel(RunKey(*from_json(command)))
+        except (TypeError, ValueError):
+            logger.warning("a command of another replica cannot be read")
+
+
+def read(key: RunKey, events: list[bytes], messages: list[bytes]) -> Recovered | None:
+    """What a run's events say; None where they cannot be read, because its end must not depend on it."""
+    try:
+        return recovered(events, messages, LOST)
+    except (IllegalEvent, ValueError):
+        logger.exception("run=<%s> | its events cannot be read; it ends without what they left", key.run_id)
+        return None
 
 
 def numbered(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]:
@@ -112,8 +138,10 @@ def numbered(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]
     ]
 
 
-def ending_of_lost(key: RunKey, now: float, found: Recovered, turn: ThreadStatus) -> Ending:
+def ending_of_lost(key: RunKey, now: float, found: Recovered | None, turn: ThreadStatus) -> Ending:
     """How it ended, and what it left to its thread."""
-    messages = [StoredMessage(message.id, dumped(message), key.run_id) for message in found.messages]
-    error = to_json({"code": Code.RUN_LOST, "message": LOST})
-    return Ending(RunStatus.ERROR, now, turn, error=error, change=Change(messages=messages, order=found.order))
+    change = Change()
+    if found is not None:
+        messages = [StoredMessage(message.id, dumped(message), key.run_id) for message in found.messages]
+        change = Change(messages=messages, order=found.order)
+    return Ending(RunStatus.ERROR, now, turn, error=to_json({"code": Code.RUN_LOST, "message": LOST}), change=change)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import CustomEvent, RunAgentInput, StateSnapshotEvent
+from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
 
 from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
@@ -15,7 +15,7 @@ from app.engine.leases import Leases
 from app.engine.service import Service
 from app.ports import Item
 from app.ports.conversation import Ending, ThreadStatus
-from app.ports.records import RunKey, RunStatus, ThreadKey
+from app.ports.records import Claim, RunKey, RunStatus, ThreadKey
 from app.ports.store import StoreUnavailable
 from app.stores.memory import MemoryStore
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service
@@ -160,7 +160,10 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     clock.advance(60)
     other = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
     await other.open()
-    await Leases(other, lambda _: None).beat()
+    leases = Leases(other, lambda _: None)
+    await leases.beat()
+    assert not reader.run.log.ended  # it has just come, and says nothing of others' silence yet
+    await leases.beat()
     service._lifecycle._runs[RUN].send("after")
     seen = await envelopes(reader)
     assert seen == list(await store.runs.envelopes(RUN, 0))
@@ -169,3 +172,35 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     assert record is not None
     assert (record.status, record.replica) == (RunStatus.ERROR, "replica-2")
     await finished(service)
+
+
+@requirement("replica.lost")
+async def test_a_run_whose_events_cannot_be_read_ends_too() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    archive = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
+    await archive.open()
+    await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
+    await store.runs.append(RUN, "replica-1", [Envelope("r1", 1, EventType.CUSTOM, b"no JSON")])
+    leases = Leases(archive, lambda _: None)
+    for _ in range(2):
+        await leases.beat()
+        clock.advance(1)
+    last = (await store.runs.envelopes(RUN, 1))[-1]
+    assert (last.seq, last.type) == (2, EventType.RUN_ERROR)
+    thread = await store.threads.get(THREAD)
+    assert thread is not None
+    assert thread.active_run is None
+
+
+@requirement("replica.cancel")
+async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
+    cancelled: list[RunKey] = []
+    archive = Archive(MemoryStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
+    await archive.open()
+    keeping = asyncio.create_task(Leases(archive, cancelled.append).keep())
+    for command in (b"no JSON", b"1", b'["a"]', b'["everybody","t1","r1"]'):
+        await archive.bus.send("replica-1", command)
+    await eventually(lambda: cancelled)
+    keeping.cancel()
+    await asyncio.wait([keeping])
+    assert cancelled == [RUN]
