@@ -1,4 +1,4 @@
-"""The command line: ``python -m app serve``, and ``python -m app feedback`` for operators.
+"""The command line: ``python -m app serve``, and ``feedback`` and ``runs`` for operators.
 
 Rule: nothing is imported here but what reads the command, so that the server's modules are imported without pauses of
 the garbage collector: they make tens of thousands of objects that stay, and hardly any garbage.
@@ -12,7 +12,7 @@ import sys
 def main(arguments: list[str]) -> int:
     """Run one command; the exit status."""
     asked = understood(arguments)
-    if asked.command == "feedback":
+    if asked.command != "serve":
         from app.operations import operate  # noqa: PLC0415 - see above
 
         return operate(asked)
@@ -42,6 +42,13 @@ def understood(arguments: list[str]) -> argparse.Namespace:
     state = triage.add_mutually_exclusive_group()
     state.add_argument("--resolved-by", metavar="NAME", help="it is done, and who says so")
     state.add_argument("--reopen", action="store_true", help="it is not done")
+    runs = commands.add_parser("runs", help="the runs of all servers on the database of AGUI_STORE")
+    doings = runs.add_subparsers(dest="action", required=True)
+    live = doings.add_parser("list", help="what goes on, the newest first, as JSON lines")
+    live.add_argument("--all", action="store_true", help="what has ended, too")
+    cancel = doings.add_parser("cancel", help="have the server that runs it end it; needs AGUI_BUS")
+    for name in ("owner", "thread", "run"):
+        cancel.add_argument(name, help=f"its {name}, as in the list")
     return parser.parse_args(arguments)
 
 

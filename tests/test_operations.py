@@ -10,7 +10,7 @@ import pytest
 
 from app.__main__ import main
 from app.ports.conversation import Feedback
-from app.ports.records import ThreadKey
+from app.ports.records import Claim, RunKey, ThreadKey
 from app.ports.store import Store
 from app.stores import KINDS, open_store
 from tests.engine.conversations import talked
@@ -126,3 +126,28 @@ def test_what_is_no_command_is_explained(arguments: list[str], capsys: pytest.Ca
         main(arguments)
     assert end.value.code == 2
     assert "usage: python -m app" in capsys.readouterr().err
+
+
+@requirement("operator.runs")
+def test_an_operator_sees_the_runs_of_all_owners(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    key = RunKey("ann", "t2", "r9")
+    within(url, lambda store: store.runs.claim(Claim(key, "replica-1", START, START + 60)))
+    assert main(["runs", "list"]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    shown = json.loads(line)
+    assert {name: shown[name] for name in ("owner", "threadId", "runId", "status", "replica", "events")} == {
+        "owner": "ann",
+        "threadId": "t2",
+        "runId": "r9",
+        "status": "running",
+        "replica": "replica-1",
+        "events": 0,
+    }
+    assert main(["runs", "list", "--all"]) == 0
+    assert {json.loads(line)["owner"] for line in capsys.readouterr().out.splitlines()} == {"ann", "bob"}
+
+
+@requirement("operator.cancel")
+def test_an_operator_cannot_cancel_what_is_not_there(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "cancel", "ann", "t1", "none"]) == 2
+    assert capsys.readouterr().err == "there is no such run\n"

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 
 from tests.replicas.conftest import Start
 from tests.requirements import requirement
@@ -18,6 +20,7 @@ from tests.sockets.client import (
     socket_to,
     text_of,
 )
+from tests.sockets.process import environment
 
 SOON = 0.5
 """Seconds that a cancel from another replica may take here; it takes a few milliseconds."""
@@ -156,3 +159,16 @@ async def test_an_agent_sees_what_was_said_on_another_replica(replica: Start) ->
     usage = later.events[-1]["usage"][0]
     alone = (await ask(there.port, post(run_input("hello")))).events[-1]["usage"][0]
     assert usage["inputTokens"] > alone["inputTokens"] + 10
+
+
+@requirement("operator.cancel")
+async def test_an_operator_cancels_a_run(replica: Start, postgres_url: str, redis_url: str) -> None:
+    here = replica()
+    asked = run_input("hold")
+    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    settings = environment({"AGUI_STORE": postgres_url, "AGUI_BUS": redis_url})
+    command = (sys.executable, "-m", "app", "runs", "cancel", "everybody", asked["threadId"], asked["runId"])
+    done = await asyncio.to_thread(subprocess.run, command, env=settings, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["status"] == "running"
+    await held.until(is_last)
+    assert held.events[-1]["outcome"] == {"type": "cancelled"}

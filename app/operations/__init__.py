@@ -1,0 +1,61 @@
+"""What an operator does beside the servers, on the store that ``AGUI_STORE`` names: feedback, and runs.
+
+Rule: no route and no command of a client leads here. One JSON object per line goes to the standard output, so that
+other programs can read on; what is wrong is one line and an exit status of 2.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+
+from app.buses import open_bus
+from app.main import named
+from app.operations import feedback, runs
+from app.operations.place import Place
+from app.ports.bus import BusUnavailable
+from app.ports.store import StoreUnavailable
+from app.settings import Settings, SettingsError, load_settings
+from app.stores import open_store
+
+Work = Callable[[Place, argparse.Namespace], Awaitable[str | None]]
+
+WORK: Mapping[tuple[str, str], Work] = {
+    ("feedback", "list"): feedback.listed,
+    ("feedback", "triage"): feedback.triaged,
+    ("runs", "list"): runs.listed,
+    ("runs", "cancel"): runs.cancelled,
+}
+"""A command and its action to what is done; it gives why not, where it is not."""
+
+
+def operate(asked: argparse.Namespace) -> int:
+    """Run one command of ``app.__main__``; the exit status."""
+    try:
+        why_not = asyncio.run(_done(place(load_settings()), asked))
+    except SettingsError as error:
+        why_not = f"cannot do this: {error}"
+    except StoreUnavailable:
+        why_not = "cannot do this: the database of AGUI_STORE does not answer"
+    except BusUnavailable:
+        why_not = "cannot do this: the bus of AGUI_BUS does not answer"
+    if why_not is None:
+        return 0
+    print(why_not, file=sys.stderr)  # noqa: T201 - the one line an operator needs
+    return 2
+
+
+def place(settings: Settings) -> Place:
+    """What the servers share. Raises ``SettingsError`` where they do not."""
+    url = settings.store.get_secret_value()
+    if url == "memory":
+        raise SettingsError("AGUI_STORE=memory is in the server's own process; name the database that it uses.")
+    return Place(named("AGUI_STORE", url, open_store), named("AGUI_BUS", settings.bus.get_secret_value(), open_bus))
+
+
+async def _done(where: Place, asked: argparse.Namespace) -> str | None:
+    try:
+        await where.store.open()
+        return await WORK[asked.command, asked.action](where, asked)
+    finally:
+        await where.store.aclose()

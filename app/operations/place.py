@@ -1,0 +1,25 @@
+"""Where operators work: what the servers share.
+
+Rule: the bus is opened by who uses it, because most commands need none.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.ports.bus import Bus
+from app.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The store and the bus of the servers."""
+
+    store: Store
+    bus: Bus
+
+
+def show(facts: Mapping[str, object]) -> None:
+    """One line; what is None is left out."""
+    known = {name: value for name, value in facts.items() if value is not None}
+    print(json.dumps(known))  # noqa: T201 - the answer

@@ -1,0 +1,54 @@
+"""``python -m app runs``: which runs go on, everywhere, and how one of them is ended.
+
+Rule: a run is ended by its replica; here it is only asked to.
+"""
+
+import argparse
+import time
+
+from pydantic_core import to_json
+
+from app.operations.place import Place, show
+from app.ports.records import RunKey, RunRecord
+
+
+async def listed(where: Place, asked: argparse.Namespace) -> str | None:
+    """What goes on, the newest first; with ``--all`` what has ended, too."""
+    page, now = None, time.time()
+    while True:
+        found = await where.store.runs.list(None, active=not asked.all, page=page)
+        for record in found.items:
+            show(facts_of(record, now))
+        if found.next is None:
+            return None
+        page = found.next
+
+
+async def cancelled(where: Place, asked: argparse.Namespace) -> str | None:
+    """Ask a run's replica to end it."""
+    record = await where.store.runs.get(RunKey(asked.owner, asked.thread, asked.run))
+    if record is None:
+        return "there is no such run"
+    if record.active:
+        await where.bus.open()
+        try:
+            await where.bus.send(record.replica, to_json(record.key))
+        finally:
+            await where.bus.aclose()
+    show(facts_of(record, time.time()))
+    return None
+
+
+def facts_of(record: RunRecord, now: float) -> dict[str, object]:
+    """A run for operators: as users see it, with its owner, its replica and how long it has taken, in seconds."""
+    return {
+        "owner": record.key.owner,
+        "threadId": record.key.thread_id,
+        "runId": record.key.run_id,
+        "status": record.status,
+        "replica": record.replica,
+        "startedAt": record.started_at,
+        "endedAt": record.ended_at,
+        "seconds": round((record.ended_at or now) - record.started_at, 3),
+        "events": record.last_seq,
+    }
