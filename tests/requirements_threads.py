@@ -18,6 +18,7 @@ DURABLE = {
     "durable.batches": ("issue 5, item 1", "Events that come together are stored together."),
     "durable.thread": ("issue 5, item 2", "A run leaves its messages, its state and a title to its thread."),
     "durable.gone": ("issue 5, item 1", "A store that does not answer refuses and ends runs with a code of its own."),
+    "replica.kill": (_REPLICAS, "After a kill at any point nothing runs twice, is stuck, or is lost that was seen."),
     "operator.runs": ("issue 5, item 8", "Operators see the runs of all owners on the command line."),
     "operator.cancel": ("issue 5, item 8", "Operators cancel a run, wherever it is."),
     "durable.restart": ("issue 5, item 1", "Runs and threads outlive the process."),
