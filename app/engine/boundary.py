@@ -3,13 +3,26 @@
 Source: AG-UI spec 1.1, events/lifecycle.
 """
 
-from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunFinishedCancelledOutcome, RunFinishedEvent, RunStartedEvent
+from collections.abc import Callable
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    CustomEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+    RunStartedEvent,
+)
 
 from app.core.errors import AppError, Code
+from app.engine.status import Status
 from app.ports import RunContext
 from app.ports.conversation import Lapse
 
 AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
+NOT_BEGUN = AppError(Code.INTERNAL_ERROR, "The run could not begin; the server's log has the cause.")
+TOOK_TOO_LONG = AppError(Code.RUN_TIMEOUT, "The run took longer than this server allows.")
 ALREADY_RUN = AppError(Code.THREAD_BUSY, "A run of this id has run on this thread.")
 
 
@@ -27,6 +40,21 @@ def started(ctx: RunContext, parent_run_id: str | None, now_ms: int) -> RunStart
 def finished(ctx: RunContext) -> RunFinishedEvent:
     """RUN_FINISHED of an agent that said nothing of its end."""
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id)
+
+
+def concluded(
+    event: RunFinishedEvent, ctx: RunContext, pending: Callable[[], list[str]]
+) -> tuple[RunFinishedEvent, Status]:
+    """An agent's RUN_FINISHED with the run's ids and its whole outcome; ``pending`` gives the calls left unanswered."""
+    outcome, status = event.outcome, Status.FINISHED
+    if isinstance(outcome, RunFinishedInterruptOutcome):
+        status = Status.INTERRUPTED
+    elif isinstance(outcome, RunFinishedCancelledOutcome):
+        status = Status.CANCELLED
+    else:
+        outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=pending() or None)
+    update = {"thread_id": ctx.thread_id, "run_id": ctx.run_id, "outcome": outcome}
+    return event.model_copy(update=update), status
 
 
 def cancelled(ctx: RunContext) -> RunFinishedEvent:

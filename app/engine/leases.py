@@ -45,11 +45,13 @@ class Leases:
 
     Args:
         cancel: ends a run of this process; harmless for others.
+        holds: whether a run goes on here, or is being written down.
     """
 
-    def __init__(self, archive: Archive, cancel: Callable[[RunKey], None]) -> None:
+    def __init__(self, archive: Archive, cancel: Callable[[RunKey], None], holds: Callable[[RunKey], bool]) -> None:
         self._archive = archive
         self._cancel = cancel
+        self._holds = holds
         self._heard = -math.inf
 
     async def keep(self) -> None:
@@ -69,7 +71,9 @@ class Leases:
         """One round. Raises ``StoreUnavailable``; what was not done is tried in the next one."""
         archive = self._archive
         runs, now = archive.store.runs, archive.clock.time()
-        await runs.renew(archive.replica, archive.lease())
+        for key in await runs.renew(archive.replica, archive.lease()):
+            if not self._holds(key):
+                await self._drop(key)
         # Who has not reached the store for so long says nothing of others' silence: they may just not have, either.
         if now - self._heard <= LEASE_SECONDS:
             for record in await runs.expired(now):
@@ -78,6 +82,12 @@ class Leases:
         self._heard = archive.clock.time()
         await runs.forget(now - KEPT_SECONDS)
         await archive.store.interrupts.expire(now)
+
+    async def _drop(self, key: RunKey) -> None:
+        """A run whose end could not be written when it came."""
+        record = await self._archive.store.runs.get(key)
+        if record is not None and record.active and not self._holds(key):
+            await self._bury(record)
 
     async def _bury(self, record: RunRecord) -> None:
         """Write what a lost run owes its readers."""

@@ -69,7 +69,8 @@ class Ledger:
         self._on_busy = on_busy
         self._on_loss = on_loss
         self._claiming: asyncio.Future[None] | None = None
-        self._claimed = False
+        self.claimed = False
+        """Whether the thread has been made this run's."""
         self.lapses: Sequence[Lapse] = ()
         """What the store could not do and did not fail for, known when the run begins."""
         self._ending: Ending | None = None
@@ -97,7 +98,7 @@ class Ledger:
             found = await archive.store.runs.claim(Claim(self.key, archive.replica, now, archive.lease(), asked))
             mine = found.run.replica == archive.replica
             if isinstance(found, Claimed) or (found.run.key == self.key and mine and found.run.active):
-                self._claimed = True
+                self.claimed = True
                 return
             if not isinstance(found, Busy):
                 raise AlreadyRun(found.run)
@@ -112,7 +113,7 @@ class Ledger:
         archive = self.archive
         kept = await archive.store.threads.changes(self.key.thread)
         self.lapses = archive.store.lapses(self.key.thread)
-        if not self._claimed or kept is None:
+        if not self.claimed or kept is None:
             return run_input
         together = merged({message.id: message.data for message in kept.messages}, run_input.messages)
         if together.changed or together.order is not None:
@@ -140,7 +141,7 @@ class Ledger:
         """Store what comes, and let readers see it, until the end is stored. The owner awaits it."""
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
-        outcome = Outcome.ON if self._claimed else Outcome.UNSTORED
+        outcome = Outcome.ON if self.claimed else Outcome.UNSTORED
         while outcome is Outcome.ON:
             await self._news.wait()
             self._news.clear()

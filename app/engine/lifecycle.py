@@ -60,6 +60,11 @@ class Lifecycle:
         """Whether this run has ended and its events are gone."""
         return key in self._forgotten
 
+    def holds(self, key: RunKey) -> bool:
+        """Whether this run goes on, or is being written down."""
+        run = self._runs.get(key)
+        return key in self._written or (run is not None and not run.log.ended)
+
     def line(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """The thread's open runs: the active one first, then those that wait."""
         return tuple(self._threads.get((owner, thread_id), ()))

@@ -15,10 +15,7 @@ from ag_ui.core import (
     BaseEvent,
     RunAgentInput,
     RunErrorEvent,
-    RunFinishedCancelledOutcome,
     RunFinishedEvent,
-    RunFinishedInterruptOutcome,
-    RunFinishedSuccessOutcome,
     RunStartedEvent,
     StateDeltaEvent,
 )
@@ -28,7 +25,17 @@ from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent, run_error
 from app.core.order import kind_of
 from app.engine.admission import Admission
-from app.engine.boundary import AGENT_FAILED, ALREADY_RUN, cancelled, finished, started, warned
+from app.engine.boundary import (
+    AGENT_FAILED,
+    ALREADY_RUN,
+    NOT_BEGUN,
+    TOOK_TOO_LONG,
+    cancelled,
+    concluded,
+    finished,
+    started,
+    warned,
+)
 from app.engine.ending import ending_of
 from app.engine.funnel import Funnel
 from app.engine.ledger import AlreadyRun, Ledger
@@ -98,7 +105,7 @@ class Run:
         if not await self._begin():
             return
         self._announce()
-        timer = self._clock.call_later(seconds, self._time_out)
+        timer = self._clock.call_later(seconds, lambda: self.fail(TOOK_TOO_LONG))
         try:
             if self._input is not None:
                 await self._drive(agent, self._input, turns)
@@ -117,6 +124,9 @@ class Run:
                 self._input = await self.ledger.begin(run_input)
         except (AlreadyRun, AppError) as error:
             self._refuse(error)
+        except Exception:
+            logger.exception("the run could not begin")
+            self._refuse(NOT_BEGUN)
         if self.log.ended or self._input is None:
             return False
         if self._input is not run_input:
@@ -125,7 +135,8 @@ class Run:
         return True
 
     def _refuse(self, error: AlreadyRun | AppError) -> None:
-        if self.admission.is_settled:  # it has waited in line, and its readers with it
+        # Once it has waited in line, or the thread is its own, it is a run and needs an end.
+        if self.admission.is_settled or (self.ledger is not None and self.ledger.claimed):
             self.fail(error if isinstance(error, AppError) else ALREADY_RUN)
             return
         self._input = None
@@ -230,16 +241,7 @@ class Run:
             return
         self._funnel.flush()
         event = event or finished(self.ctx)
-        outcome = event.outcome
-        status = Status.FINISHED
-        if isinstance(outcome, RunFinishedInterruptOutcome):
-            status = Status.INTERRUPTED
-        elif isinstance(outcome, RunFinishedCancelledOutcome):
-            status = Status.CANCELLED
-        else:
-            outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=self._funnel.pending() or None)
-        ids = {"thread_id": self.ctx.thread_id, "run_id": self.ctx.run_id}
-        self._end(event.model_copy(update={**ids, "outcome": outcome}), status)
+        self._end(*concluded(event, self.ctx, self._funnel.pending))
 
     def cancel(self) -> None:
         """End as cancelled, now. Harmless once the run has ended."""
@@ -258,9 +260,6 @@ class Run:
             self._announce()
         self._end(run_error(error, self.ctx.caller.request_id), Status.ERROR, failure=error.message)
         self._unwind()
-
-    def _time_out(self) -> None:
-        self.fail(AppError(Code.RUN_TIMEOUT, "The run took longer than this server allows."))
 
     def _blame(self, cause: str) -> None:
         logger.error("%s", cause, exc_info=True)  # noqa: LOG014 - called while the exception is handled

@@ -268,7 +268,9 @@ class Service:
         """Connect to what is kept; then ``/ping`` may say that initialisation is done."""
         await self.archive.open()
         if self.archive.durable:
-            self._keeping = asyncio.create_task(Leases(self.archive, self._cancel_here).keep(), name="keep leases")
+            self._keeping = asyncio.create_task(
+                Leases(self.archive, self._cancel_here, self._lifecycle.holds).keep(), name="keep leases"
+            )
         self.health.start()
 
     def _cancel_here(self, key: RunKey) -> None:

@@ -14,11 +14,11 @@ from app.engine.archive import Archive
 from app.engine.leases import Leases
 from app.engine.service import Service
 from app.ports import Item
-from app.ports.conversation import Ending, ThreadStatus
+from app.ports.conversation import Change, Ending, StoredMessage, ThreadStatus
 from app.ports.records import Claim, RunKey, RunStatus, ThreadKey
 from app.ports.store import StoreUnavailable
 from app.stores.memory import MemoryStore
-from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service
+from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, make_service
 from tests.requirements import requirement
 
 RUN = RunKey("everybody", "t1", "r1")
@@ -160,7 +160,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     clock.advance(60)
     other = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
     await other.open()
-    leases = Leases(other, lambda _: None)
+    leases = Leases(other, lambda _: None, lambda _: False)
     await leases.beat()
     assert not reader.run.log.ended  # it has just come, and says nothing of others' silence yet
     await leases.beat()
@@ -181,7 +181,7 @@ async def test_a_run_whose_events_cannot_be_read_ends_too() -> None:
     await archive.open()
     await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
     await store.runs.append(RUN, "replica-1", [Envelope("r1", 1, EventType.CUSTOM, b"no JSON")])
-    leases = Leases(archive, lambda _: None)
+    leases = Leases(archive, lambda _: None, lambda _: False)
     for _ in range(2):
         await leases.beat()
         clock.advance(1)
@@ -197,10 +197,49 @@ async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
     cancelled: list[RunKey] = []
     archive = Archive(MemoryStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
     await archive.open()
-    keeping = asyncio.create_task(Leases(archive, cancelled.append).keep())
+    keeping = asyncio.create_task(Leases(archive, cancelled.append, lambda _: False).keep())
     for command in (b"no JSON", b"1", b'["a"]', b'["everybody","t1","r1"]'):
         await archive.bus.send("replica-1", command)
     await eventually(lambda: cancelled)
     keeping.cancel()
     await asyncio.wait([keeping])
     assert cancelled == [RUN]
+
+
+@requirement("durable.gone")
+async def test_an_end_that_could_not_be_written_is_written_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "GIVE_UP_SECONDS", 0.05)
+
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    service = await opened(talker)
+    runs = service.archive.store.runs
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "append", gone)
+        patched.setattr(runs, "finish", gone)
+        await envelopes(await service.admit(asking(), caller()))
+        await finished(service)
+    leases = Leases(service.archive, lambda _: None, service._lifecycle.holds)
+    await leases.beat()
+    record = await runs.get(RUN)
+    assert record is not None
+    assert record.status is RunStatus.ERROR
+    assert (await envelopes(await service.admit(asking(run="r2"), caller())))[-1].type == "RUN_FINISHED"
+    await leases.beat()
+    await finished(service)
+
+
+@requirement("durable.gone")
+async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread() -> None:
+    service = await opened(talker)
+    store, key = service.archive.store, RunKey("everybody", "t1", "r0")
+    await store.runs.claim(Claim(key, "replica-1", START, START + 60))
+    change = Change([StoredMessage("old", b"no message")])
+    await store.runs.finish(key, "replica-1", [], Ending(RunStatus.FINISHED, START, change=change))
+    seen = await envelopes(await service.admit(asking(), caller()))
+    assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
+    await finished(service)
+    thread = await store.threads.get(THREAD)
+    assert thread is not None
+    assert thread.active_run is None
