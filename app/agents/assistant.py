@@ -143,8 +143,7 @@ class Assistant:
                     yield event
                 window.add(turn.messages)
                 window.snapshot()
-                left = [call.id for call in turn.calls if toolbox.left_to_client(call)]
-                own = [call for call in turn.calls if call.id not in left]
+                left, own = toolbox.parted(turn.calls)
                 results, asked = await self._act(own, left, toolbox, ctx)
                 for result in results:
                     yield shown(result)

@@ -66,6 +66,11 @@ class Toolbox:
         """What the model may call."""
         return [*(tool.spec for tool in self.server.values()), *self.client.values()]
 
+    def parted(self, calls: Sequence[Call]) -> tuple[list[str], list[Call]]:
+        """The ids of those that are the client's to run, and the others."""
+        left = [call.id for call in calls if self.left_to_client(call)]
+        return left, [call for call in calls if call.id not in left]
+
     def left_to_client(self, call: Call) -> bool:
         """Whether the client runs this call."""
         return call.complete and call.name in self.client

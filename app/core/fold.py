@@ -55,6 +55,7 @@ class Transcript:
         self._holders: dict[str, str] = {}
         self._arguments: dict[str, list[str]] = {}
         self._hold(messages)
+        self._before = dict(self._messages)
 
     def _hold(self, messages: Iterable[Message]) -> None:
         """Begin with these."""
@@ -85,6 +86,17 @@ class Transcript:
             self._change_call(call_id, partial(extended, more="".join(pieces)))
         self._arguments.clear()
         return [self._messages[key] for key in self._order]
+
+    @property
+    def changed(self) -> list[Message]:
+        """Those that were not there at the beginning, or not like this, in order."""
+        return [message for message in self.messages if self._before.get(message.id) is not message]
+
+    @property
+    def order(self) -> list[str] | None:
+        """The ids of all; None where the new ones stand behind those of the beginning."""
+        order = [message.id for message in self.messages]
+        return None if order == list(dict.fromkeys([*self._before, *order])) else order
 
     def _change_call(self, call_id: str, change: Callable[[ToolCall], ToolCall]) -> None:
         holder = self._messages.get(self._holders.get(call_id, ""))

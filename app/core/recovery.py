@@ -23,12 +23,12 @@ class Recovered:
     Attributes:
         closers: events that close what is open, in order.
         messages: what the run has brought or changed, in the thread's order.
-        order: the ids of all messages of the thread.
+        order: the ids of all messages of the thread; None where new ones stand at the end.
     """
 
     closers: Sequence[BaseEvent]
     messages: Sequence[Message]
-    order: Sequence[str]
+    order: Sequence[str] | None
 
 
 def recovered(events: Iterable[bytes], messages: Iterable[bytes], failure: str) -> Recovered:
@@ -39,13 +39,9 @@ def recovered(events: Iterable[bytes], messages: Iterable[bytes], failure: str) 
         messages: the thread's before the run, as JSON.
         failure: the message for subagents that were cut off.
     """
-    sequence, known = RunSequence(), [MESSAGE.validate_json(data) for data in messages]
-    transcript = Transcript(known)
+    sequence, transcript = RunSequence(), Transcript(map(MESSAGE.validate_json, messages))
     for data in events:
         event = EVENT.validate_json(data)
         sequence.feed(event)
         transcript.feed(event)
-    before = {message.id: message for message in known}
-    after = transcript.messages
-    changed = [message for message in after if before.get(message.id) is not message]
-    return Recovered(sequence.closers(failure), changed, [message.id for message in after])
+    return Recovered(sequence.closers(failure), transcript.changed, transcript.order)

@@ -45,7 +45,6 @@ class Funnel:
         self.expand = self._expander.expand
         self._sequence = RunSequence()
         self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
-        self._before = {message.id: message for message in run_input.messages}
         self._transcript = Transcript(run_input.messages)
         self._goals = GoalWatch()
 
@@ -94,19 +93,12 @@ class Funnel:
 
     def change(self, run_id: str) -> Change:
         """What the events so far have done to the thread."""
-        messages, before = self._transcript.messages, self._before
-        changed = [
-            StoredMessage(message.id, dumped(message), run_id)
-            for message in messages
-            if before.get(message.id) is not message
-        ]
-        order = [message.id for message in messages]
-        appended = [*before, *(message.id for message in changed if message.id not in before)]
+        transcript = self._transcript
         return Change(
-            messages=changed,
-            order=None if order == appended else order,
+            messages=[StoredMessage(message.id, dumped(message), run_id) for message in transcript.changed],
+            order=transcript.order,
             state=self.state.json() if self.state.is_new else None,
-            title=title_of(messages),
+            title=title_of(transcript.messages),
         )
 
     @property
@@ -119,7 +111,7 @@ class Funnel:
         self.state = SharedState(None)
         self._sequence = RunSequence()
         self._duties = Duties(())
-        self._transcript, self._before = Transcript(), {}
+        self._transcript = Transcript()
 
     def _fold(self, event: BaseEvent) -> None:
         """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""
