@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 AGENT = "tests.sockets.agents:agent"
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
-"""Far more than a stop takes (drain, connections, processes of tools: 6 s, or 11 where such a process must be killed)."""
+"""Far more than a stop takes: drain, connections, tools' processes: 6 s, or 11 where one of those must be killed."""
 
 LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 
