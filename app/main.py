@@ -36,7 +36,7 @@ from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
 from app.engine.threads import Threads
-from app.ports import Agent, Allowance, Clock, Timer
+from app.ports import Agent, Allowance, Clock, Responder, Timer
 from app.settings import Scope, Settings, SettingsError, check_own_agent
 from app.stores import is_durable, open_store
 from app.tools.builtin import builtin_tools
@@ -79,7 +79,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.aclose()
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
-    commands = Commands(service, Threads(service.archive, service.new_id, service.cancel))
+    commands = Commands(service, Threads(service.archive, service.new_id, service.runs.cancel))
     routes = [
         *sse.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *http.routes(service),
@@ -136,6 +136,7 @@ def build_service(settings: Settings) -> Service:
         tools={tool.spec.name: tool for tool in tools},
         capabilities=build_capabilities(agent, settings),
         new_id=new_id,
+        responder=agent if isinstance(agent, Responder) else None,
         closers=closers,
     )
 

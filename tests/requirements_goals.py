@@ -37,6 +37,7 @@ BUDGETS = {
     "budget.answer": (_BUDGETS, "An answer that is there is not taken back, whatever it cost."),
     "budget.subagents": (_BUDGETS, "The tokens of subagents count, and end subagent and run."),
     "budget.asked": (_BUDGETS, "forwardedProps.budget asks for fewer steps and tokens, never for more."),
+    "budget.seconds": (f"{_BUDGETS}; design 5", "A run ends after its caller's or its operator's seconds, the fewer."),
     "budget.invalid": (f"{_BUDGETS}; design 4.5", "A budget with a bad field is a VALIDATION_ERROR that names it."),
     "budget.silent": (_BUDGETS, "A model that reports no usage is held by steps and seconds only; the log says so."),
     "budget.own-agent": (_BUDGETS, "An own agent is ended at its next event once the tokens it reports are too many."),

@@ -108,7 +108,7 @@ def test_feedback_that_is_not_there_cannot_be_triaged(
 @pytest.mark.parametrize(
     ("store", "why"),
     [
-        ("memory", "AGUI_STORE=memory is in the server's own process; name the database that it uses."),
+        ("memory", "AGUI_STORE: what it names is in the server's own process; name the database that it uses."),
         ("nonsense", f"AGUI_STORE must be one of {KINDS}."),
         ("postgresql://user:secret@127.0.0.1:1/database", "the database of AGUI_STORE does not answer"),
     ],

@@ -1,46 +1,26 @@
-"""What one run may use: the operator's limits, and less where a caller asks for less in ``forwardedProps.budget``.
+"""What one run's model calls may use: the operator's limits, within what its caller asked for (``ctx.allowance``).
 
-Rule: a caller never gets more than the operator allows, and an answer that is there is never taken back: what ends a
-run is one model call more. An assistant looks before it makes one; of others' calls only ``ctx.usage`` tells,
-afterwards. Tokens are those that models report: where none are reported none are counted, and an assistant's log says
-so.
+Rule: an answer that is there is never taken back: what ends a run is one model call more. An assistant looks before it
+makes one; of others' calls only ``ctx.usage`` tells, afterwards. Tokens are those that models report: where none are
+reported none are counted, and an assistant's log says so.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, replace
-from typing import Annotated
 
-from ag_ui.core import RunAgentInput, TokenUsage
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from ag_ui.core import RunAgentInput
 
 from app.closing import closing
 from app.core.errors import AppError, Code
-from app.core.forwarded import forwarded
+from app.core.usage import tokens_of
 from app.ports import Agent, Allowance, Item, RunContext
 
-Limit = Annotated[int, Field(ge=1, strict=True)]
-
-
-class _Budget(BaseModel):
-    """``forwardedProps.budget``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    steps: Limit | None = None
-    tokens: Limit | None = None
-
-
-_BUDGET = TypeAdapter(_Budget)
 NO_LIMITS = Allowance()
 
 
-def allowed(ctx: RunContext, props: object, limits: Allowance) -> RunContext:
-    """The context with what the run may use. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
-    asked = forwarded(props, "budget", _BUDGET)
-    wanted = Allowance(asked.steps, asked.tokens) if asked else NO_LIMITS
-    if limits == wanted == NO_LIMITS:
-        return ctx
-    return replace(ctx, allowance=limits.within(wanted).within(ctx.allowance))
+def allowed(ctx: RunContext, limits: Allowance) -> RunContext:
+    """The context with what the run may use under these limits, too."""
+    return ctx if limits == NO_LIMITS else replace(ctx, allowance=limits.within(ctx.allowance))
 
 
 def check_step(steps: int, most: int, ctx: RunContext) -> None:
@@ -52,13 +32,8 @@ def check_step(steps: int, most: int, ctx: RunContext) -> None:
         return
     if steps == 1 and not ctx.usage:
         ctx.logger.warning("the model reports no usage: the limit of tokens does not hold")
-    if used(ctx.usage) >= tokens:
+    if tokens_of(ctx.usage) >= tokens:
         raise AppError(Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {tokens} tokens without finishing.")
-
-
-def used(usage: Sequence[TokenUsage]) -> int:
-    """The tokens of these model calls, input and output."""
-    return sum(each.total_tokens or (each.input_tokens or 0) + (each.output_tokens or 0) for each in usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +45,7 @@ class Limited:
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         """The agent's own stream; looked after only where tokens are limited."""
-        ctx = allowed(ctx, input.forwarded_props, self.limits)
+        ctx = allowed(ctx, self.limits)
         items = self.agent.run(input, ctx)
         return items if ctx.allowance.tokens is None else _watched(items, ctx.allowance.tokens, ctx)
 
@@ -79,7 +54,7 @@ async def _watched(items: AsyncIterator[Item], tokens: int, ctx: RunContext) -> 
     calls: int | None = None
     async with closing(items):
         async for item in items:
-            if calls is None and used(ctx.usage) >= tokens:
+            if calls is None and tokens_of(ctx.usage) >= tokens:
                 calls = len(ctx.usage)
             if calls is not None and len(ctx.usage) > calls:
                 raise AppError(Code.RUN_LIMIT_EXCEEDED, f"The agent stopped after {tokens} tokens without finishing.")

@@ -13,6 +13,7 @@ from ag_ui.core import (
     Context,
     ExecutionCapabilities,
     HumanInTheLoopCapabilities,
+    Interrupt,
     MultiAgentCapabilities,
     ReasoningCapabilities,
     RunAgentInput,
@@ -43,6 +44,7 @@ from app.agents.turn import Call, Turn
 from app.closing import closing
 from app.ports import (
     Allowance,
+    Caller,
     GoalRecords,
     Item,
     Model,
@@ -68,7 +70,7 @@ def allow_all(_tool_name: str) -> Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """Implements ``ports.Agent`` and ``ports.store.Keeper`` with any ``Model`` and any ``Tool``.
+    """Implements ``ports.Agent``, ``ports.Responder`` and ``ports.store.Keeper`` with any ``Model`` and any ``Tool``.
 
     Where nothing else is said, what waits for answers is kept in memory.
 
@@ -110,7 +112,7 @@ class Assistant:
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
-        ctx = allowed(ctx, input.forwarded_props, Allowance(tokens=self.max_tokens))
+        ctx = allowed(ctx, Allowance(tokens=self.max_tokens))
         skill = invocation_of(input.forwarded_props, self.skills)
         goals = await pursuing(input, self.goals, self.goal_prompts, ctx)
         tools, outages = await gathered(self._tools, self.sources, ctx)
@@ -158,6 +160,11 @@ class Assistant:
                 goals.give_up()
             async with self.approvals.holding(asked, ctx):
                 yield finished(ctx, asked or resumed.waiting)
+
+    async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
+        """Implements ``ports.Responder``: what is asked on this thread, and not answered."""
+        held = await self.approvals.held((caller.owner, thread_id))
+        return [interrupt for approval in held if not approval.settled for interrupt in approval.interrupts]
 
     def capabilities(self) -> AgentCapabilities:
         """What clients may expect of this assistant."""

@@ -60,8 +60,13 @@ def title_of(messages: Sequence[Message]) -> str | None:
     """A title for a conversation: how its first user began. None where that says nothing."""
     for message in messages:
         if isinstance(message, UserMessage):
-            text = message.content if isinstance(message.content, str) else ""
-            words = " ".join(text[: 4 * MAX_TITLE].split())
+            words = " ".join(said_in(message)[: 4 * MAX_TITLE].split())
             short = words if len(words) <= MAX_TITLE else f"{words[: MAX_TITLE - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
             return short or None
     return None
+
+
+def said_in(message: UserMessage) -> str:
+    """The words of a message, without its pictures."""
+    content = message.content
+    return content if isinstance(content, str) else " ".join(part.text for part in content if part.type == "text")

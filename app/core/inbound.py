@@ -145,9 +145,9 @@ def _constant(name: str) -> NoReturn:
 def _run_input(document: dict[str, object]) -> Request:
     if document.get("forwardedProps") is None:
         document["forwardedProps"] = {}
-    for name, absent in (("tools", list), ("context", list), ("state", dict)):
+    for name in ("tools", "context"):
         if document.get(name) is None:
-            document[name] = absent()
+            document[name] = []
     _check_lengths(document)
     try:
         run_input = RunAgentInput.model_validate(document)

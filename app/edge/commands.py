@@ -22,9 +22,9 @@ class Commands:
         """The command's result: camelCase JSON. Raises ``AppError`` where it cannot be had."""
         match command:
             case Cancel():
-                return await self._service.cancel(caller, command.thread_id, command.run_id)
+                return await self._service.runs.cancel(caller, command.thread_id, command.run_id)
             case Attach():
-                return await self._service.find(caller, command.thread_id, command.run_id)
+                return await self._service.runs.find(caller, command.thread_id, command.run_id)
             case Capabilities():
                 return {"capabilities": self._service.capabilities.model_dump(mode="json", by_alias=True)}
             case Ping():

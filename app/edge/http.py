@@ -21,13 +21,13 @@ def routes(service: Service) -> list[BaseRoute]:
         return Response(service.capabilities.model_dump_json(by_alias=True), media_type="application/json")
 
     async def runs(request: Request) -> Response:
-        return JSONResponse({"runs": await service.list(caller_of(request))})
+        return JSONResponse({"runs": await service.runs.list(caller_of(request))})
 
     async def run(request: Request) -> Response:
-        return JSONResponse(await service.find(*named(request)))
+        return JSONResponse(await service.runs.find(*named(request)))
 
     async def cancel(request: Request) -> Response:
-        return JSONResponse(await service.cancel(*named(request)))
+        return JSONResponse(await service.runs.cancel(*named(request)))
 
     return [
         Route("/ping", ping),

@@ -12,6 +12,7 @@ import logging
 from sse_starlette import EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
+from app.core.errors import AppError
 from app.edge.formats import Format
 from app.engine.reader import Reader
 
@@ -71,11 +72,14 @@ class RunStream(EventSourceResponse):
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         form, log, time = self._form, self._reader.run.log, self._loop.time
-        async for batch in self._reader:
-            body = await form.body(log, batch) if batch.data else form.comment
-            self._writing, self._since = True, time()
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-            self._writing = False
+        try:
+            async for batch in self._reader:
+                body = await form.body(log, batch) if batch.data else form.comment
+                self._writing, self._since = True, time()
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+                self._writing = False
+        except AppError as error:  # the stream ends here, the run does not: the client may read on later
+            logger.warning("a reader is let go: %s", error.code)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _look(self) -> None:

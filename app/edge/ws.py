@@ -1,19 +1,21 @@
 """Runs over a WebSocket: any number of runs and commands per connection, one run streaming at a time (design 4.4).
 
 Rule: a text frame in is a run input or a command; a text frame out is one bare AG-UI event, or a control frame, told
-apart by ``control`` instead of ``type``. A bad frame is answered and harms nothing else. Within AgentCore's limits: no
+apart by ``control`` instead of ``type``. A bad frame is answered and harms nothing else. What is asked is done in the
+order in which it was asked, but a cancel waits for nothing except the run that it names. Within AgentCore's limits: no
 frame above 32 KB that can be smaller, at most 250 frames a second (reference 1.8).
 """
 
 import asyncio
 import json
 import logging
+from collections import deque
 
 from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.core.commands import Attach, Ping
+from app.core.commands import Attach, Cancel, Capabilities, Ping
 from app.core.errors import AppError, Code
 from app.core.frames import frames
 from app.core.inbound import CommandRequest
@@ -32,6 +34,12 @@ logger = logging.getLogger(__name__)
 MAX_WAITING = 16
 """Runs that may wait for their turn on one connection."""
 
+MAX_UNDONE = 16
+"""Frames that may wait until those before them are done; behind them the connection is not read."""
+
+AT_ONCE = Cancel | Ping | Capabilities
+"""Commands that wait for nothing."""
+
 
 def routes(service: Service, commands: Commands, *, max_body: int, on_busy: OnBusy) -> list[BaseRoute]:
     """The socket route. ``max_body`` bounds a frame in; ``on_busy`` is for a run that arrives while one streams."""
@@ -46,7 +54,7 @@ def routes(service: Service, commands: Commands, *, max_body: int, on_busy: OnBu
 
 
 class Connection:
-    """One accepted socket: it reads frames, and while runs were asked for, a task streams them in that order."""
+    """One accepted socket: it reads frames, a task does what they ask, and a task streams the runs that there are."""
 
     def __init__(
         self, websocket: WebSocket, service: Service, commands: Commands, *, max_body: int, on_busy: OnBusy
@@ -62,12 +70,16 @@ class Connection:
         self._tasks = asyncio.TaskGroup()
         self._streaming: asyncio.Task[None] | None = None
         self._pace = Pace(asyncio.get_running_loop().time)
+        self._undone = deque[Asked]()
+        self._working: asyncio.Task[None] | None = None
+        self._at_once = asyncio.Semaphore(MAX_WAITING)
 
     async def serve(self) -> None:
         """Until the client leaves. Runs that are still open then follow ``AGUI_ON_DISCONNECT``."""
         try:
             async with self._tasks:
                 await self._listen()
+                await self._all_done()
                 if self._streaming:
                     self._streaming.cancel()
         except* WebSocketDisconnect:
@@ -85,10 +97,14 @@ class Connection:
         self._streaming = None
 
     async def _send_run(self, reader: Reader) -> None:
-        async for batch in reader:
-            for frame in frames(batch.envelopes(), with_seq=self._with_seq):
-                await self._pace.wait()
-                await self._websocket.send_text(frame)
+        try:
+            async for batch in reader:
+                for frame in frames(batch.envelopes(), with_seq=self._with_seq):
+                    await self._pace.wait()
+                    await self._websocket.send_text(frame)
+        except AppError as error:  # it cannot be read on now; the run may go on
+            _, thread_id, run_id = reader.run.key
+            await self._refuse(error, threadId=thread_id, runId=run_id)
 
     async def _control(self, kind: str, **fields: object) -> None:
         known = {name: value for name, value in fields.items() if value is not None}
@@ -108,12 +124,37 @@ class Connection:
         """One frame. Whatever is wrong with it, the connection and the runs on it go on."""
         try:
             asked = await self._understood(text)
-            if isinstance(asked, RunAgentInput):
-                await self._run(asked)
-            else:
-                await self._command(asked)
         except AppError as error:
             await self._refuse(error)
+            return
+        if self._waits_for_nothing(asked):
+            await self._at_once.acquire()
+            self._tasks.create_task(self._do(asked)).add_done_callback(lambda _: self._at_once.release())
+            return
+        if len(self._undone) >= MAX_UNDONE:
+            await self._all_done()
+        self._undone.append(asked)
+        if self._working is None:
+            self._working = self._tasks.create_task(self._work())
+
+    def _waits_for_nothing(self, asked: Asked) -> bool:
+        if isinstance(asked, RunAgentInput) or not isinstance(asked.command, AT_ONCE):
+            return False
+        run_id = asked.command.run_id
+        return not any(isinstance(each, RunAgentInput) and each.run_id == run_id for each in self._undone)
+
+    async def _work(self) -> None:
+        while self._undone:
+            await self._do(self._undone.popleft())
+        self._working = None
+
+    async def _all_done(self) -> None:
+        if self._working is not None:
+            await asyncio.wait([self._working])
+
+    async def _do(self, asked: Asked) -> None:
+        try:
+            await (self._run(asked) if isinstance(asked, RunAgentInput) else self._command(asked))
         except (WebSocketDisconnect, OSError):
             raise
         except Exception:

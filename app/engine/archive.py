@@ -18,6 +18,12 @@ from app.ports.store import Store, StoreUnavailable
 LEASE_SECONDS = 6.0
 """How long a run stays a replica's without a word from it."""
 
+GIVE_UP_SECONDS = 20.0
+"""How long a store may not answer before its runs are ended, and their readers are let go."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+"""Seconds between two tries: for a thread that is busy, and of a store that does not answer."""
+
 
 class Archive:
     """One process's door to what is kept.
@@ -63,4 +69,9 @@ def available() -> Iterator[None]:
     try:
         yield
     except (StoreUnavailable, BusUnavailable) as error:
-        raise AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.") from error
+        raise unavailable() from error
+
+
+def unavailable() -> AppError:
+    """What those are told who asked for it."""
+    return AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.")

@@ -8,21 +8,26 @@ from collections.abc import Callable
 from ag_ui.core import (
     PROTOCOL_VERSION,
     CustomEvent,
+    RunErrorEvent,
     RunFinishedCancelledOutcome,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
     RunFinishedSuccessOutcome,
     RunStartedEvent,
+    TokenUsage,
 )
 
 from app.core.errors import AppError, Code
 from app.engine.status import Status
+from app.engine.usage import summed
 from app.ports import RunContext
 from app.ports.conversation import Lapse
 
+End = RunFinishedEvent | RunErrorEvent
+
 AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
 NOT_BEGUN = AppError(Code.INTERNAL_ERROR, "The run could not begin; the server's log has the cause.")
-TOOK_TOO_LONG = AppError(Code.RUN_TIMEOUT, "The run took longer than this server allows.")
+TOOK_TOO_LONG = AppError(Code.RUN_TIMEOUT, "The run took longer than it may.")
 ALREADY_RUN = AppError(Code.THREAD_BUSY, "A run of this id has run on this thread.")
 
 
@@ -55,6 +60,12 @@ def concluded(
         outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=pending() or None)
     update = {"thread_id": ctx.thread_id, "run_id": ctx.run_id, "outcome": outcome}
     return event.model_copy(update=update), status
+
+
+def reckoned(event: End, usage: list[TokenUsage], now_ms: int) -> End:
+    """The terminal event with what the run's model calls cost, and its time."""
+    update = {"usage": summed(usage), "timestamp": event.timestamp or now_ms}
+    return event.model_copy(update=update)
 
 
 def cancelled(ctx: RunContext) -> RunFinishedEvent:

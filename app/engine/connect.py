@@ -1,12 +1,19 @@
 """The answer to a client that comes back with nothing to say: the thread as it is.
 
-Rule: no agent runs and nothing is written down. What was said before comes as snapshots. Source: AG-UI spec 1.1,
-basic/threads; the rules reference, section 3.
+Rule: no agent runs and nothing is written down. What was said before comes as snapshots, and what waits for an answer
+as the outcome. Source: AG-UI spec 1.1, basic/threads; the rules reference, section 3.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
-from ag_ui.core import MessagesSnapshotEvent, RunAgentInput, StateSnapshotEvent
+from ag_ui.core import (
+    Interrupt,
+    MessagesSnapshotEvent,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    StateSnapshotEvent,
+)
 from pydantic_core import from_json
 
 from app.core.history import MESSAGE
@@ -28,13 +35,19 @@ class Kept:
     """Shows a thread, in the way agents do.
 
     Args:
-        thread: all of it.
+        thread: all of it; None for one that has not begun.
+        waiting: what the agent has asked.
     """
 
-    def __init__(self, thread: Delta) -> None:
-        self._thread = thread
+    def __init__(self, thread: Delta | None, waiting: Sequence[Interrupt]) -> None:
+        self._messages = thread.messages if thread else ()
+        self._state = (thread.state if thread else None) or b"{}"
+        self._waiting = waiting
 
-    async def run(self, _: RunAgentInput, __: RunContext) -> AsyncIterator[Item]:
-        """Messages, then the state."""
-        yield MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._thread.messages])
-        yield StateSnapshotEvent(snapshot=from_json(self._thread.state or b"{}"))
+    async def run(self, _: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        """Messages, then the state, then what is asked."""
+        yield MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._messages])
+        yield StateSnapshotEvent(snapshot=from_json(self._state))
+        if self._waiting:
+            outcome = RunFinishedInterruptOutcome(interrupts=list(self._waiting))
+            yield RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)

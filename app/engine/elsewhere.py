@@ -4,17 +4,24 @@ Rule: nothing is missed and nothing comes twice: a gap on the bus is filled from
 ask the store whether the run still goes on. Nothing is kept here, so a slow reader costs nothing.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Self
+from typing import Self, TypeVar
 
 from app.closing import closing
 from app.core.wire import Batch, Envelope
-from app.engine.archive import Archive
+from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, unavailable
 from app.engine.rendition import Encode, Rendition
 from app.ports import Timer
 from app.ports.bus import BusUnavailable, Missed
 from app.ports.records import RunKey, RunRecord
+from app.ports.store import StoreUnavailable
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS = 0.25
 """How long nothing may come before the store is asked."""
@@ -98,16 +105,36 @@ class PlaceElsewhere:
         self._closed = True
 
     async def _read(self) -> AsyncIterator[Batch]:
-        runs = self._archive.store.runs
+        """Raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer any more."""
         while not self._closed:
-            record = await runs.get(self._key)
-            while envelopes := await runs.envelopes(self._key, self._after):
+            active = await self._asked(self._is_active)
+            while envelopes := await self._asked(self._stored):
                 yield self._moved(envelopes)
-            if record is None or not record.active:
+            if not active:
                 return
             async with aclosing(self._followed()) as batches:
                 async for batch in batches:
                     yield batch
+
+    async def _is_active(self) -> bool:
+        record = await self._archive.store.runs.get(self._key)
+        return record is not None and record.active
+
+    async def _stored(self) -> Sequence[Envelope]:
+        return await self._archive.store.runs.envelopes(self._key, self._after)
+
+    async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The store may be away for as long as the run's own replica waits for it."""
+        pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        while True:
+            try:
+                return await ask()
+            except StoreUnavailable as error:
+                logger.warning("run=<%s> | the store does not answer: %s", self._key.run_id, error)
+                if self._closed or asyncio.get_running_loop().time() > deadline:
+                    raise unavailable() from error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _followed(self) -> AsyncGenerator[Batch, None]:
         """What the bus brings, until it is silent or has lost something."""

@@ -12,6 +12,7 @@ from ag_ui.core import (
 )
 from pydantic_core import to_json
 
+from app.core.errors import Code
 from app.ports.conversation import Change, Ending, GoalStatus, ThreadStatus
 from app.ports.records import RunStatus
 
@@ -27,8 +28,10 @@ def ending_of(
     return Ending(status, ended_at, turn_after(event, goals_failed=goals_failed), usage, error, change)
 
 
-def turn_after(event: RunFinishedEvent | RunErrorEvent, *, goals_failed: bool) -> ThreadStatus:
-    """Whose turn it is."""
+def turn_after(event: RunFinishedEvent | RunErrorEvent, *, goals_failed: bool) -> ThreadStatus | None:
+    """Whose turn it is; None where nothing has changed, because the run was refused."""
+    if isinstance(event, RunErrorEvent) and event.code == Code.VALIDATION_ERROR:
+        return None
     outcome = event.outcome if isinstance(event, RunFinishedEvent) else None
     if isinstance(outcome, RunFinishedInterruptOutcome):
         return ThreadStatus.USER_TURN
@@ -41,7 +44,7 @@ class GoalWatch:
     """How the goals of a run stand, by its CUSTOM events (docs/goals.md)."""
 
     def __init__(self) -> None:
-        self._pending: set[object] = set()
+        self._pending: set[str] = set()
         self._failed = False
 
     @property
@@ -53,9 +56,17 @@ class GoalWatch:
         """Take note of one event; most say nothing of goals."""
         match event.name, event.value:
             case "goals.declared", {"goals": [*goals]}:
-                self._pending = {goal["type"] for goal in goals if goal.get("status") == GoalStatus.PENDING}
-            case "goal.achieved", {"type": kind}:
+                self._pending = set(filter(None, map(pending, goals)))
+            case "goal.achieved", {"type": str(kind)}:
                 self._pending.discard(kind)
-            case "goal.failed", {"type": kind}:
+            case "goal.failed", {"type": str(kind)}:
                 self._pending.discard(kind)
                 self._failed = True
+
+
+def pending(goal: object) -> str | None:
+    """The type of a goal that is pending. An agent of one's own may say anything under these names."""
+    match goal:
+        case {"type": str(kind), "status": GoalStatus.PENDING.value}:
+            return kind
+    return None

@@ -15,8 +15,9 @@ from pydantic_core import from_json, to_json
 
 from app.core.errors import AppError, Code
 from app.core.history import merged
+from app.core.state import dumped
 from app.core.wire import Envelope
-from app.engine.archive import Archive, available
+from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, available
 from app.engine.log import RunLog
 from app.engine.policy import OnBusy
 from app.ports.bus import BusUnavailable
@@ -26,12 +27,6 @@ from app.ports.store import LeaseLost, StoreUnavailable
 
 WINDOW_SECONDS = 0.005
 """How long an event waits for others before all are stored at once."""
-
-GIVE_UP_SECONDS = 20.0
-"""How long a store may not answer before its runs are ended."""
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
-"""Seconds between two tries: for a thread that is busy, and of a store that does not answer."""
 
 logger = logging.getLogger(__name__)
 
@@ -114,17 +109,17 @@ class Ledger:
         kept = await archive.store.threads.changes(self.key.thread)
         self.lapses = archive.store.lapses(self.key.thread)
         if not self.claimed or kept is None:
-            return run_input
+            return with_state(run_input, None)
         together = merged({message.id: message.data for message in kept.messages}, run_input.messages)
-        if together.changed or together.order is not None:
+        said = said_state(run_input, kept.state)
+        if together.changed or together.order is not None or said is not None:
             messages = [StoredMessage(key, data) for key, data in together.changed.items()]
-            change = Change(messages=messages, order=together.order)
+            change = Change(messages=messages, order=together.order, state=said)
             await archive.store.runs.change(self.key, archive.replica, archive.clock.time(), change)
-        state = kept.state if run_input.state is None else None
-        update: dict[str, object] = {} if state is None else {"state": from_json(state)}
-        if together.messages is not run_input.messages:
-            update["messages"] = list(together.messages)
-        return run_input.model_copy(update=update) if update else run_input
+        run_input = with_state(run_input, kept.state)
+        if together.messages is run_input.messages:
+            return run_input
+        return run_input.model_copy(update={"messages": list(together.messages)})
 
     # --- what is written ---
 
@@ -156,16 +151,21 @@ class Ledger:
             await self._adopt(log)
 
     async def _adopt(self, log: RunLog) -> None:
-        """Let readers see how the other replica has ended the run, in place of what they have not seen."""
-        log.withdraw()
+        """Let readers see how the other replica has ended the run, in place of what they have not seen.
+
+        Of a run that was deleted with its thread they see the end that it has here.
+        """
         runs, deadline = self.archive.store.runs, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         active = True
         while active and asyncio.get_running_loop().time() < deadline:
             try:
                 record = await runs.get(self.key)
+                if record is None:
+                    break
+                log.withdraw()
                 while envelopes := await runs.envelopes(self.key, len(log)):
                     log.adopt(envelopes)
-                active = record is not None and record.active
+                active = record.active
             except StoreUnavailable as error:
                 logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
             await asyncio.sleep(LONGEST_PAUSE if active else 0)
@@ -214,3 +214,21 @@ class Ledger:
 def asked_of(run_input: RunAgentInput) -> bytes:
     """What a run was asked, as JSON, without the messages, which its thread has."""
     return to_json(run_input.model_dump(by_alias=True, exclude={"messages"}, exclude_none=True))
+
+
+def with_state(run_input: RunAgentInput, kept: bytes | None) -> RunAgentInput:
+    """What is asked, with the kept state where a client has sent none."""
+    if run_input.state is not None:
+        return run_input
+    return run_input.model_copy(update={"state": from_json(kept or b"{}")})
+
+
+def said_state(run_input: RunAgentInput, kept: bytes | None) -> bytes | None:
+    """The state that a client has sent, where it is another than the kept one.
+
+    An empty one says nothing: clients that know of no state send it.
+    """
+    if run_input.state is None or run_input.state == {}:
+        return None
+    said = dumped(run_input.state)
+    return None if said == kept else said

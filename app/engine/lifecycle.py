@@ -31,7 +31,7 @@ class Lifecycle:
 
     Args:
         agent: what every run iterates.
-        run_timeout: seconds a run may take once it is active.
+        run_timeout: seconds a run may take once it is active, where its allowance says nothing.
     """
 
     def __init__(self, agent: Agent, limits: Limits, health: Health, *, run_timeout: float) -> None:
@@ -124,7 +124,7 @@ class Lifecycle:
         run.log.discard()
 
     def _start(self, run: Run) -> None:
-        self._own(run.start(self._agent, self._run_timeout, self._turns))
+        self._own(run.start(self._agent, run.ctx.allowance.seconds or self._run_timeout, self._turns))
         if run.ledger is not None and run.ledger.archive.durable:
             self._write(run)
 

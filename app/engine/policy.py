@@ -1,10 +1,18 @@
-"""The choices an operator makes about runs, as frozen data. Settings parse to these; the engine knows no settings."""
+"""The choices an operator makes about runs, as frozen data, and what a caller may choose within them.
+
+Rule: settings parse to these; the engine knows no settings. A caller never gets more than the operator allows.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from app.core.errors import AppError, Code
+from app.core.forwarded import forwarded
+from app.ports import Allowance
 
 
 class OnBusy(StrEnum):
@@ -44,6 +52,23 @@ class Limits:
     remembered_ids: int = 100_000
 
 
+Whole = Annotated[int, Field(ge=1, strict=True)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+class Budget(BaseModel):
+    """``forwardedProps.budget``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    steps: Whole | None = None
+    tokens: Whole | None = None
+    seconds: Seconds | None = None
+
+
+BUDGET = TypeAdapter(Budget)
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """All of them. ``run_timeout`` is in seconds."""
@@ -53,10 +78,20 @@ class Policy:
     run_timeout: float = 3300.0
     limits: Limits = field(default_factory=Limits)
 
+    def allowance(self, props: object) -> Allowance:
+        """What a run may use: what its caller asks for in ``forwardedProps``, within ``run_timeout``.
 
-def busy_choice(forwarded: object, default: OnBusy) -> OnBusy:
+        Raises:
+            AppError: VALIDATION_ERROR, naming the field.
+        """
+        asked = forwarded(props, "budget", BUDGET)
+        own = Allowance(seconds=self.run_timeout)
+        return own.within(Allowance(asked.steps, asked.tokens, asked.seconds)) if asked else own
+
+
+def busy_choice(props: object, default: OnBusy) -> OnBusy:
     """``forwardedProps.onBusy`` where it is given. Raises ``AppError`` VALIDATION_ERROR."""
-    choice = forwarded.get("onBusy") if isinstance(forwarded, Mapping) else None
+    choice = props.get("onBusy") if isinstance(props, Mapping) else None
     if choice is None:
         return default
     if choice not in tuple(OnBusy):

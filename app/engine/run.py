@@ -33,6 +33,7 @@ from app.engine.boundary import (
     cancelled,
     concluded,
     finished,
+    reckoned,
     started,
     warned,
 )
@@ -42,7 +43,6 @@ from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.log import RunLog
 from app.engine.status import Status
 from app.engine.turns import Turns
-from app.engine.usage import summed
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
 from app.ports.records import RunKey, RunStatus
 
@@ -267,9 +267,8 @@ class Run:
 
     def _end(self, event: RunFinishedEvent | RunErrorEvent, status: Status, failure: str | None = None) -> None:
         """Write what is owed and the terminal event. The only place where a run ends."""
-        usage = [*(event.usage or ()), *self.ctx.usage]
-        update = {"usage": summed(usage), "timestamp": event.timestamp or self._now_ms()}
-        event = event.model_copy(update=update)
+        self.ctx.usage[:0] = event.usage or ()
+        event = reckoned(event, self.ctx.usage, self._now_ms())
         data = encode(event)
         try:
             self._funnel.close(failure)

@@ -1,4 +1,4 @@
-"""The one door into the engine: start a run, read a run, command, list, drain. Every transport enters here.
+"""The one door into the engine: start a run, read a run, find a run, drain. Every transport enters here.
 
 Rule: callers see their own runs only, and a retry of the same thread and run ids joins that run instead of running it
 again (design 5, promises 4 and 5).
@@ -9,13 +9,13 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from ag_ui.core import AgentCapabilities, RunAgentInput
+from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive, available
 from app.engine.connect import Kept, is_connect
+from app.engine.directory import Directory
 from app.engine.elsewhere import RunElsewhere
-from app.engine.facts import Facts, recorded, summary
 from app.engine.health import Health
 from app.engine.leases import Leases
 from app.engine.ledger import AlreadyRun, Ledger
@@ -25,7 +25,7 @@ from app.engine.policy import OnBusy, Policy, busy_choice
 from app.engine.reader import Readable, Reader
 from app.engine.run import Run
 from app.outlet import Outlet
-from app.ports import Agent, Caller, Clock, RunContext, State, Tool
+from app.ports import Agent, Caller, Clock, Responder, RunContext, State, Tool
 from app.ports.records import RunKey, RunRecord, ThreadKey
 
 LEAVING_SECONDS = 0.25
@@ -42,7 +42,11 @@ class Service:
         capabilities: what this server can do.
         new_id: makes ids; called when one is needed, never before.
         archive: what outlives runs.
+        responder: the agent, if it is one; any other may speak first.
         closers: let go of what the agent's parts hold, once all is over.
+
+    Attributes:
+        runs: finds, lists and cancels.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -55,17 +59,20 @@ class Service:
         tools: Mapping[str, Tool],
         capabilities: AgentCapabilities,
         new_id: Callable[[], str],
+        responder: Responder | None = None,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self.capabilities = capabilities
         self.health = Health(clock)
         self.archive = archive
         self.new_id = new_id
+        self._responder = responder
         self._closers = closers
         self._policy = policy
         self._clock = clock
         self._tools = tools
         self._lifecycle = Lifecycle(agent, policy.limits, self.health, run_timeout=policy.run_timeout)
+        self.runs = Directory(self._lifecycle, archive, clock)
         self._draining = False
         self._keeping: asyncio.Task[None] | None = None
         self._readers = 0
@@ -79,7 +86,7 @@ class Service:
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry that comes after the
-                run's events were forgotten; VALIDATION_ERROR for an unknown ``forwardedProps.onBusy``.
+                run's events were forgotten; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         known = self._lifecycle.get(key)
@@ -130,13 +137,16 @@ class Service:
         return reader
 
     async def _shown(self, run_input: RunAgentInput, caller: Caller) -> Reader | None:
-        """The thread, where there is one that says something."""
+        """The thread, unless it says nothing and the agent may."""
         with available():
             kept = await self.archive.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
-        if kept is None or not kept.messages:
+        waiting: Sequence[Interrupt] = ()
+        if self._responder is not None:
+            waiting = await self._responder.waiting(caller, run_input.thread_id)
+        elif kept is None or not kept.messages:
             return None
         run = self._new_run(run_input, caller, OnBusy.REJECT)
-        self._lifecycle.show(run, Kept(kept))
+        self._lifecycle.show(run, Kept(kept, waiting))
         return self._read(run, 0)
 
     def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
@@ -161,6 +171,7 @@ class Service:
             is_cancelled=lambda: run.log.ended,
             emit=outlet.emit,
             state=State(lambda: outlet.on_loop(run.state), outlet.emit),
+            allowance=self._policy.allowance(run_input.forwarded_props),
         )
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         ledger = Ledger(self.archive, key, on_busy, lambda error: run.fail(error))  # noqa: PLW0108 - as above
@@ -171,63 +182,8 @@ class Service:
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
         """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""
-        run = self._here(caller, thread_id, run_id)
-        return self._read(run, after) if run else self._elsewhere(await self._kept(caller, thread_id, run_id), after)
-
-    async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Facts:
-        """End a run as cancelled, wherever it is, and say how it stands. Raises ``AppError`` RUN_NOT_FOUND."""
-        run = self._here(caller, thread_id, run_id)
-        if run is not None:
-            run.cancel()
-            return summary(run)
-        record = await self._kept(caller, thread_id, run_id)
-        if record.active:
-            with available():
-                await self.archive.cancel(record)
-        return recorded(record)
-
-    async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Facts:
-        """How the caller's run stands: by its id, or the active, else the latest of a thread.
-
-        Raises:
-            AppError: RUN_NOT_FOUND.
-        """
-        run = self._here(caller, thread_id, run_id)
-        return summary(run) if run else recorded(await self._kept(caller, thread_id, run_id))
-
-    def _here(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
-        if run_id is None and thread_id is not None:
-            for run in self._lifecycle.line(caller.owner, thread_id):
-                return run
-            if self.archive.durable:
-                return None  # the thread's latest run may be another replica's
-        for run in self._lifecycle.runs(caller.owner):
-            _, its_thread, its_id = run.key
-            if thread_id in (None, its_thread) and (run_id == its_id if run_id is not None else thread_id is not None):
-                return run
-        return None
-
-    async def _kept(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
-        record = None
-        with available():
-            if self.archive.durable and thread_id is not None:
-                thread = ThreadKey(caller.owner, thread_id)
-                runs = self.archive.store.runs
-                record = await (runs.get(RunKey(*thread, run_id)) if run_id is not None else runs.latest(thread))
-        if record is None or not record.kept:
-            raise AppError(Code.RUN_NOT_FOUND, "There is no such run, or it is no longer kept.")
-        return record
-
-    async def list(self, caller: Caller) -> Sequence[Facts]:
-        """The caller's live and recent runs, newest first; where runs are stored, of all replicas."""
-        here = [summary(run) for run in self._lifecycle.runs(caller.owner)]
-        if not self.archive.durable:
-            return here
-        with available():
-            page = await self.archive.store.runs.list(caller.owner)
-        known = {(facts["threadId"], facts["runId"]) for facts in here}
-        others = [record for record in page.items if (record.key.thread_id, record.key.run_id) not in known]
-        return sorted([*here, *map(recorded, others)], key=lambda facts: -float(str(facts["startedAt"])))
+        run, runs = self.runs.here(caller, thread_id, run_id), self.runs
+        return self._read(run, after) if run else self._elsewhere(await runs.kept(caller, thread_id, run_id), after)
 
     # --- readers ---
 

@@ -4,6 +4,7 @@ Rule: a caller reaches the threads of its own scope only; any other is THREAD_NO
 goes out is built field by field here, so what a store keeps besides stays inside.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
@@ -32,6 +33,12 @@ from app.ports.records import ThreadKey
 from app.ports.store import BadToken, CannotFork
 
 OfThread = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
+
+CANCEL_SECONDS = 2.0
+"""How long the deletion of a thread waits for the end of what runs on it."""
+
+LOOK_SECONDS = 0.01
+"""Between two looks at whether it has ended."""
 
 Cancel = Callable[[Caller, str | None, str | None], Awaitable[object]]
 """Ends a run by its thread and id. Raises ``AppError`` RUN_NOT_FOUND."""
@@ -118,13 +125,22 @@ class Threads:
 
     async def _delete(self, caller: Caller, key: ThreadKey) -> Facts:
         """Readers of a run that goes on see it cancelled, not cut off."""
-        record = await self._archive.store.threads.get(key)
-        if record is not None and record.active_run is not None:
-            with suppress(AppError):  # over by now
-                await self._cancel(caller, key.thread_id, record.active_run)
+        with suppress(TimeoutError):  # a replica that does not hear finds its run gone
+            async with asyncio.timeout(CANCEL_SECONDS):
+                await self._cancelled(caller, key)
         if not await self._archive.store.threads.delete(key):
             raise not_found()
         return {"threadId": key.thread_id, "deleted": True}
+
+    async def _cancelled(self, caller: Caller, key: ThreadKey) -> None:
+        """What runs on the thread is cancelled, and its end is stored."""
+        threads, asked = self._archive.store.threads, set[str]()
+        while (record := await threads.get(key)) is not None and (run_id := record.active_run) is not None:
+            if run_id not in asked:
+                asked.add(run_id)
+                with suppress(AppError):  # over by now
+                    await self._cancel(caller, key.thread_id, run_id)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _fork(self, key: ThreadKey, message_id: str) -> Facts:
         now = self._archive.clock.time()

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
 from app.buses import open_bus
 from app.main import named
@@ -16,7 +17,7 @@ from app.operations.place import Place
 from app.ports.bus import BusUnavailable
 from app.ports.store import StoreUnavailable
 from app.settings import Settings, SettingsError, load_settings
-from app.stores import open_store
+from app.stores import is_durable, open_store
 
 Work = Callable[[Place, argparse.Namespace], Awaitable[str | None]]
 
@@ -48,9 +49,12 @@ def operate(asked: argparse.Namespace) -> int:
 def place(settings: Settings) -> Place:
     """What the servers share. Raises ``SettingsError`` where they do not."""
     url = settings.store.get_secret_value()
-    if url == "memory":
-        raise SettingsError("AGUI_STORE=memory is in the server's own process; name the database that it uses.")
-    return Place(named("AGUI_STORE", url, open_store), named("AGUI_BUS", settings.bus.get_secret_value(), open_bus))
+    store = named("AGUI_STORE", url, open_store)
+    if not is_durable(url):
+        raise SettingsError("AGUI_STORE: what it names is in the server's own process; name the database that it uses.")
+    if url.startswith("sqlite:") and not Path(url.partition("///")[2]).exists():
+        raise SettingsError("AGUI_STORE: there is no such file.")
+    return Place(store, named("AGUI_BUS", settings.bus.get_secret_value(), open_bus))
 
 
 async def _done(where: Place, asked: argparse.Namespace) -> str | None:

@@ -8,6 +8,8 @@ import time
 
 from pydantic_core import to_json
 
+from app.buses.memory import MemoryBus
+from app.engine.facts import recorded
 from app.operations.place import Place, show
 from app.ports.records import RunKey, RunRecord
 
@@ -29,6 +31,8 @@ async def cancelled(where: Place, asked: argparse.Namespace) -> str | None:
     record = await where.store.runs.get(RunKey(asked.owner, asked.thread, asked.run))
     if record is None:
         return "there is no such run"
+    if record.active and isinstance(where.bus, MemoryBus):
+        return "the server hears no other process: name the bus that it uses in AGUI_BUS, or cancel the run over HTTP"
     if record.active:
         await where.bus.open()
         try:
@@ -40,15 +44,5 @@ async def cancelled(where: Place, asked: argparse.Namespace) -> str | None:
 
 
 def facts_of(record: RunRecord, now: float) -> dict[str, object]:
-    """A run for operators: as users see it, with its owner, its replica and how long it has taken, in seconds."""
-    return {
-        "owner": record.key.owner,
-        "threadId": record.key.thread_id,
-        "runId": record.key.run_id,
-        "status": record.status,
-        "replica": record.replica,
-        "startedAt": record.started_at,
-        "endedAt": record.ended_at,
-        "seconds": round((record.ended_at or now) - record.started_at, 3),
-        "events": record.last_seq,
-    }
+    """A run for operators: as users see it, with its owner and its replica."""
+    return {"owner": record.key.owner, "replica": record.replica, **recorded(record, now)}

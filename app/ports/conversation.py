@@ -52,13 +52,13 @@ class Ending:
 
     Attributes:
         status: anything but running.
-        turn: whose turn it is now.
+        turn: whose turn it is now; None where it is whose it was before the run.
         usage, error: JSON, as in ``RunRecord``.
     """
 
     status: RunStatus
     ended_at: float
-    turn: ThreadStatus = ThreadStatus.USER_TURN
+    turn: ThreadStatus | None = ThreadStatus.USER_TURN
     usage: bytes | None = None
     error: bytes | None = None
     change: Change = Change()

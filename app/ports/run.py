@@ -4,12 +4,12 @@ Rule: nothing here knows a transport, a store, a model or a framework.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar, runtime_checkable
 
-from ag_ui.core import BaseEvent, ContentPart, RunAgentInput, StateDeltaEvent, StateSnapshotEvent, TokenUsage
+from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDeltaEvent, StateSnapshotEvent, TokenUsage
 from ag_ui.core import Tool as ToolSpec
 
 Item = BaseEvent | str
@@ -52,6 +52,8 @@ class Clock(Protocol):
         """Run ``callback`` on the event loop after ``delay`` seconds."""
 
 
+N = TypeVar("N", int, float)
+
 Emit = Callable[[Item], None]
 """Sends what an agent could yield. Callable from any thread; raises ``IllegalEvent`` or ``PatchError``."""
 
@@ -91,17 +93,23 @@ class Allowance:
     Attributes:
         steps: model calls of an assistant; each of its subagents may make as many.
         tokens: of all model calls together, as far as models report them.
+        seconds: of the whole run. The engine keeps to it.
     """
 
     steps: int | None = None
     tokens: int | None = None
+    seconds: float | None = None
 
     def within(self, other: "Allowance") -> "Allowance":
         """The smaller of each."""
-        return Allowance(_smaller(self.steps, other.steps), _smaller(self.tokens, other.tokens))
+        return Allowance(
+            _smaller(self.steps, other.steps),
+            _smaller(self.tokens, other.tokens),
+            _smaller(self.seconds, other.seconds),
+        )
 
 
-def _smaller(one: int | None, other: int | None) -> int | None:
+def _smaller(one: N | None, other: N | None) -> N | None:
     return min((limit for limit in (one, other) if limit is not None), default=None)
 
 
@@ -168,6 +176,17 @@ class Agent(Protocol):
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         """Yield the run's events in order."""
+
+
+@runtime_checkable
+class Responder(Protocol):
+    """An agent that only answers: where nothing is said, and nothing was, it has nothing to do.
+
+    Other agents may speak first, on a thread that is new.
+    """
+
+    async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
+        """What it has asked on this thread and what waits for an answer. Raises ``AppError`` STORE_UNAVAILABLE."""
 
 
 ToolContent = str | list[ContentPart]

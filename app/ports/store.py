@@ -97,6 +97,9 @@ class Runs(Protocol):
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
         """The thread's active run, else the one that was claimed last."""
 
+    async def named(self, owner: str, run_id: str) -> RunRecord | None:
+        """An owner's run with this id, on whatever thread; of several, the one that was claimed last."""
+
     async def list(
         self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
     ) -> Page[RunRecord]:

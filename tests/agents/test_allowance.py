@@ -5,9 +5,10 @@ import logging
 import pytest
 from ag_ui.core import TokenUsage
 
-from app.agents.allowance import Limited, used
+from app.agents.allowance import Limited
 from app.agents.assistant import Assistant
 from app.core.errors import AppError, Code
+from app.core.usage import tokens_of
 from app.ports import Allowance, TextDelta, UsageDelta
 from tests.agents.doubles import ScriptedModel, answering, asks
 from tests.contexts import collected, run_context, run_input
@@ -38,7 +39,7 @@ def test_the_smaller_limit_holds(one: Allowance, other: Allowance, least: Allowa
     ],
 )
 def test_tokens_are_totals_or_else_input_and_output(usage: list[TokenUsage], tokens: int) -> None:
-    assert used(usage) == tokens
+    assert tokens_of(usage) == tokens
 
 
 @requirement("budget.silent")

@@ -88,7 +88,8 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            commands = Commands(self.service, Threads(self.service.archive, self.service.new_id, self.service.cancel))
+            service = self.service
+            commands = Commands(service, Threads(service.archive, service.new_id, service.runs.cancel))
             result = await commands.answer(asked.command, self._caller())
         except AppError as error:
             raise self._refused(error) from None

@@ -6,11 +6,11 @@ import pytest
 from ag_ui.core import RunAgentInput, TokenUsage
 
 from app.ports import Item, RunContext
-from tests.behaviour.client import outcome, text, types
+from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import Meet
 from tests.behaviour.talk import results
 from tests.conftest import Connect
-from tests.engine.doubles import Json, ask
+from tests.engine.doubles import Json, ask, forever
 from tests.requirements import requirement
 
 PROMPT = "Be brief and kind."
@@ -73,14 +73,40 @@ async def test_a_caller_never_gets_more(meet: Meet, settings: dict[str, int]) ->
         (5, "forwardedProps.budget: Input should be an object."),
         ({"tokens": 0}, "forwardedProps.budget.tokens: Input should be greater than or equal to 1."),
         ({"steps": "5"}, "forwardedProps.budget.steps: Input should be a valid integer."),
-        ({"seconds": 5}, "forwardedProps.budget.seconds: Extra inputs are not permitted."),
+        ({"seconds": 0}, "forwardedProps.budget.seconds: Input should be greater than 0."),
+        ({"seconds": True}, "forwardedProps.budget.seconds: Input should be a valid number."),
+        ({"hours": 5}, "forwardedProps.budget.hours: Extra inputs are not permitted."),
     ],
 )
 async def test_a_budget_with_a_bad_field_is_refused_by_its_name(meet: Meet, budget: object, message: str) -> None:
     talk = await meet()
-    events = await talk.say("stream 1", forwardedProps={"budget": budget})
-    assert (types(events), outcome(events)) == (["RUN_STARTED", "RUN_ERROR"], "VALIDATION_ERROR")
-    assert events[-1]["message"] == message
+    with pytest.raises(Refused) as refused:
+        await talk.say("stream 1", forwardedProps={"budget": budget})
+    assert (refused.value.code, refused.value.message) == ("VALIDATION_ERROR", message)
+
+
+@requirement("budget.seconds")
+@pytest.mark.parametrize(("operator", "caller"), [(60, 5), (5, 60)])
+async def test_a_run_ends_after_the_fewer_seconds(connect: Connect, operator: float, caller: float) -> None:
+    client = await connect(forever, run_timeout=operator)
+    stream = await client.start(ask(forwardedProps={"budget": {"seconds": caller}}))
+    await stream.until("RUN_STARTED")
+    client.clock.advance(4.9)
+    assert client.service.health.report()["status"] == "HealthyBusy"
+    client.clock.advance(0.2)
+    events = await stream.rest()
+    assert outcome(events) == "RUN_TIMEOUT"
+    assert events[-1]["message"] == "The run took longer than it may."
+
+
+@requirement("budget.seconds")
+async def test_an_agent_knows_how_long_it_may_take(connect: Connect) -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield f"{ctx.allowance.seconds}"
+
+    client = await connect(agent, run_timeout=60)
+    assert text(await client.run(ask())) == "60.0"
+    assert text(await client.run(ask(run="r2", forwardedProps={"budget": {"seconds": 1.5}}))) == "1.5"
 
 
 @requirement("budget.capabilities")

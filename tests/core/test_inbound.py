@@ -35,7 +35,7 @@ def refusal(body: bytes) -> str:
 def test_absent_fields_get_the_value_that_absence_means() -> None:
     result = parsed({"threadId": "t", "runId": "r", "messages": []})
     assert isinstance(result, RunAgentInput)
-    assert (result.tools, result.context, result.state, result.forwarded_props) == ([], [], {}, {})
+    assert (result.tools, result.context, result.state, result.forwarded_props) == ([], [], None, {})
     assert (result.parent_run_id, result.resume, result.protocol_version) == (None, None, None)
 
 

@@ -165,7 +165,7 @@ async def test_a_fault_of_the_server_says_nothing_of_itself(
 
     client, _ = await serve(brief)
     monkeypatch.setattr(client.service, "start", broken)
-    monkeypatch.setattr(client.service, "list", broken)
+    monkeypatch.setattr(client.service.runs, "list", broken)
     response = await (post(client, ask()) if method == "POST" else get(client, "/runs"))
     assert response.status_code == 500
     assert refused(response)["code"] == "INTERNAL_ERROR"
@@ -178,4 +178,4 @@ async def test_who_asks_for_the_head_of_a_stream_gets_it_at_once(serve: Serve) -
     async with http_client(client.url) as http, asyncio.timeout(WAIT):
         response = await http.head("/runs/r1/events")
     assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-    assert (await client.service.list(caller()))[0]["readers"] == 0
+    assert (await client.service.runs.list(caller()))[0]["readers"] == 0

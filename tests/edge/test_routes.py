@@ -59,7 +59,9 @@ async def test_the_callers_runs_are_listed_newest_first(serve: Serve) -> None:
         "status": "finished",
         "startedAt": START + 2,
         "endedAt": START + 2,
+        "seconds": 0,
         "events": 3,
+        "tokens": 0,
         "readers": 0,
     }
     assert (await get(client, "/runs/r1")).json()["runId"] == "r1"

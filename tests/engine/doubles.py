@@ -17,7 +17,7 @@ from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
 from app.engine.reader import Reader
 from app.engine.service import Service
 from app.main import build_capabilities
-from app.ports import Allowance, Caller, Tool
+from app.ports import Allowance, Caller, Responder, Tool
 from app.settings import Settings
 from app.stores.memory import MemoryStore
 
@@ -98,6 +98,7 @@ def make_service(  # noqa: PLR0913 - each has a default
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),
         new_id=lambda: f"id-{next(numbers)}",
+        responder=adapted if isinstance(adapted, Responder) else None,
     )
 
 

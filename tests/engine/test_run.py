@@ -59,7 +59,7 @@ async def test_what_a_cancelled_agent_still_yields_is_dropped(caplog: pytest.Log
     service = make_service(agent)
     reader = service.start(asking(), caller())
     await eventually(lambda: len(reader.run.log) == 2)
-    await service.cancel(caller(), "t1", "r1")
+    await service.runs.cancel(caller(), "t1", "r1")
     assert names(await envelopes(reader)) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
     await happened(closed)
     await idle(service)
@@ -83,7 +83,7 @@ async def test_an_agent_that_fails_to_clean_up_changes_nothing(
     reader = service.start(asking(), caller())
     await eventually(lambda: len(reader.run.log) >= 2)
     if cancelled:
-        await service.cancel(caller(), "t1", "r1")
+        await service.runs.cancel(caller(), "t1", "r1")
     await idle(service)
     expected = "RUN_FINISHED" if cancelled else "RUN_ERROR"
     assert names(await envelopes(reader)) == ["RUN_STARTED", "CUSTOM", expected]
@@ -227,7 +227,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
     assert silent.run.status == "running"
     reader = service.start(asking("t1", "r3"), caller())
     assert service._lifecycle.budget.used < 1_700
-    await service.cancel(caller(), "t0", "silent")
+    await service.runs.cancel(caller(), "t0", "silent")
     await idle(service)
 
 

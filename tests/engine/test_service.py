@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import AgentCapabilities, RunAgentInput
+from ag_ui.core import AgentCapabilities, RunAgentInput, TokenUsage
 
 from app.agents.callables import adapt
 from app.buses.memory import MemoryBus
@@ -65,13 +65,13 @@ async def test_a_refused_request_ends_no_run_in_its_grace() -> None:
 async def test_a_run_of_another_owner_is_found_by_nobody_else() -> None:
     service = make_service(forever)
     service.start(asking(), caller("alice"))
-    assert [run["runId"] for run in await service.list(caller("alice"))] == ["r1"]
-    assert await service.list(caller("bob")) == []
+    assert [run["runId"] for run in await service.runs.list(caller("alice"))] == ["r1"]
+    assert await service.runs.list(caller("bob")) == []
     for thread, run in (("t1", "r1"), (None, "r1"), ("t1", None)):
         with pytest.raises(AppError) as refused:
-            await service.find(caller("bob"), thread, run)
+            await service.runs.find(caller("bob"), thread, run)
         assert refused.value.code is Code.RUN_NOT_FOUND
-        assert (await service.find(caller("alice"), thread, run))["runId"] == "r1"
+        assert (await service.runs.find(caller("alice"), thread, run))["runId"] == "r1"
     await service.drain(0)
 
 
@@ -80,8 +80,8 @@ async def test_a_run_id_alone_finds_the_newest_run_of_that_name() -> None:
     service = make_service(brief)
     for thread in ("t1", "t2"):
         await envelopes(service.start(asking(thread, "same"), caller()))
-    assert (await service.find(caller(), None, "same"))["threadId"] == "t2"
-    assert (await service.find(caller(), "t1", "same"))["threadId"] == "t1"
+    assert (await service.runs.find(caller(), None, "same"))["threadId"] == "t2"
+    assert (await service.runs.find(caller(), "t1", "same"))["threadId"] == "t1"
 
 
 @requirement("http.runs")
@@ -90,18 +90,23 @@ async def test_a_summary_shows_how_a_run_stands() -> None:
     service = make_service(forever, Settings(on_busy="enqueue"), clock=clock)
     readers = [service.start(asking(run=run), caller()) for run in ("r1", "r2")]
     await eventually(lambda: readers[0].run.status == "running")
+    readers[0].run.ctx.usage.append(TokenUsage(input_tokens=5, output_tokens=2))
     clock.advance(3)
-    await service.cancel(caller(), "t1", "r1")
-    waiting, ended = await service.list(caller())
+    await service.runs.cancel(caller(), "t1", "r1")
+    clock.advance(1)
+    waiting, ended = await service.runs.list(caller())
     assert waiting == {
         "runId": "r2",
         "threadId": "t1",
         "status": "queued",
         "startedAt": START,
+        "seconds": 4,
         "events": 0,
+        "tokens": 0,
         "readers": 1,
     }
-    assert ended == {**waiting, "runId": "r1", "status": "cancelled", "events": 2, "endedAt": START + 3}
+    end = {"status": "cancelled", "events": 2, "endedAt": START + 3, "seconds": 3, "tokens": 7}
+    assert ended == {**waiting, "runId": "r1", **end}
     await service.drain(0)
 
 

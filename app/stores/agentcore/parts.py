@@ -71,6 +71,7 @@ class AgentCoreRuns:
         self.get = here.get
         self.input = here.input
         self.latest = here.latest
+        self.named = here.named
         self.list = here.list
         self.renew = here.renew
         self.expired = here.expired

@@ -49,7 +49,12 @@ class Run:
 
 @dataclass(eq=False, slots=True)
 class Thread:
-    """A thread. ``messages`` are in order; ``revisions`` say when each last changed."""
+    """A thread.
+
+    Attributes:
+        messages: in order; ``revisions`` says when each last changed.
+        turn: the status before the active run.
+    """
 
     record: ThreadRecord
     number: int
@@ -58,6 +63,7 @@ class Thread:
     runs: dict[str, Run] = field(default_factory=dict)
     reviews: dict[str, tuple[int, Review]] = field(default_factory=dict)
     state: bytes | None = None
+    turn: ThreadStatus = ThreadStatus.NOT_STARTED
     revision: int = 0
     state_revision: int = 0
     order_revision: int = 0

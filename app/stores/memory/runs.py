@@ -33,6 +33,7 @@ class MemoryRuns:
         record = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
         run = Run(record, self._contents.next_number(), claim.input)
         self._contents.runs[claim.key] = thread.runs[claim.key.run_id] = run
+        thread.turn = thread.record.status
         thread.touch(claim.now, ThreadStatus.AGENT_TURN)
         thread.record = replace(thread.record, active_run=claim.key.run_id)
         self._contents.change(thread, Change())
@@ -52,7 +53,7 @@ class MemoryRuns:
         held.record = replace(
             held.record, status=ending.status, ended_at=ending.ended_at, usage=ending.usage, error=ending.error
         )
-        thread.touch(ending.ended_at, ending.turn)
+        thread.touch(ending.ended_at, ending.turn or thread.turn)
         thread.record = replace(thread.record, active_run=None)
         self._contents.change(thread, ending.change)
         self._contents.ended(held)
@@ -93,6 +94,11 @@ class MemoryRuns:
         """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
         found = self._contents.threads.get(thread)
         return next((run.record for run in reversed(found.runs.values())), None) if found else None
+
+    async def named(self, owner: str, run_id: str) -> RunRecord | None:
+        """An owner's newest run with this id."""
+        runs = reversed(self._contents.runs.items())
+        return next((run.record for key, run in runs if (key.owner, key.run_id) == (owner, run_id)), None)
 
     async def list(
         self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None

@@ -26,7 +26,7 @@ def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
     """A row of ``THREAD_FACTS``."""
     return ThreadRecord(
         ThreadKey(row.owner, row.thread_id),
-        ThreadStatus(row.status),
+        ThreadStatus(row.status) if row.active_run is None else ThreadStatus.AGENT_TURN,
         row.created_at,
         row.changed_at,
         row.title,

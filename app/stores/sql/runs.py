@@ -6,7 +6,7 @@ Rule: what a replica writes it writes where the row says that the run is its own
 from collections.abc import Sequence
 
 from ag_ui.core import EventType
-from sqlalchemy import LargeBinary, bindparam, delete, func, select, text, update
+from sqlalchemy import ColumnElement, LargeBinary, bindparam, delete, func, select, text, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -70,7 +70,7 @@ class SqlRuns:
             if found:
                 return Busy(found[0])
             await connection.execute(plain_insert(RUNS).values(_row(claim, thread)))
-            await touch(connection, thread, changed_at=claim.now, status=ThreadStatus.AGENT_TURN)
+            await touch(connection, thread, changed_at=claim.now)
         return Claimed(RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now))
 
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
@@ -98,7 +98,8 @@ class SqlRuns:
                         return
                     raise LeaseLost(run.run_id)
                 await _write(connection, run, replica, unstored(record, envelopes), **end)
-            revision = await touch(connection, thread, changed_at=ending.ended_at, status=ending.turn)
+            turn = {} if ending.turn is None else {"status": ending.turn}
+            revision = await touch(connection, thread, changed_at=ending.ended_at, **turn)
             await apply(connection, thread, revision, ending.change)
 
     async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
@@ -148,7 +149,14 @@ class SqlRuns:
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
         """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
         number = select(THREADS.c.number).where(is_thread(thread)).scalar_subquery()
-        newest = select(*RUN_FACTS).where(RUNS.c.thread == number).order_by(RUNS.c.number.desc()).limit(1)
+        return await self._newest(RUNS.c.thread == number)
+
+    async def named(self, owner: str, run_id: str) -> RunRecord | None:
+        """An owner's newest run with this id. They are gone through from the newest on: who looks means a new one."""
+        return await self._newest(RUNS.c.owner == owner, RUNS.c.run_id == run_id)
+
+    async def _newest(self, *which: ColumnElement[bool]) -> RunRecord | None:
+        newest = select(*RUN_FACTS).where(*which).order_by(RUNS.c.number.desc()).limit(1)
         async with self._database.reading() as connection:
             row = (await connection.execute(newest)).first()
         return run_record(row) if row else None
