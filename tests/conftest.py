@@ -1,7 +1,9 @@
 """Fixtures of the whole suite: one server around an agent that the test defines, reached over every transport."""
 
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Protocol
 
 import hypothesis
@@ -10,6 +12,7 @@ import pytest
 from app.engine.policy import Limits
 from app.main import create_app
 from app.settings import Scope, Settings
+from app.stores import open_store
 from tests.behaviour.client import Client
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_sse import OverSse
@@ -28,6 +31,7 @@ hypothesis.settings.load_profile("suite")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
+    config.addinivalue_line("markers", "durable: what must be true with a database, too")
 
 
 class Connect(Protocol):
@@ -73,9 +77,43 @@ async def serve() -> AsyncIterator[Serve]:
         yield serve
 
 
-@pytest.fixture(params=["inprocess", "sse", "ws"])
-async def connect(request: pytest.FixtureRequest, serve: Serve) -> AsyncIterator[Connect]:
-    """One test body on every transport."""
+WAYS = ["inprocess", "sse", "ws"]
+"""How a test reaches its server, which keeps everything in memory."""
+
+DURABLE_WAYS = ["sse-sqlite", "ws-sqlite"]
+"""The same with a database, for what must be as true there."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test body on every transport, and on a durable store where a module is marked so."""
+    if "connect" in metafunc.fixturenames:
+        durable = metafunc.definition.get_closest_marker("durable") is not None
+        metafunc.parametrize("connect", WAYS + DURABLE_WAYS if durable else WAYS, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where an empty SQLite database is: its tables are made once, and copied."""
+    return tmp_path_factory.mktemp("empty") / "runs.db"
+
+
+async def copied(database: Path, folder: Path) -> str:
+    """The URL of an empty database of a test's own."""
+    if not database.exists():  # noqa: ASYNC240 - a moment on a local disk
+        store = open_store(f"sqlite:///{database}")
+        await store.open()
+        await store.aclose()
+    shutil.copy(database, folder)
+    return f"sqlite:///{folder}/{database.name}"
+
+
+@pytest.fixture
+async def connect(
+    request: pytest.FixtureRequest, serve: Serve, database: Path, tmp_path: Path
+) -> AsyncIterator[Connect]:
+    """A server around an agent, over the transport and with the store of the parameter."""
+    transport, _, store = request.param.partition("-")
+    kept = {"store": await copied(database, tmp_path)} if store else {}
     async with AsyncExitStack() as stack:
 
         async def connect(
@@ -83,9 +121,9 @@ async def connect(request: pytest.FixtureRequest, serve: Serve) -> AsyncIterator
             limits: Limits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> Client:
-            if request.param != "inprocess":
-                over_sse, over_ws = await serve(agent, limits, **settings)
-                return over_sse if request.param == "sse" else over_ws
+            if transport != "inprocess":
+                over_sse, over_ws = await serve(agent, limits, **kept, **settings)
+                return over_sse if transport == "sse" else over_ws
             chosen, clock = Settings(**settings), FakeClock()
             service = make_service(agent, chosen, clock=clock, limits=limits)
             await service.open()

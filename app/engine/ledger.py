@@ -82,6 +82,7 @@ class Ledger:
         """
         self._claiming = asyncio.ensure_future(self._claim(asked_of(run_input) if self.archive.durable else b"{}"))
         with available():
+            self._claiming.add_done_callback(looked_at)
             await asyncio.shield(self._claiming)  # a cancel must know whether there is something to end
             return await self._taken_up(run_input)
 
@@ -209,6 +210,12 @@ class Ledger:
                 await self.archive.bus.publish(self.key, envelopes)
             except BusUnavailable as error:
                 logger.warning("run=<%s> | the bus does not answer: %s", self.key.run_id, error)
+
+
+def looked_at(claiming: asyncio.Future[None]) -> None:
+    """Of a run that was ended while it waited nobody asks whether it could have begun."""
+    if not claiming.cancelled():
+        claiming.exception()
 
 
 def asked_of(run_input: RunAgentInput) -> bytes:

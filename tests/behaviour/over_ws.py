@@ -42,9 +42,9 @@ class Socket:
         return frame
 
     async def heard(self) -> None:
-        """Until the server has taken everything that was sent before. Raises ``Refused`` where it answered so."""
-        await self.send({"type": "ping"})
-        while (frame := await self.control())["control"] != "pong":
+        """Until the server has done everything that was asked before. Raises ``Refused`` where it answered so."""
+        await self.send({"command": {"type": "threads.list", "limit": 1}})
+        while (frame := await self.control())["command"] != "threads.list":
             assert frame["command"] == "attach"
 
 

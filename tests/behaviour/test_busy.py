@@ -14,6 +14,8 @@ from tests.conftest import Connect
 from tests.engine.doubles import ask
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.durable
+
 
 class Talk:
     """An agent that says its run's id and waits until it may end."""

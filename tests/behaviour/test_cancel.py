@@ -20,6 +20,8 @@ from tests.conftest import Connect
 from tests.engine.doubles import ask, happened
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.durable
+
 
 async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
     """Say one thing and then nothing."""

@@ -13,6 +13,8 @@ from tests.conftest import Connect
 from tests.engine.doubles import ask, eventually, happened
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.durable
+
 
 class Talk:
     """An agent that says something, waits until it may end, and says whether it was cut off."""

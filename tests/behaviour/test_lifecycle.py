@@ -33,6 +33,8 @@ from tests.core.samples import forged
 from tests.engine.doubles import START, ask
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.durable
+
 
 @requirement("run.starts", "run.succeeds")
 async def test_a_run_begins_with_its_ids_and_ends_in_success(connect: Connect) -> None:

@@ -220,3 +220,20 @@ async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect)
     await second.rest()
     await eventually(lambda: health.report()["status"] == "Healthy")
     assert health.report()["time_of_last_update"] == int(START) + 30
+
+
+@requirement("retry.forgotten")
+async def test_a_forgotten_run_is_refused_and_never_run_again(connect: Connect) -> None:
+    started = []
+
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        started.append(asked.run_id)
+        yield "hi"
+
+    client = await connect(agent, Limits(kept_runs=1))
+    assert outcome(await client.run(ask(run="r1"))) == "success"
+    assert outcome(await client.run(ask(run="r2"))) == "success"
+    with pytest.raises(Refused) as refused:
+        await client.start(ask(run="r1"))
+    assert refused.value.code == "RUN_NOT_FOUND"
+    assert started == ["r1", "r2"]

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
-from app.engine.policy import Limits
 from app.ports import Item
-from tests.behaviour.client import Refused, folded, outcome, types
+from tests.behaviour.client import Refused, folded, types
 from tests.conftest import Connect
 from tests.engine.doubles import ask
 from tests.requirements import requirement
+
+pytestmark = pytest.mark.durable
 
 
 class Steps:
@@ -157,17 +158,3 @@ async def test_a_retry_after_the_end_replays(connect: Connect) -> None:
     events = await client.run(ask())
     assert await client.run(ask()) == events
     assert steps.started == 1
-
-
-@requirement("retry.forgotten")
-async def test_a_forgotten_run_is_refused_and_never_run_again(connect: Connect) -> None:
-    steps = Steps()
-    client = await connect(steps, Limits(kept_runs=1))
-    steps.finish()
-    assert outcome(await client.run(ask(run="r1"))) == "success"
-    steps.finish()
-    assert outcome(await client.run(ask(run="r2"))) == "success"
-    with pytest.raises(Refused) as refused:
-        await client.start(ask(run="r1"))
-    assert refused.value.code == "RUN_NOT_FOUND"
-    assert steps.started == 2

@@ -17,6 +17,8 @@ from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, ta
 from tests.engine.doubles import START, WAIT, Json, ask, forever
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.durable
+
 SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
 
 

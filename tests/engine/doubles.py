@@ -19,7 +19,7 @@ from app.engine.service import Service
 from app.main import build_capabilities
 from app.ports import Allowance, Caller, Responder, Tool
 from app.settings import Settings
-from app.stores.memory import MemoryStore
+from app.stores import is_durable, open_store
 
 WAIT = 10.0
 """Seconds after which a wait has failed; no test waits this long."""
@@ -94,12 +94,17 @@ def make_service(  # noqa: PLR0913 - each has a default
             limits=limits or Limits(),
         ),
         clock,
-        archive or Archive(MemoryStore(), MemoryBus(), clock, durable=False, new_id=lambda: "replica-1"),
+        archive or make_archive(settings.store.get_secret_value(), clock),
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),
         new_id=lambda: f"id-{next(numbers)}",
         responder=adapted if isinstance(adapted, Responder) else None,
     )
+
+
+def make_archive(store: str, clock: FakeClock) -> Archive:
+    """What is kept in a store, by the only replica."""
+    return Archive(open_store(store), MemoryBus(), clock, durable=is_durable(store), new_id=lambda: "replica-1")
 
 
 def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 - the fields of Caller
