@@ -17,6 +17,7 @@ DURABLE = {
     "durable.first": (_REPLICAS, "A reader sees an event once it is stored, and not before."),
     "durable.batches": ("issue 5, item 1", "Events that come together are stored together."),
     "durable.thread": ("issue 5, item 2", "A run leaves its messages, its state and a title to its thread."),
+    "durable.whole": ("issue 5, item 1", "What was begun is written in whole, also when who asked has gone."),
     "durable.gone": ("issue 5, item 1", "A store that does not answer refuses and ends runs with a code of its own."),
     "replica.kill": (_REPLICAS, "After a kill at any point nothing runs twice, is stuck, or is lost that was seen."),
     "operator.runs": ("issue 5, item 8", "Operators see the runs of all owners on the command line."),

@@ -11,6 +11,7 @@ from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive
 from app.engine.policy import OnBusy, Policy, busy_choice
+from app.engine.run import Run
 from app.engine.service import Service
 from app.main import create_app
 from app.ports import Item
@@ -90,6 +91,7 @@ async def test_a_summary_shows_how_a_run_stands() -> None:
     service = make_service(forever, Settings(on_busy="enqueue"), clock=clock)
     readers = [service.start(asking(run=run), caller()) for run in ("r1", "r2")]
     await eventually(lambda: readers[0].run.status == "running")
+    assert isinstance(readers[0].run, Run)
     readers[0].run.ctx.usage.append(TokenUsage(input_tokens=5, output_tokens=2))
     clock.advance(3)
     await service.runs.cancel(caller(), "t1", "r1")

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -12,7 +13,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from app.ports.store import Store, StoreUnavailable
 from app.stores import open_store
 from app.stores.sql.store import SqlStore
-from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes
+from tests.requirements import requirement
+from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
 from tests.stores.relay import relayed
 
 PATIENCE = 0.5
@@ -163,6 +165,28 @@ async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(store: Store
         task.cancel()
         await asyncio.wait([task])
     await works(store, 4)
+
+
+@requirement("durable.whole")
+@pytest.mark.parametrize("statement", range(1, 7))
+@pytest.mark.parametrize("kind", ["sqlite_url", "postgres_url"])
+async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no_lock(
+    kind: str, statement: int, request: pytest.FixtureRequest
+) -> None:
+    store = SqlStore(make_url(request.getfixturevalue(kind)), PATIENCE)
+    await store.open()
+    counted, asking = count(1), asyncio.create_task(claimed(store))
+
+    def go(*_: object) -> None:
+        if next(counted) == statement:
+            asking.cancel()
+
+    engine = store._database._engine.sync_engine
+    event.listen(engine, "before_cursor_execute", go)
+    await asyncio.wait([asking])
+    await claimed(store, run("r2", "t2"))
+    assert await store.runs.get(RUN) is not None
+    await store.aclose()
 
 
 async def test_the_error_says_nothing_of_the_url() -> None:

@@ -1,13 +1,17 @@
 """Connections and transactions.
 
 Rule: one way in for reads and one for writes, each within ``PATIENCE``, and whatever a driver raises leaves as
-``StoreUnavailable``. A read sees one moment. A write of SQLite takes its lock when it begins, and those of one process
-stand in line here, because SQLite itself lets whoever waits poll.
+``StoreUnavailable``. A transaction that has begun is carried out in a task of its own, whatever becomes of who asked: a
+statement that is cut off in SQLite's thread would hold the file's lock for good. A read sees one moment. A write of
+SQLite takes its lock when it begins, and those of one process stand in line here, because SQLite itself lets whoever
+waits poll.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -28,6 +32,21 @@ CONNECTIONS = 10
 
 CONNECT_SECONDS = 5
 
+SILENT_SECONDS = 10
+"""A replica that is cut off in the middle of a transaction holds its locks for so long, and PostgreSQL lets go."""
+
+LIBPQ = {
+    "connect_timeout": str(CONNECT_SECONDS),
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": str(SILENT_SECONDS * 1000),
+}
+"""What is asked of libpq: a server that has gone without a word is noticed within seconds."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 class Database:
     """A database and its transactions.
@@ -43,48 +62,121 @@ class Database:
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
         self._reader = engine if self.is_sqlite else engine.execution_options(isolation_level="REPEATABLE READ")
-        self._line: AbstractAsyncContextManager[None] = asyncio.Lock() if self.is_sqlite else nullcontext()
+        self._line = asyncio.Lock()
         self._patience = patience
+        self._work = set[asyncio.Task[object]]()
+
+    async def carry_out(self, work: Coroutine[object, object, T]) -> T:
+        """Do all of it, also where who asked for it is cancelled. Raises what it raises.
+
+        Raises:
+            StoreUnavailable: it takes too long, and goes on.
+        """
+        task = asyncio.create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._done)
+        done, _ = await asyncio.wait([task], timeout=self._patience + 2 * GIVE_UP_SECONDS)
+        if not done:
+            raise StoreUnavailable(f"the database did not answer within {self._patience} seconds")
+        return task.result()
+
+    def _done(self, task: asyncio.Task[object]) -> None:
+        self._work.discard(task)
+        if not task.cancelled():
+            task.exception()  # who asked has it, or has left
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
         """Read, as of one moment. Raises ``StoreUnavailable``."""
-        async with self._patiently(self._patience), self._reader.connect() as connection:
+        async with self._patiently(), self._reader.connect() as connection:
             yield connection
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
         """Write: all of it, or nothing when something is raised. Raises ``StoreUnavailable``."""
-        async with self._patiently(self._patience), self._line, self._writer.begin() as connection:
+        async with self._patiently(), self._turn(), self._writer.begin() as connection:
             yield connection
 
     @asynccontextmanager
     async def upgrading(self) -> AsyncIterator[AsyncConnection]:
         """``writing``, for as long as it takes. Raises ``StoreUnavailable``."""
-        async with self._patiently(None), self._writer.begin() as connection:
-            yield connection
+        with available():
+            async with self._writer.begin() as connection:
+                yield connection
 
     @asynccontextmanager
-    async def _patiently(self, seconds: float | None) -> AsyncIterator[None]:
-        try:
+    async def _patiently(self) -> AsyncIterator[None]:
+        """PostgreSQL may be out of reach; SQLite ends every wait by itself, and must not be cut off."""
+        seconds = None if self.is_sqlite else self._patience
+        with available():
             async with asyncio.timeout(seconds and seconds + GIVE_UP_SECONDS), asyncio.timeout(seconds):
                 yield
-        except TimeoutError as error:
-            raise StoreUnavailable(f"the database did not answer within {seconds} seconds") from error
-        except (SQLAlchemyError, OSError) as error:
-            raise StoreUnavailable(f"the database failed: {type(error).__name__}") from error
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        if not self.is_sqlite:
+            yield
+            return
+        async with asyncio.timeout(self._patience):
+            await self._line.acquire()
+        try:
+            yield
+        finally:
+            self._line.release()
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Let what has begun come to its end, and close all connections."""
+        if self._work:
+            await asyncio.wait(self._work, timeout=self._patience)
         await self._engine.dispose()
+
+
+@contextmanager
+def available() -> Iterator[None]:
+    """Raises ``StoreUnavailable`` for a database that fails or takes too long."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise StoreUnavailable("the database did not answer in time") from error
+    except (SQLAlchemyError, OSError) as error:
+        raise StoreUnavailable(f"the database failed: {type(error).__name__}") from error
+
+
+class Part(Protocol):
+    """A part of the store."""
+
+    _database: Database
+
+
+S = TypeVar("S", bound=Part)
+
+
+def whole(
+    method: Callable[Concatenate[S, P], Coroutine[object, object, T]],
+) -> Callable[Concatenate[S, P], Coroutine[object, object, T]]:
+    """A method that is carried out to its end once it was called."""
+
+    @wraps(method)
+    async def carried_out(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._database.carry_out(method(self, *args, **kwargs))
+
+    return carried_out
 
 
 def postgresql(url: URL, patience: float) -> AsyncEngine:
     """An engine for PostgreSQL. What the URL's query says goes to libpq, as ``sslmode`` does."""
-    url = url.set(drivername="postgresql+psycopg").update_query_dict(
-        {"connect_timeout": str(CONNECT_SECONDS), **url.query}
-    )
-    return create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=patience)
+    url = url.set(drivername="postgresql+psycopg").update_query_dict({**LIBPQ, **url.query})
+    engine = create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=patience)
+    event.listen(engine.sync_engine, "connect", _hurry)
+    return engine
+
+
+def _hurry(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    """As a statement, because poolers between us and the database refuse it as a parameter of the connection."""
+    cursor = connection.cursor()
+    cursor.execute(f"SET idle_in_transaction_session_timeout = '{SILENT_SECONDS}s'")
+    cursor.close()
+    connection.commit()
 
 
 def sqlite(url: URL, patience: float) -> AsyncEngine:

@@ -13,7 +13,7 @@ from app.ports.records import Page, ThreadKey
 from app.ports.store import PAGE
 from app.stores.pages import number_in, page_of
 from app.stores.sql.columns import digest
-from app.stores.sql.database import Database
+from app.stores.sql.database import Database, whole
 from app.stores.sql.rows import insert, is_thread, locked
 from app.stores.sql.schema import FEEDBACK, MESSAGES, THREADS
 
@@ -24,6 +24,7 @@ class SqlFeedbacks:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @whole
     async def give(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
         """Store a feedback in place of the one on the same message."""
         name = digest(feedback.message_id)
@@ -43,12 +44,14 @@ class SqlFeedbacks:
             put = new.on_conflict_do_update(index_elements=["thread", "digest"], set_=said)
             return _feedback((await connection.execute(put.returning(FEEDBACK))).one())
 
+    @whole
     async def of(self, thread: ThreadKey) -> Sequence[Feedback]:
         """What was said of a thread's messages, the oldest first."""
         wanted = select(FEEDBACK).join(THREADS).where(is_thread(thread)).order_by(FEEDBACK.c.number)
         async with self._database.reading() as connection:
             return [_feedback(row) for row in await connection.execute(wanted)]
 
+    @whole
     async def reviews(
         self, *, resolved: bool | None = None, limit: int = PAGE, page: str | None = None
     ) -> Page[Review]:
@@ -65,6 +68,7 @@ class SqlFeedbacks:
         shown, rest = page_of(rows, limit, lambda row: str(row.number))
         return Page([_review(ThreadKey(row.owner, row.thread_id), row) for row in shown], rest)
 
+    @whole
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
         """Put this in place of a feedback's triage."""
         number = select(THREADS.c.number).where(is_thread(thread)).scalar_subquery()

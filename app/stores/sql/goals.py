@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 
 from app.ports.conversation import GoalStatus, StoredGoal
 from app.ports.records import RunKey
-from app.stores.sql.database import Database
+from app.stores.sql.database import Database, whole
 from app.stores.sql.rows import insert, is_run, locked, touch
 from app.stores.sql.schema import GOALS, RUNS, THREADS
 
@@ -17,6 +17,7 @@ class SqlGoals:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @whole
     async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
         """Store the goals of a run."""
         async with self._database.writing() as connection:
@@ -40,6 +41,7 @@ class SqlGoals:
             await connection.execute(insert(connection, GOALS).on_conflict_do_nothing(), rows)
             await touch(connection, thread, goals_revision=THREADS.c.revision + 1)
 
+    @whole
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
     ) -> bool:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, delete, select, update
 
 from app.ports.records import Held, Place
 from app.stores.sql.columns import digest
-from app.stores.sql.database import Database
+from app.stores.sql.database import Database, whole
 from app.stores.sql.rows import insert
 from app.stores.sql.schema import INTERRUPTS
 
@@ -23,6 +23,7 @@ class SqlInterrupts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @whole
     async def hold(self, place: Place, held: Sequence[Held]) -> None:
         """Store these, each in place of the one with its id."""
         rows = [
@@ -45,12 +46,14 @@ class SqlInterrupts:
             put = new.on_conflict_do_update(index_elements=["thread", "depth", "digest"], set_=changed)
             await connection.execute(put, rows)
 
+    @whole
     async def held(self, place: Place, now: float) -> Sequence[Held]:
         """What has not expired, in the order in which it was first held."""
         wanted = select(*FACTS).where(_is_at(place), INTERRUPTS.c.until > now).order_by(INTERRUPTS.c.number)
         async with self._database.reading() as connection:
             return [Held(*row) for row in await connection.execute(wanted)]
 
+    @whole
     async def take(self, place: Place, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
         """Settle what is open and has not expired."""
         is_open = and_(INTERRUPTS.c.settled.is_(False), INTERRUPTS.c.until > now)
@@ -59,6 +62,7 @@ class SqlInterrupts:
             done = await connection.execute(taken.values(settled=True, payload=payload, until=until))
             return done.rowcount == 1
 
+    @whole
     async def expire(self, now: float) -> int:
         """Remove what has expired."""
         async with self._database.writing() as connection:

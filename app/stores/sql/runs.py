@@ -17,7 +17,7 @@ from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
 from app.stores.pages import number_in, page_of, unstored
 from app.stores.sql.changes import apply
 from app.stores.sql.columns import digest
-from app.stores.sql.database import Database
+from app.stores.sql.database import Database, whole
 from app.stores.sql.rows import (
     RUN_FACTS,
     insert,
@@ -58,6 +58,7 @@ class SqlRuns:
 
     # --- writing ---
 
+    @whole
     async def claim(self, claim: Claim) -> Claimed | Known | Busy:
         """Make the run active, or say what is in the way."""
         async with self._database.writing() as connection:
@@ -73,6 +74,7 @@ class SqlRuns:
             await touch(connection, thread, changed_at=claim.now)
         return Claimed(RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now))
 
+    @whole
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
         """Store the envelopes that follow."""
         async with self._database.writing() as connection:
@@ -82,6 +84,7 @@ class SqlRuns:
                     raise LeaseLost(run.run_id)
                 await _write(connection, run, replica, unstored(record, envelopes))
 
+    @whole
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """Store the last envelopes, how the run ended, and what it did to its thread."""
         end = {"status": ending.status, "ended_at": ending.ended_at, "usage": ending.usage, "error": ending.error}
@@ -102,6 +105,7 @@ class SqlRuns:
             revision = await touch(connection, thread, changed_at=ending.ended_at, **turn)
             await apply(connection, thread, revision, ending.change)
 
+    @whole
     async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
         """Change the thread of an active run."""
         async with self._database.writing() as connection:
@@ -114,6 +118,7 @@ class SqlRuns:
 
     # --- reading ---
 
+    @whole
     async def envelopes(
         self, run: RunKey, after: int, *, limit: int = READ_EVENTS, max_bytes: int = READ_BYTES
     ) -> Sequence[Envelope]:
@@ -134,12 +139,14 @@ class SqlRuns:
             rows = await connection.execute(wanted.order_by(summed.c.seq))
             return [Envelope(run.run_id, seq, TYPES[kind], data) for seq, kind, data in rows]
 
+    @whole
     async def get(self, key: RunKey) -> RunRecord | None:
         """The run with this key."""
         async with self._database.reading() as connection:
             row = (await connection.execute(select(*RUN_FACTS).where(is_run(key)))).first()
         return run_record(row) if row else None
 
+    @whole
     async def input(self, key: RunKey) -> bytes | None:
         """What the run was asked."""
         async with self._database.reading() as connection:
@@ -155,12 +162,14 @@ class SqlRuns:
         """An owner's newest run with this id. They are gone through from the newest on: who looks means a new one."""
         return await self._newest(RUNS.c.owner == owner, RUNS.c.run_id == run_id)
 
+    @whole
     async def _newest(self, *which: ColumnElement[bool]) -> RunRecord | None:
         newest = select(*RUN_FACTS).where(*which).order_by(RUNS.c.number.desc()).limit(1)
         async with self._database.reading() as connection:
             row = (await connection.execute(newest)).first()
         return run_record(row) if row else None
 
+    @whole
     async def list(
         self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
     ) -> Page[RunRecord]:
@@ -179,6 +188,7 @@ class SqlRuns:
 
     # --- leases ---
 
+    @whole
     async def renew(self, replica: str, until: float) -> Sequence[RunKey]:
         """Hold all runs of the replica until then."""
         mine = update(RUNS).where(RUNNING, RUNS.c.replica == replica).values(lease_until=until)
@@ -186,12 +196,14 @@ class SqlRuns:
             rows = await connection.execute(mine.returning(RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id))
             return [RunKey(*row) for row in rows]
 
+    @whole
     async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
         """Active runs whose lease is over."""
         late = select(*RUN_FACTS).where(RUNNING, RUNS.c.lease_until <= now)
         async with self._database.reading() as connection:
             return [run_record(row) for row in await connection.execute(late.order_by(RUNS.c.lease_until).limit(limit))]
 
+    @whole
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
         """Make an expired run this replica's."""
         as_it_was = (RUNS.c.replica == run.replica, RUNS.c.lease_until == run.lease_until)
@@ -199,6 +211,7 @@ class SqlRuns:
         async with self._database.writing() as connection:
             return (await connection.execute(taken)).rowcount == 1
 
+    @whole
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
         """Remove envelopes and inputs of runs that ended before then."""
         old = select(RUNS.c.number).where(RUNS.c.kept, RUNS.c.ended_at < ended_before)

@@ -14,7 +14,7 @@ from app.ports.records import Page, RunStatus, ThreadKey
 from app.ports.store import PAGE, CannotFork
 from app.stores.pages import last_in, last_token, page_of, revision_in, revision_token
 from app.stores.sql.columns import digest
-from app.stores.sql.database import Database
+from app.stores.sql.database import Database, whole
 from app.stores.sql.rows import (
     THREAD_FACTS,
     goal_record,
@@ -37,12 +37,14 @@ class SqlThreads:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @whole
     async def get(self, key: ThreadKey) -> ThreadRecord | None:
         """A thread's facts."""
         async with self._database.reading() as connection:
             row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(key)))).first()
         return thread_record(row) if row else None
 
+    @whole
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
         """An owner's threads, the one that changed last first."""
         wanted = select(*THREAD_FACTS).where(THREADS.c.owner == owner).limit(limit + 1)
@@ -56,6 +58,7 @@ class SqlThreads:
         shown, rest = page_of(rows, limit, lambda row: last_token(row.changed_at, row.number))
         return Page([thread_record(row) for row in shown], rest)
 
+    @whole
     async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
         """What a thread has become since a token."""
         async with self._database.reading() as connection:
@@ -72,6 +75,7 @@ class SqlThreads:
                 revision_token(row.number, row.revision),
             )
 
+    @whole
     async def rename(self, key: ThreadKey, title: str | None, now: float, *, untitled_only: bool = False) -> bool:
         """Give a thread a title."""
         async with self._database.writing() as connection:
@@ -85,6 +89,7 @@ class SqlThreads:
             await connection.execute(renamed.values(values))
             return True
 
+    @whole
     async def delete(self, key: ThreadKey) -> bool:
         """Remove a thread and everything of it."""
         async with self._database.writing() as connection:
@@ -92,6 +97,7 @@ class SqlThreads:
             await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.thread == digest(*key)))
             return removed.rowcount == 1
 
+    @whole
     async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
         """A new thread with the history up to and including a message."""
         target = ThreadKey(source.owner, thread_id)
