@@ -4,12 +4,23 @@ _REPLICAS = "issue 5, item 3"
 
 DURABLE = {
     "replica.read": (_REPLICAS, "A run of one replica is read through another: the same events, none twice."),
+    "replica.watched": (_REPLICAS, "A reader through another replica counts as a reader."),
     "replica.retry": (_REPLICAS, "A retry that reaches another replica reads the run and runs nothing."),
     "replica.cancel": ("issue 5, item 7", "A run is cancelled through another replica, at once and as often as asked."),
     "replica.socket": (_REPLICAS, "A socket attaches to a run of another replica."),
     "replica.thread": ("issue 5, item 1", "A thread has one active run, on whatever replica."),
     "replica.history": ("issue 5, item 2", "What is kept of a thread is put before what a client sends."),
     "replica.connect": ("issue 5, item 2", "A run without messages shows the thread as snapshots, and runs nothing."),
+    "connect.shown": (
+        "issue 5, item 2",
+        "A run without messages shows the thread, again and again, and leaves nothing.",
+    ),
+    "connect.known": ("design 5, promise 5", "A run without messages and with known ids is that run."),
+    "connect.first": (
+        "issue 5, item 2",
+        "Where nothing was said the assistant says nothing; own agents may speak first.",
+    ),
+    "connect.waiting": ("issue 5, items 2 and 3", "What waits for an answer is the outcome of showing its thread."),
     "replica.lost": (
         _REPLICAS,
         "When a process dies its runs end with RUN_ERROR for every reader, and threads are free.",
@@ -17,6 +28,7 @@ DURABLE = {
     "durable.first": (_REPLICAS, "A reader sees an event once it is stored, and not before."),
     "durable.batches": ("issue 5, item 1", "Events that come together are stored together."),
     "durable.thread": ("issue 5, item 2", "A run leaves its messages, its state and a title to its thread."),
+    "durable.cancel": ("issue 5, item 7", "A cancel reaches a run's replica by the store where there is no bus."),
     "durable.whole": ("issue 5, item 1", "What was begun is written in whole, also when who asked has gone."),
     "durable.gone": ("issue 5, item 1", "A store that does not answer refuses and ends runs with a code of its own."),
     "replica.kill": (_REPLICAS, "After a kill at any point nothing runs twice, is stuck, or is lost that was seen."),

@@ -22,8 +22,8 @@ import psycopg
 import pytest
 import redis
 
-READY_SECONDS = 30.0
-STOP_SECONDS = 10.0
+READY_SECONDS = 60.0
+STOP_SECONDS = 30.0
 NOBODY = "nobody"
 """Who PostgreSQL is where the tests are root, which it refuses to be."""
 

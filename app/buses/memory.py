@@ -13,8 +13,8 @@ from app.core.wire import Envelope
 from app.ports.bus import SILENCE
 from app.ports.records import RunKey
 
-KEPT_EVENTS = 10_000
-KEPT_STREAMS = 1_000
+KEPT_EVENTS = 1_000
+KEPT_STREAMS = 100
 KEPT_COMMANDS = 1_000
 
 T = TypeVar("T")

@@ -25,10 +25,17 @@ PATIENCE = 5.0
 KEPT_ENTRIES = 1_000
 """About as many batches of a run, or commands of a replica, are kept."""
 
-KEPT_SECONDS = 3_600
-"""For how long a stream is kept that nothing is added to."""
+KEPT_SECONDS = 120
+"""For how long a stream is kept that nothing is added to. Who comes later reads the store."""
 
-READ_ENTRIES = 100
+READ_ENTRIES = 16
+"""Batches that a follower is given at once: each may be as much as a log hands out."""
+
+FOLLOWERS = 5_000
+"""Connections of one process that wait for events; a server takes 10,000 unless it is told otherwise."""
+
+SPEAKERS = 50
+"""Connections that are free again at once."""
 
 IS_THERE = "equal or smaller"
 """What the server says to an id that is not beyond its last."""
@@ -45,7 +52,13 @@ class RedisBus:
     """
 
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
-        self._redis = Redis.from_url(url, protocol=2, socket_connect_timeout=patience, socket_timeout=None)
+        # Apart: however many wait, there is a connection to speak on, and one to hear commands.
+        self._speaking, self._hearing, self._following = (
+            Redis.from_url(
+                url, protocol=2, socket_connect_timeout=patience, socket_timeout=None, max_connections=connections
+            )
+            for connections in (SPEAKERS, 1, FOLLOWERS)
+        )
         self._patience = patience
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
@@ -54,12 +67,12 @@ class RedisBus:
             fields: dict[FieldT, EncodableT] = {
                 f"{envelope.seq}:{envelope.type.value}": envelope.data for envelope in envelopes
             }
-            await self._add(_run(run), f"{envelopes[-1].seq}-0", fields)
+            await self._add(_run(run), f"{envelopes[-1].seq}-0", fields, anew=envelopes[0].seq == 1)
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
         """What comes after ``seq`` ``after``."""
         while True:
-            entries = await self._after(_run(run), f"{after}-0", silence)
+            entries = await self._after(self._following, _run(run), f"{after}-0", silence)
             batch = following(after, [it for entry in entries for it in _envelopes(run.run_id, entry)])
             after += len(batch)
             yield batch
@@ -72,35 +85,41 @@ class RedisBus:
         """The commands that were sent to a replica."""
         last = "0-0"
         while True:
-            for name, fields in await self._after(_replica(replica), last, SILENCE):
+            for name, fields in await self._after(self._hearing, _replica(replica), last, SILENCE):
                 last = name.decode()
                 yield fields[b"command"]
 
     async def open(self) -> None:
         """Connect."""
         async with self._patiently(self._patience):
-            await self._redis.ping()
+            await self._speaking.ping()
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        await self._redis.aclose()
+        for redis in (self._speaking, self._hearing, self._following):
+            await redis.aclose()
 
-    async def _add(self, stream: str, name: str, fields: Mapping[FieldT, EncodableT]) -> None:
-        """One entry, unless it is there already, and another while for the stream: in one round trip."""
+    async def _add(self, stream: str, name: str, fields: Mapping[FieldT, EncodableT], *, anew: bool = False) -> None:
+        """One entry, unless it is there already, and another while for the stream: in one round trip.
+
+        ``anew`` is for the first entry of a run: what is there is of a run of this name that was deleted.
+        """
         async with self._patiently(self._patience):
-            both = self._redis.pipeline(transaction=False)
+            both = self._speaking.pipeline(transaction=False)
+            if anew:
+                both.delete(stream)
             both.xadd(stream, dict(fields), name, maxlen=KEPT_ENTRIES)
             both.expire(stream, KEPT_SECONDS)
             for answer in await both.execute(raise_on_error=False):
                 if isinstance(answer, RedisError) and IS_THERE not in str(answer):
                     raise answer
 
-    async def _after(self, stream: str, name: str, seconds: float) -> Sequence[Entry]:
+    async def _after(self, redis: Redis, stream: str, name: str, seconds: float) -> Sequence[Entry]:
         """What comes after an entry, as soon as there is any; nothing once ``seconds`` are over."""
         async with self._patiently(seconds + self._patience):
             block = max(1, round(seconds * 1000))
             read = ("XREAD", "COUNT", READ_ENTRIES, "BLOCK", block, "STREAMS", stream, name)
-            found: list[tuple[bytes, list[Entry]]] | None = await self._redis.execute_command(*read)  # type: ignore[no-untyped-call]
+            found: list[tuple[bytes, list[Entry]]] | None = await redis.execute_command(*read)  # type: ignore[no-untyped-call]
         return found[0][1] if found else []
 
     @asynccontextmanager

@@ -1,17 +1,20 @@
 """What is owed to the readers of a run whose process has died: told from its stored events alone.
 
-Rule: the same closers and the same messages as if the process had ended the run itself.
+Rule: the same closers, the same messages and the same state as if the process had ended the run itself.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ag_ui.core import BaseEvent, Event, Message
 from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 from app.core.fold import Transcript
-from app.core.history import MESSAGE
+from app.core.history import MESSAGE, title_of
 from app.core.sequence import RunSequence
+from app.core.state import SharedState
 
 EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event)
 
@@ -24,24 +27,38 @@ class Recovered:
         closers: events that close what is open, in order.
         messages: what the run has brought or changed, in the thread's order.
         order: the ids of all messages of the thread; None where new ones stand at the end.
+        state: the shared state as JSON; None where the run has not changed it.
+        title: what the conversation would be called.
     """
 
     closers: Sequence[BaseEvent]
     messages: Sequence[Message]
     order: Sequence[str] | None
+    state: bytes | None
+    title: str | None
 
 
-def recovered(events: Iterable[bytes], messages: Iterable[bytes], failure: str) -> Recovered:
+def recovered(events: Iterable[bytes], messages: Iterable[bytes], state: bytes | None, failure: str) -> Recovered:
     """Go through a run's events.
 
     Args:
         events: as they were encoded, from the first on.
         messages: the thread's before the run, as JSON.
+        state: the thread's before the run, as JSON.
         failure: the message for subagents that were cut off.
     """
     sequence, transcript = RunSequence(), Transcript(map(MESSAGE.validate_json, messages))
+    shared = SharedState(None if state is None else from_json(state))
     for data in events:
         event = EVENT.validate_json(data)
         sequence.feed(event)
         transcript.feed(event)
-    return Recovered(sequence.closers(failure), transcript.changed, transcript.order)
+        with suppress(ValueError):
+            shared.feed(event)
+    return Recovered(
+        sequence.closers(failure),
+        transcript.changed,
+        transcript.order,
+        shared.json() if shared.is_new else None,
+        title_of(transcript.messages),
+    )

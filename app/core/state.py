@@ -4,7 +4,7 @@ Rule: what is handed in is copied and what is handed out is a copy, so nobody ch
 touches its state pays for nothing but keeping its JSON. Source: AG-UI spec 1.1, events/state.
 """
 
-from ag_ui.core import StateDeltaEvent
+from ag_ui.core import BaseEvent, StateDeltaEvent, StateSnapshotEvent
 from pydantic_core import from_json, to_json
 
 from app.core.patch import Document, Json
@@ -45,6 +45,17 @@ class SharedState:
         self._parsed().apply(event)
         self._json = None
         self.is_new = True
+
+    def feed(self, event: BaseEvent) -> None:
+        """Take one event of a run; those that say nothing of the state change nothing.
+
+        Raises:
+            ValueError: a delta that does not apply (``PatchError``), or a document too deep to be read. Clients skip it.
+        """
+        if isinstance(event, StateSnapshotEvent):
+            self.replace(event.snapshot)
+        elif isinstance(event, StateDeltaEvent):
+            self.patch(event)
 
     def check(self, event: StateDeltaEvent) -> None:
         """Raises ``PatchError`` where ``patch`` would; changes nothing."""

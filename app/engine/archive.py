@@ -4,25 +4,45 @@ Rule: what a store or a bus cannot do right now becomes STORE_UNAVAILABLE for th
 the engine. The replica's name is made when the process opens, because a restored snapshot must not share it.
 """
 
-from collections.abc import Callable, Iterator
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 
 from pydantic_core import to_json
 
 from app.core.errors import AppError, Code
+from app.core.wire import Envelope
 from app.ports import Clock
 from app.ports.bus import Bus, BusUnavailable
-from app.ports.records import RunRecord
+from app.ports.records import RunKey, RunRecord
 from app.ports.store import Store, StoreUnavailable
 
-LEASE_SECONDS = 6.0
+LEASE_SECONDS = 8.0
 """How long a run stays a replica's without a word from it."""
+
+SEND_SECONDS = 0.5
+"""How long a bus may take where somebody waits for it."""
+
+QUIET_SECONDS = 5.0
+"""For how long a bus is left alone that did not answer."""
 
 GIVE_UP_SECONDS = 20.0
 """How long a store may not answer before its runs are ended, and their readers are let go."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 """Seconds between two tries: for a thread that is busy, and of a store that does not answer."""
+
+logger = logging.getLogger(__name__)
+
+
+class Told(StrEnum):
+    """What replicas tell each other about a run of the one that is told."""
+
+    CANCEL = "cancel"
+    WATCHED = "watched"
 
 
 class Archive:
@@ -42,6 +62,7 @@ class Archive:
         self.durable = durable
         self.replica = ""
         self._new_id = new_id
+        self._quiet_until = -math.inf
 
     async def open(self) -> None:
         """Connect. Raises ``StoreUnavailable`` or ``BusUnavailable``: a start without them is none."""
@@ -55,12 +76,45 @@ class Archive:
         await self.store.aclose()
 
     async def cancel(self, run: RunRecord) -> None:
-        """Have the replica that runs it end it. Raises ``BusUnavailable``."""
-        await self.bus.send(run.replica, to_json(run.key))
+        """Have the replica that runs it end it: at once by the bus, or else when it renews its leases.
+
+        Raises:
+            StoreUnavailable: nobody has been told.
+        """
+        await self.store.runs.unwant(run.key)
+        await self.send(run.replica, Told.CANCEL, run.key)
+
+    async def send(self, replica: str, told: Told, run: RunKey) -> None:
+        """Tell a replica something about a run of its own. A bus that does not answer is not waited for."""
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self.bus.send(replica, spoken(told, run))
+        except (BusUnavailable, TimeoutError) as error:
+            logger.warning("run=<%s> | the bus does not answer: %r", run.run_id, error)
+
+    async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
+        """Tell readers on other replicas of what is stored. Who misses it finds it in the store.
+
+        A bus that does not answer is left alone for a while, so that it does not hold up runs.
+        """
+        now = asyncio.get_running_loop().time()
+        if not envelopes or now < self._quiet_until:
+            return
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self.bus.publish(run, envelopes)
+        except (BusUnavailable, TimeoutError) as error:
+            self._quiet_until = now + QUIET_SECONDS
+            logger.warning("run=<%s> | the bus does not answer: %r", run.run_id, error)
 
     def lease(self) -> float:
         """Until when a run that is claimed now is this replica's, in Unix seconds."""
         return self.clock.time() + LEASE_SECONDS
+
+
+def spoken(told: Told, run: RunKey) -> bytes:
+    """What one replica says to another."""
+    return to_json((told, *run))
 
 
 @contextmanager

@@ -6,13 +6,14 @@ ask the store whether the run still goes on. Nothing is kept here, so a slow rea
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Self, TypeVar
 
 from app.closing import closing
 from app.core.wire import Batch, Envelope
-from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, unavailable
+from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, Told, unavailable
 from app.engine.rendition import Encode, Rendition
 from app.ports import Timer
 from app.ports.bus import BusUnavailable, Missed
@@ -23,8 +24,11 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-SILENCE_SECONDS = 0.25
-"""How long nothing may come before the store is asked."""
+SILENCE_SECONDS, LONGEST_SILENCE = 0.25, 2.0
+"""How long nothing may come before the store is asked; longer each time that it has nothing, either."""
+
+WATCH_SECONDS = 2.0
+"""Between two words to a run's replica that it has a reader here. A grace must be longer to be held up."""
 
 
 class RunElsewhere:
@@ -87,6 +91,7 @@ class PlaceElsewhere:
         self._key = key
         self._after = after
         self._closed = self._nudged = False
+        self._watch_at = -math.inf
         self._batches = self._read()
 
     def __aiter__(self) -> Self:
@@ -106,19 +111,31 @@ class PlaceElsewhere:
 
     async def _read(self) -> AsyncIterator[Batch]:
         """Raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer any more."""
+        silence = SILENCE_SECONDS
         while not self._closed:
-            active = await self._asked(self._is_active)
+            before, active = self._after, await self._asked(self._is_active)
             while envelopes := await self._asked(self._stored):
                 yield self._moved(envelopes)
             if not active:
                 return
-            async with aclosing(self._followed()) as batches:
+            async with aclosing(self._followed(silence)) as batches:
                 async for batch in batches:
                     yield batch
+            silence = SILENCE_SECONDS if self._after > before else min(2 * silence, LONGEST_SILENCE)
 
     async def _is_active(self) -> bool:
         record = await self._archive.store.runs.get(self._key)
-        return record is not None and record.active
+        if record is None or not record.active:
+            return False
+        await self._watch(record.replica)
+        return True
+
+    async def _watch(self, replica: str) -> None:
+        """Tell the run's replica now and then that it has a reader."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._watch_at:
+            self._watch_at = now + WATCH_SECONDS
+            await self._archive.send(replica, Told.WATCHED, self._key)
 
     async def _stored(self) -> Sequence[Envelope]:
         return await self._archive.store.runs.envelopes(self._key, self._after)
@@ -136,10 +153,10 @@ class PlaceElsewhere:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _followed(self) -> AsyncGenerator[Batch, None]:
-        """What the bus brings, until it is silent or has lost something."""
+    async def _followed(self, silence: float) -> AsyncGenerator[Batch, None]:
+        """What the bus brings, until it is silent, has lost something, or others must be told that we read."""
         try:
-            async with closing(self._archive.bus.follow(self._key, self._after, SILENCE_SECONDS)) as batches:
+            async with closing(self._archive.bus.follow(self._key, self._after, silence)) as batches:
                 async for envelopes in batches:
                     if self._closed:
                         return
@@ -148,10 +165,13 @@ class PlaceElsewhere:
                     elif self._nudged:
                         self._nudged = False
                         yield Batch(self._key.run_id, self._after + 1, [], [])
-                    else:
+                    if not envelopes or asyncio.get_running_loop().time() >= self._watch_at:
                         return
-        except (Missed, BusUnavailable):
+        except Missed:
             return
+        except BusUnavailable as error:
+            logger.warning("run=<%s> | the bus does not answer: %s", self._key.run_id, error)
+            await asyncio.sleep(silence)
 
     def _moved(self, envelopes: Sequence[Envelope]) -> Batch:
         first = self._after + 1

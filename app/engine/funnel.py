@@ -6,7 +6,7 @@ moment. The shared state follows what is written, because that is what the clien
 
 import logging
 
-from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput, StateDeltaEvent, StateSnapshotEvent
+from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput
 
 from app.core.chunks import Expander
 from app.core.duties import Duties
@@ -115,10 +115,7 @@ class Funnel:
 
     def _fold(self, event: BaseEvent) -> None:
         """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""
-        if isinstance(event, StateSnapshotEvent):
-            self.state.replace(event.snapshot)
-        elif isinstance(event, StateDeltaEvent):
-            try:
-                self.state.patch(event)
-            except ValueError as error:  # PatchError, or a document too deep to be read
-                logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)
+        try:
+            self.state.feed(event)
+        except ValueError as error:
+            logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)

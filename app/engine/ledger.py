@@ -20,13 +20,14 @@ from app.core.wire import Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, available
 from app.engine.log import RunLog
 from app.engine.policy import OnBusy
-from app.ports.bus import BusUnavailable
 from app.ports.conversation import Change, Ending, Lapse, StoredMessage
-from app.ports.records import Busy, Claim, Claimed, RunKey, RunRecord
+from app.ports.records import Claim, Claimed, Known, RunKey, RunRecord
 from app.ports.store import LeaseLost, StoreUnavailable
 
 WINDOW_SECONDS = 0.005
 """How long an event waits for others before all are stored at once."""
+
+TAKEN = AppError(Code.RUN_LOST, "The run has been taken from this server.")
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +67,8 @@ class Ledger:
         self._claiming: asyncio.Future[None] | None = None
         self.claimed = False
         """Whether the thread has been made this run's."""
+        self.is_others = False
+        """Whether these ids have run before, so that they mean that run."""
         self.lapses: Sequence[Lapse] = ()
         """What the store could not do and did not fail for, known when the run begins."""
         self._ending: Ending | None = None
@@ -92,12 +95,13 @@ class Ledger:
         while self._ending is None:
             now = archive.clock.time()
             found = await archive.store.runs.claim(Claim(self.key, archive.replica, now, archive.lease(), asked))
-            mine = found.run.replica == archive.replica
-            if isinstance(found, Claimed) or (found.run.key == self.key and mine and found.run.active):
+            if isinstance(found, Claimed):
                 self.claimed = True
                 return
-            if not isinstance(found, Busy):
+            if isinstance(found, Known):
+                self.is_others = True
                 raise AlreadyRun(found.run)
+            mine = found.run.replica == archive.replica
             if asyncio.get_running_loop().time() > deadline or (self._on_busy is OnBusy.REJECT and not mine):
                 raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
             if self._on_busy is OnBusy.INTERRUPT and not mine:
@@ -148,7 +152,7 @@ class Ledger:
             self._on_loss(AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
             log.show_all()
         elif outcome is Outcome.TAKEN:
-            self._on_loss(AppError(Code.RUN_LOST, "The run has been taken from this server."))
+            self._on_loss(TAKEN)
             await self._adopt(log)
 
     async def _adopt(self, log: RunLog) -> None:
@@ -157,19 +161,20 @@ class Ledger:
         Of a run that was deleted with its thread they see the end that it has here.
         """
         runs, deadline = self.archive.store.runs, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
-        active = True
-        while active and asyncio.get_running_loop().time() < deadline:
+        written: list[Envelope] = []
+        while asyncio.get_running_loop().time() < deadline:
             try:
                 record = await runs.get(self.key)
-                if record is None:
+                while page := await runs.envelopes(self.key, log.shown + len(written)):
+                    written += page
+                if record is None or not record.active:
                     break
-                log.withdraw()
-                while envelopes := await runs.envelopes(self.key, len(log)):
-                    log.adopt(envelopes)
-                active = record.active
             except StoreUnavailable as error:
                 logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
-            await asyncio.sleep(LONGEST_PAUSE if active else 0)
+            await asyncio.sleep(LONGEST_PAUSE)
+        if written:
+            log.withdraw()
+            log.adopt(written)
         log.show_all()
 
     async def _put(self, log: RunLog) -> Outcome:
@@ -185,6 +190,9 @@ class Ledger:
                 logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
                 if asyncio.get_running_loop().time() > deadline:
                     return Outcome.UNSTORED
+            except Exception:
+                logger.exception("run=<%s> | its events cannot be stored", self.key.run_id)
+                return Outcome.UNSTORED
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -198,18 +206,10 @@ class Ledger:
         elif envelopes:
             await runs.append(self.key, replica, envelopes)
         log.show(len(envelopes))
-        await self._tell(envelopes)
-        if not is_last and ending is not None:
-            self._news.set()
+        await self.archive.publish(self.key, envelopes)
+        if not is_last and (ending is not None or log.shown < len(log)):
+            self._news.set()  # more than one batch holds: it must not wait for the next event
         return Outcome.OVER if is_last else Outcome.ON
-
-    async def _tell(self, envelopes: Sequence[Envelope]) -> None:
-        """Readers on other replicas. Who misses it finds it in the store."""
-        if envelopes:
-            try:
-                await self.archive.bus.publish(self.key, envelopes)
-            except BusUnavailable as error:
-                logger.warning("run=<%s> | the bus does not answer: %s", self.key.run_id, error)
 
 
 def looked_at(claiming: asyncio.Future[None]) -> None:

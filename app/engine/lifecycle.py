@@ -7,7 +7,7 @@ What is kept is bounded (``Limits``); only what has ended and has no reader is f
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from functools import partial
 
 from app.core.errors import AppError, Code
@@ -50,6 +50,10 @@ class Lifecycle:
         self._writing: set[asyncio.Task[None]] = set()
         self._written: set[RunKey] = set()
 
+    def own_budget(self) -> Budget:
+        """For the log of a run that is only shown: it goes with its readers."""
+        return Budget(self._limits.run_bytes, self._limits.run_bytes)
+
     # --- looking ---
 
     def get(self, key: RunKey) -> Run | None:
@@ -64,6 +68,11 @@ class Lifecycle:
         """Whether this run goes on, or is being written down."""
         run = self._runs.get(key)
         return key in self._written or (run is not None and not run.log.ended)
+
+    def claimed(self) -> Sequence[RunKey]:
+        """The runs that go on and that the store knows."""
+        first = (line[0] for line in self._threads.values())
+        return [run.key for run in first if run.ledger is not None and run.ledger.claimed]
 
     def line(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """The thread's open runs: the active one first, then those that wait."""
@@ -98,9 +107,10 @@ class Lifecycle:
 
     def ended(self, run: Run) -> None:
         """A run is over for its readers: free the thread, start the next in line, keep the log for a while."""
-        if run.ledger is not None:
-            self._leave_line(run)
-        if run.status is Status.QUEUED:
+        if run.ledger is None:
+            return
+        self._leave_line(run)
+        if run.status is Status.QUEUED or run.ledger.is_others:
             self._withdraw(run)
         else:
             self._kept[run.key] = run
@@ -119,7 +129,7 @@ class Lifecycle:
             self._start(line[0])
 
     def _withdraw(self, run: Run) -> None:
-        """It was not let in: as if it had never been."""
+        """It was not let in: for all who have not seen it, as if it had never been."""
         del self._runs[run.key]
         run.log.discard()
 
@@ -129,10 +139,9 @@ class Lifecycle:
             self._write(run)
 
     def show(self, run: Run, agent: Agent) -> None:
-        """Run what only shows what is kept: beside its thread's line, and written down nowhere."""
+        """Run what only shows what is kept: beside its thread's line, found by nobody and written down nowhere."""
         run.ledger = None
         run.log.show_all()
-        self._runs[run.key] = run
         self._own(run.start(agent, self._run_timeout, self._turns))
 
     def _write(self, run: Run) -> None:
@@ -149,11 +158,13 @@ class Lifecycle:
         self._writing.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a run could not be written down", exc_info=error)
+        self.trim()
 
     def trim(self) -> None:
         """Forget the oldest ended runs that nobody reads, until the limits hold."""
         while len(self._kept) > self._limits.kept_runs or self.budget.kept > self._limits.kept_bytes:
-            oldest = next((run for run in self._kept.values() if not run.readers), None)
+            kept = self._kept.items()
+            oldest = next((run for key, run in kept if not run.readers and key not in self._written), None)
             if oldest is None:
                 return
             self._forget(oldest)

@@ -51,7 +51,8 @@ class RunLog:
         self.run_id = run_id
         self._budget = budget
         self._on_append = on_append
-        self._shown = 0
+        self.shown = 0
+        """How many events are stored, where they must be."""
         self.ended = False
         self.bytes = 0
         self._types: list[EventType] = []
@@ -118,16 +119,16 @@ class RunLog:
 
     def batch(self, after: int) -> Batch:
         """What readers may see after ``seq`` ``after``, up to ``BATCH_BYTES`` and the event that exceeds them."""
-        last = len(self._data) if self._on_append is None else self._shown
+        last = len(self._data) if self._on_append is None else self.shown
         return self._batch(after, last)
 
     def unstored(self) -> Batch:
         """What readers may not see yet, as much as one batch holds."""
-        return self._batch(self._shown, len(self._data))
+        return self._batch(self.shown, len(self._data))
 
     def show(self, count: int) -> None:
         """Let readers see so many more events: they are stored."""
-        self._shown += count
+        self.shown += count
         self._wake()
 
     def show_all(self) -> None:
@@ -137,9 +138,9 @@ class RunLog:
 
     def withdraw(self) -> None:
         """Take back what readers have not seen."""
-        for data in self._data[self._shown :]:
+        for data in self._data[self.shown :]:
             self._weigh(-len(data) - ENVELOPE_BYTES)
-        del self._data[self._shown :], self._types[self._shown :]
+        del self._data[self.shown :], self._types[self.shown :]
 
     def adopt(self, envelopes: Iterable[Envelope]) -> None:
         """Let readers see what somebody else has written behind it."""
@@ -147,7 +148,7 @@ class RunLog:
             self._types.append(envelope.type)
             self._data.append(envelope.data)
             self._weigh(len(envelope.data) + ENVELOPE_BYTES)
-        self.show(len(self._data) - self._shown)
+        self.show(len(self._data) - self.shown)
 
     def _weigh(self, size: int) -> None:
         self.bytes += size
@@ -158,7 +159,7 @@ class RunLog:
     @property
     def over(self) -> bool:
         """Whether readers may see all that there will be."""
-        return self.ended and (self._on_append is None or self._shown == len(self._data))
+        return self.ended and (self._on_append is None or self.shown == len(self._data))
 
     def _batch(self, after: int, last: int) -> Batch:
         data = self._data[after : min(after + BATCH_EVENTS, last)]

@@ -18,9 +18,9 @@ from app.engine.directory import Directory
 from app.engine.elsewhere import RunElsewhere
 from app.engine.health import Health
 from app.engine.leases import Leases
-from app.engine.ledger import AlreadyRun, Ledger
+from app.engine.ledger import TAKEN, AlreadyRun, Ledger
 from app.engine.lifecycle import Lifecycle, shutting_down
-from app.engine.log import RunLog
+from app.engine.log import Budget, RunLog
 from app.engine.policy import OnBusy, Policy, busy_choice
 from app.engine.reader import Readable, Reader
 from app.engine.run import Run
@@ -97,7 +97,7 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        run = self._new_run(run_input, caller, on_busy)
+        run = self._new_run(run_input, caller, on_busy, self._lifecycle.budget)
         self._make_room(key, on_busy)
         self._lifecycle.add(run)
         return self._read(run, 0)
@@ -137,7 +137,11 @@ class Service:
         return reader
 
     async def _shown(self, run_input: RunAgentInput, caller: Caller) -> Reader | None:
-        """The thread, unless it says nothing and the agent may."""
+        """The thread, unless it says nothing and the agent may, or this is a run that is known."""
+        if self._lifecycle.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id)) is not None:
+            return None
+        if self._draining:
+            raise shutting_down()
         with available():
             kept = await self.archive.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
         waiting: Sequence[Interrupt] = ()
@@ -145,7 +149,7 @@ class Service:
             waiting = await self._responder.waiting(caller, run_input.thread_id)
         elif kept is None or not kept.messages:
             return None
-        run = self._new_run(run_input, caller, OnBusy.REJECT)
+        run = self._new_run(run_input, caller, OnBusy.REJECT, self._lifecycle.own_budget())
         self._lifecycle.show(run, Kept(kept, waiting))
         return self._read(run, 0)
 
@@ -158,7 +162,7 @@ class Service:
             if on_busy is OnBusy.INTERRUPT or run.grace is not None:
                 run.cancel()
 
-    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy) -> Run:
+    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy, budget: Budget) -> Run:
         outlet = Outlet(lambda item: run.send(item))  # noqa: PLW0108 - there is no run yet
         ctx = RunContext(
             thread_id=run_input.thread_id,
@@ -176,7 +180,7 @@ class Service:
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         ledger = Ledger(self.archive, key, on_busy, lambda error: run.fail(error))  # noqa: PLW0108 - as above
         on_append = ledger.noted if self.archive.durable else None
-        log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)
+        log = RunLog(run_input.run_id, budget, on_append)
         run = Run(run_input, ctx, self._clock, log, ledger=ledger, on_end=self._lifecycle.ended)
         return run
 
@@ -224,15 +228,33 @@ class Service:
         """Connect to what is kept; then ``/ping`` may say that initialisation is done."""
         await self.archive.open()
         if self.archive.durable:
-            self._keeping = asyncio.create_task(
-                Leases(self.archive, self._cancel_here, self._lifecycle.holds).keep(), name="keep leases"
-            )
+            self._keeping = asyncio.create_task(Leases(self.archive, self).keep(), name="keep leases")
         self.health.start()
 
-    def _cancel_here(self, key: RunKey) -> None:
-        run = self._lifecycle.get(key)
-        if run is not None:
+    def claimed(self) -> Sequence[RunKey]:
+        """Implements ``leases.Here``."""
+        return self._lifecycle.claimed()
+
+    def holds(self, key: RunKey) -> bool:
+        """Implements ``leases.Here``."""
+        return self._lifecycle.holds(key)
+
+    def cancel(self, key: RunKey) -> None:
+        """Implements ``leases.Here``."""
+        if (run := self._lifecycle.get(key)) is not None:
             run.cancel()
+
+    def lost(self, key: RunKey) -> None:
+        """Implements ``leases.Here``."""
+        if (run := self._lifecycle.get(key)) is not None:
+            run.fail(TAKEN)
+
+    def watched(self, key: RunKey) -> None:
+        """Implements ``leases.Here``: a reader elsewhere is a reader."""
+        run = self._lifecycle.get(key)
+        if run is not None and run.grace is not None:
+            run.grace.cancel()
+            self._abandon(run)
 
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones within ``grace`` seconds and a moment."""

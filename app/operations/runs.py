@@ -5,12 +5,12 @@ Rule: a run is ended by its replica; here it is only asked to.
 
 import argparse
 import time
+from contextlib import suppress
 
-from pydantic_core import to_json
-
-from app.buses.memory import MemoryBus
+from app.engine.archive import Told, spoken
 from app.engine.facts import recorded
 from app.operations.place import Place, show
+from app.ports.bus import Bus, BusUnavailable
 from app.ports.records import RunKey, RunRecord
 
 
@@ -31,16 +31,20 @@ async def cancelled(where: Place, asked: argparse.Namespace) -> str | None:
     record = await where.store.runs.get(RunKey(asked.owner, asked.thread, asked.run))
     if record is None:
         return "there is no such run"
-    if record.active and isinstance(where.bus, MemoryBus):
-        return "the server hears no other process: name the bus that it uses in AGUI_BUS, or cancel the run over HTTP"
-    if record.active:
-        await where.bus.open()
-        try:
-            await where.bus.send(record.replica, to_json(record.key))
-        finally:
-            await where.bus.aclose()
+    if await where.store.runs.unwant(record.key):
+        await _hurry(where.bus, record)
     show(facts_of(record, time.time()))
     return None
+
+
+async def _hurry(bus: Bus, record: RunRecord) -> None:
+    """Say it by the bus, too: without one the replica hears of it when it renews its leases."""
+    with suppress(BusUnavailable):
+        await bus.open()
+        try:
+            await bus.send(record.replica, spoken(Told.CANCEL, record.key))
+        finally:
+            await bus.aclose()
 
 
 def facts_of(record: RunRecord, now: float) -> dict[str, object]:

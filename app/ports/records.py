@@ -115,6 +115,14 @@ class Busy:
     run: RunRecord
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A run that a replica holds. ``unwanted`` says that somebody has asked for its end."""
+
+    key: RunKey
+    unwanted: bool = False
+
+
 # --- interrupts -------------------------------------------------------------------------------------------------------
 
 

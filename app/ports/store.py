@@ -25,7 +25,7 @@ from app.ports.conversation import (
     ThreadRecord,
     Triage,
 )
-from app.ports.records import Busy, Claim, Claimed, Held, Known, Page, Place, RunKey, RunRecord, ThreadKey
+from app.ports.records import Busy, Claim, Claimed, Held, Known, Lease, Page, Place, RunKey, RunRecord, ThreadKey
 from app.ports.run import Agent
 
 PAGE = 100
@@ -111,8 +111,11 @@ class Runs(Protocol):
 
     # --- leases ---
 
-    async def renew(self, replica: str, until: float) -> Sequence[RunKey]:
+    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
         """Hold all runs of the replica until then. Gives what it holds: what is not among them has been lost."""
+
+    async def unwant(self, run: RunKey) -> bool:
+        """Ask for the run's end: its replica hears of it when it renews. Gives whether the run is active."""
 
     async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
         """Active runs whose lease is over, the longest first."""

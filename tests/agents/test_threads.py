@@ -19,7 +19,7 @@ from app.ports import Item, RunContext
 from tests.contexts import collected, run_context, run_input
 
 ROOT = Path(__file__).parents[2]
-WAIT = 5
+WAIT = 30
 """Seconds after which a wait has failed; no test waits this long."""
 
 

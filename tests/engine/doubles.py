@@ -21,7 +21,7 @@ from app.ports import Allowance, Caller, Responder, Tool
 from app.settings import Settings
 from app.stores import is_durable, open_store
 
-WAIT = 10.0
+WAIT = 30.0
 """Seconds after which a wait has failed; no test waits this long."""
 
 START = 1_800_000_000.0

@@ -1,7 +1,7 @@
 """What is written down of a run, when, and what becomes of a run whose store does not answer."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
@@ -10,7 +10,7 @@ from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine import ledger
-from app.engine.archive import Archive
+from app.engine.archive import LEASE_SECONDS, Archive, Told, spoken
 from app.engine.leases import Leases
 from app.engine.service import Service
 from app.ports import Item
@@ -38,6 +38,31 @@ async def opened(agent: object, *, replica: str = "replica-1", store: MemoryStor
     service = make_service(agent, clock=clock, archive=archive)
     await archive.open()
     return service
+
+
+class Nobody:
+    """A replica that runs nothing, and hears what it is told."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[RunKey] = []
+        self.cancel = self.cancelled.append
+
+    def claimed(self) -> Sequence[RunKey]:
+        return ()
+
+    def holds(self, _: RunKey) -> bool:
+        return False
+
+    def watched(self, key: RunKey) -> None:
+        raise AssertionError(key)
+
+    lost = watched
+
+
+async def beat(leases: Leases) -> None:
+    """One round of what is done all the time."""
+    await leases.renew()
+    await leases.bury()
 
 
 async def finished(service: Service) -> None:
@@ -160,10 +185,11 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     clock.advance(60)
     other = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
     await other.open()
-    leases = Leases(other, lambda _: None, lambda _: False)
-    await leases.beat()
+    leases = Leases(other, Nobody())
+    await beat(leases)
     assert not reader.run.log.ended  # it has just come, and says nothing of others' silence yet
-    await leases.beat()
+    clock.advance(LEASE_SECONDS)
+    await beat(leases)
     service._lifecycle._runs[RUN].send("after")
     seen = await envelopes(reader)
     assert seen == list(await store.runs.envelopes(RUN, 0))
@@ -181,10 +207,10 @@ async def test_a_run_whose_events_cannot_be_read_ends_too() -> None:
     await archive.open()
     await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
     await store.runs.append(RUN, "replica-1", [Envelope("r1", 1, EventType.CUSTOM, b"no JSON")])
-    leases = Leases(archive, lambda _: None, lambda _: False)
+    leases = Leases(archive, Nobody())
     for _ in range(2):
-        await leases.beat()
-        clock.advance(1)
+        await beat(leases)
+        clock.advance(LEASE_SECONDS)
     last = (await store.runs.envelopes(RUN, 1))[-1]
     assert (last.seq, last.type) == (2, EventType.RUN_ERROR)
     thread = await store.threads.get(THREAD)
@@ -194,16 +220,16 @@ async def test_a_run_whose_events_cannot_be_read_ends_too() -> None:
 
 @requirement("replica.cancel")
 async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
-    cancelled: list[RunKey] = []
+    here = Nobody()
     archive = Archive(MemoryStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
     await archive.open()
-    keeping = asyncio.create_task(Leases(archive, cancelled.append, lambda _: False).keep())
-    for command in (b"no JSON", b"1", b'["a"]', b'["everybody","t1","r1"]'):
+    keeping = asyncio.create_task(Leases(archive, here).keep())
+    for command in (b"no JSON", b"1", b'["a"]', b'["dance","everybody","t1","r1"]', spoken(Told.CANCEL, RUN)):
         await archive.bus.send("replica-1", command)
-    await eventually(lambda: cancelled)
+    await eventually(lambda: here.cancelled)
     keeping.cancel()
     await asyncio.wait([keeping])
-    assert cancelled == [RUN]
+    assert here.cancelled == [RUN]
 
 
 @requirement("durable.gone")
@@ -220,13 +246,13 @@ async def test_an_end_that_could_not_be_written_is_written_later(monkeypatch: py
         patched.setattr(runs, "finish", gone)
         await envelopes(await service.admit(asking(), caller()))
         await finished(service)
-    leases = Leases(service.archive, lambda _: None, service._lifecycle.holds)
-    await leases.beat()
+    leases = Leases(service.archive, service)
+    await beat(leases)
     record = await runs.get(RUN)
     assert record is not None
     assert record.status is RunStatus.ERROR
     assert (await envelopes(await service.admit(asking(run="r2"), caller())))[-1].type == "RUN_FINISHED"
-    await leases.beat()
+    await beat(leases)
     await finished(service)
 
 

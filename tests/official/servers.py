@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 POLLS = 400
 POLL_SECONDS = 0.05
-STOP_SECONDS = 10.0
+STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Self
 
 ROOT = Path(__file__).parents[2]
 AGENT = "tests.sockets.agents:agent"
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 """Far more than a stop takes: drain, connections, tools' processes: 6 s, or 11 where one of those must be killed."""
 

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from app.ports.conversation import Change
-from app.ports.records import Known, RunStatus
+from app.ports.records import Known, Lease, RunStatus
 from app.ports.store import LeaseLost, Store
+from tests.requirements import requirement
 from tests.stores.conftest import Replica
 from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
 
@@ -18,7 +19,7 @@ async def test_a_lease_ends_unless_it_is_renewed(store: Store) -> None:
     assert list(await store.runs.expired(115.0)) == [first]
     assert list(await store.runs.expired(200.0)) == [first, other]
     assert list(await store.runs.expired(200.0, limit=1)) == [first]
-    assert set(await store.runs.renew(A, 300.0)) == {first.key, other.key}
+    assert set(await store.runs.renew(A, 300.0)) == {Lease(first.key), Lease(other.key)}
     assert list(await store.runs.expired(200.0)) == []
 
 
@@ -27,8 +28,19 @@ async def test_a_replica_renews_its_own_active_runs(store: Store) -> None:
     await claimed(store, run("r2", "t2"), B)
     await claimed(store, run("r3", "t3"), A)
     await store.runs.finish(run("r3", "t3"), A, [], ending())
-    assert list(await store.runs.renew(A, 300.0)) == [RUN]
+    assert list(await store.runs.renew(A, 300.0)) == [Lease(RUN)]
     assert [record.key for record in await store.runs.expired(200.0)] == [run("r2", "t2")]
+
+
+@requirement("durable.cancel")
+async def test_a_replica_that_renews_hears_which_runs_are_unwanted(store: Store) -> None:
+    await claimed(store, RUN, A)
+    await claimed(store, run("r2", "t2"), A)
+    assert await store.runs.unwant(RUN)
+    assert set(await store.runs.renew(A, 300.0)) == {Lease(RUN, unwanted=True), Lease(run("r2", "t2"))}
+    await store.runs.finish(RUN, A, [], ending())
+    assert not await store.runs.unwant(RUN)
+    assert not await store.runs.unwant(run("nobody"))
 
 
 async def test_a_run_that_is_taken_over_is_no_longer_its_replicas(store: Store) -> None:

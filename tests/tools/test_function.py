@@ -14,7 +14,7 @@ from app.tools.function import FunctionTool
 from app.tools.threads import in_thread
 from tests.contexts import run_context
 
-WAIT = 5
+WAIT = 30
 """Seconds after which a wait has failed; no test waits this long."""
 
 

@@ -20,7 +20,7 @@ from tests.contexts import collected, of_type, run_context, run_input
 from tests.engine.doubles import eventually
 from tests.tools.mcp_demo import Demo, of_old, refusing, served
 
-WAIT = 10.0
+WAIT = 30.0
 PROCESS = StdioServer(name="demo", command=sys.executable, args=("-m", "tests.tools.mcp_demo"))
 UNREACHABLE = "The MCP server 'demo' cannot be reached."
 OUTAGE = {"source": "demo", "message": UNREACHABLE}

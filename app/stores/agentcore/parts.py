@@ -74,6 +74,7 @@ class AgentCoreRuns:
         self.named = here.named
         self.list = here.list
         self.renew = here.renew
+        self.unwant = here.unwant
         self.expired = here.expired
         self.take_over = here.take_over
         self.forget = here.forget

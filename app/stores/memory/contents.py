@@ -44,6 +44,7 @@ class Run:
     input: bytes | None
     envelopes: list[Envelope] = field(default_factory=list)
     goals: dict[int, StoredGoal] = field(default_factory=dict)
+    unwanted: bool = False
     size: int = 0
 
 

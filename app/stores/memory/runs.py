@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from app.core.wire import Envelope
 from app.ports.conversation import Change, Ending, ThreadRecord, ThreadStatus
-from app.ports.records import Busy, Claim, Claimed, Known, Page, RunKey, RunRecord, RunStatus, ThreadKey
+from app.ports.records import Busy, Claim, Claimed, Known, Lease, Page, RunKey, RunRecord, RunStatus, ThreadKey
 from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
 from app.stores.memory.contents import Contents, Run
 from app.stores.pages import number_in, page_of, unstored
@@ -117,12 +117,20 @@ class MemoryRuns:
 
     # --- leases ---
 
-    async def renew(self, replica: str, until: float) -> Sequence[RunKey]:
+    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
         """Hold all runs of the replica until then."""
         mine = [run for run in self._active() if run.record.replica == replica]
         for run in mine:
             run.record = replace(run.record, lease_until=until)
-        return [run.record.key for run in mine]
+        return [Lease(run.record.key, run.unwanted) for run in mine]
+
+    async def unwant(self, run: RunKey) -> bool:
+        """Ask for the run's end."""
+        found = self._contents.runs.get(run)
+        if found is None or not found.record.active:
+            return False
+        found.unwanted = True
+        return True
 
     async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
         """Active runs whose lease is over."""

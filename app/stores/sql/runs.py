@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.wire import Envelope
 from app.ports.conversation import Change, Ending, ThreadStatus
-from app.ports.records import Busy, Claim, Claimed, Known, Page, RunKey, RunRecord, RunStatus, ThreadKey
+from app.ports.records import Busy, Claim, Claimed, Known, Lease, Page, RunKey, RunRecord, RunStatus, ThreadKey
 from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
 from app.stores.pages import number_in, page_of, unstored
 from app.stores.sql.changes import apply
@@ -189,12 +189,21 @@ class SqlRuns:
     # --- leases ---
 
     @whole
-    async def renew(self, replica: str, until: float) -> Sequence[RunKey]:
+    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
         """Hold all runs of the replica until then."""
         mine = update(RUNS).where(RUNNING, RUNS.c.replica == replica).values(lease_until=until)
+        facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted)
         async with self._database.writing() as connection:
-            rows = await connection.execute(mine.returning(RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id))
-            return [RunKey(*row) for row in rows]
+            return [
+                Lease(RunKey(*key), unwanted) for *key, unwanted in await connection.execute(mine.returning(*facts))
+            ]
+
+    @whole
+    async def unwant(self, run: RunKey) -> bool:
+        """Ask for the run's end."""
+        asked = update(RUNS).where(is_run(run), RUNNING).values(unwanted=True)
+        async with self._database.writing() as connection:
+            return (await connection.execute(asked)).rowcount == 1
 
     @whole
     async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -82,6 +83,7 @@ RUNS = Table(
     Column("usage", LargeBinary),
     Column("error", LargeBinary),
     Column("kept", Boolean, nullable=False),
+    Column("unwanted", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("digest"),
     Index(None, "owner", "number"),
     Index("runs_by_thread", "thread", "number"),

@@ -1,0 +1,116 @@
+"""A client that comes back with nothing to say sees its thread as it is, and nothing runs."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import CustomEvent, RunAgentInput, StateSnapshotEvent
+
+from app.ports import Item
+from tests.behaviour.client import Client, outcome, text, types
+from tests.behaviour.conftest import Meet
+from tests.behaviour.goals import NOTE, goals
+from tests.behaviour.talk import answer, interrupts
+from tests.conftest import Connect
+from tests.engine.doubles import Json, ask, caller, eventually, forever
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.durable
+
+SHOWN = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
+
+
+async def told(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Says something, and leaves a state."""
+    yield "hello"
+    yield StateSnapshotEvent(snapshot={"step": 1})
+
+
+async def ran(client: Client, agent_said: str = "hello") -> None:
+    """A run, and its end in the store."""
+    assert text(await client.run(ask())) == agent_said
+    service = client.service
+    await eventually(lambda: not service._lifecycle._writing)
+
+
+@requirement("connect.shown")
+async def test_a_thread_is_shown_as_it_is(connect: Connect) -> None:
+    client = await connect(told)
+    await ran(client)
+    _, messages, state, _ = events = await client.run(ask(run="r2", messages=[]))
+    assert types(events) == SHOWN
+    assert [message["content"] for message in messages["messages"]] == ["hi", "hello"]
+    assert state["snapshot"] == {"step": 1}
+    assert [run["runId"] for run in await client.service.runs.list(caller())] == ["r1"]
+
+
+@requirement("connect.known")
+async def test_ids_that_are_known_mean_that_run(connect: Connect) -> None:
+    client = await connect(forever)
+    first = await client.start(ask())
+    await first.until("RUN_STARTED")
+    again = await client.start(ask(messages=[]))
+    await again.until("RUN_STARTED")
+    await client.command({"command": {"type": "cancel", "runId": "r1"}})
+    assert outcome(await first.rest()) == outcome(await again.rest()) == "cancelled"
+
+
+@requirement("connect.shown")
+async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> None:
+    client = await connect(told)
+    await ran(client)
+    budget = client.service._lifecycle.budget
+    before = (budget.used, budget.kept)
+    for _ in range(3):
+        assert types(await client.run(ask(run="again", messages=[]))) == SHOWN
+    assert (budget.used, budget.kept) == before
+
+
+@requirement("connect.first")
+async def test_an_agent_of_ones_own_may_speak_first(connect: Connect) -> None:
+    async def greeter(asked: RunAgentInput) -> AsyncIterator[Item]:
+        yield CustomEvent(name="messages", value=len(asked.messages))
+        yield "Welcome."
+
+    client = await connect(greeter)
+    assert text(await client.run(ask(messages=[]))) == "Welcome."
+    service = client.service
+    await eventually(lambda: not service._lifecycle._writing)
+    assert types(await client.run(ask(run="r2", messages=[]))) == SHOWN
+
+
+@requirement("connect.first")
+async def test_the_assistant_has_nothing_to_say_to_nothing(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say()
+    assert types(events) == SHOWN
+    assert (events[1]["messages"], events[2]["snapshot"]) == ([], {})
+    assert await talk.mind.heard() == []
+    listed = await talk.client.command({"command": {"type": "threads.list"}})
+    assert talk.thread not in [thread["threadId"] for thread in listed["threads"]]
+
+
+@requirement("connect.waiting")
+async def test_what_waits_for_an_answer_is_shown_and_can_be_answered(meet: Meet) -> None:
+    talk = await meet()
+    asked = interrupts(await talk.say('call pay {"amount": 5}'))
+    service = talk.client.service
+    await eventually(lambda: not service._lifecycle._writing)
+    back: Json = {"threadId": talk.thread, "messages": [], "tools": []}
+    shown = await talk.client.run({**back, "runId": "back"})
+    assert types(shown) == SHOWN
+    assert interrupts(shown) == asked
+    events = await talk.resume(answer(asked[0], approved=True))
+    assert text(events) == "The result of pay is paid 5."
+    assert outcome(await talk.client.run({**back, "runId": "back-again"})) == "success"
+
+
+@requirement("goal.refused")
+async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(meet: Meet) -> None:
+    talk = await meet()
+    await talk.say("calculate 6*7")
+    (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
+    assert outcome(await talk.resume(answer(interrupt, approved="yes"))) == "VALIDATION_ERROR"
+    service = talk.client.service
+    await eventually(lambda: not service._lifecycle._writing)
+    thread = await talk.client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
+    assert thread["status"] == "user_turn"

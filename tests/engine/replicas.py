@@ -1,0 +1,39 @@
+"""Engines that share a store and a bus, as replicas do."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from ag_ui.core import RunAgentInput
+
+from app.buses.memory import MemoryBus
+from app.core.wire import Envelope
+from app.engine.archive import Archive
+from app.engine.policy import Limits
+from app.engine.service import Service
+from app.ports import Item
+from app.settings import Settings
+from app.stores.memory import MemoryStore
+from tests.engine.doubles import FakeClock, make_service
+
+
+class Replicas:
+    """Engines on one store and one bus, with one clock."""
+
+    def __init__(self) -> None:
+        self.store, self.bus, self.clock = MemoryStore(), MemoryBus(), FakeClock()
+        self._names = iter("abcdef")
+
+    async def start(self, agent: object, settings: Settings | None = None, limits: Limits | None = None) -> Service:
+        archive = Archive(self.store, self.bus, self.clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")
+        service = make_service(agent, settings, clock=self.clock, archive=archive, limits=limits)
+        await archive.open()
+        return service
+
+
+async def hello(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hello"
+    await asyncio.Event().wait()
+
+
+def types(seen: Sequence[Envelope]) -> list[str]:
+    return [envelope.type.value for envelope in seen]

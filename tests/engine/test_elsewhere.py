@@ -1,0 +1,111 @@
+"""A run that is read through another replica: what its reader costs and is told when the store or the bus fails."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+
+import pytest
+
+from app.core.errors import AppError, Code
+from app.core.wire import Envelope
+from app.engine import elsewhere
+from app.engine.leases import Leases
+from app.ports.bus import BusUnavailable
+from app.ports.records import RunKey
+from app.ports.store import StoreUnavailable
+from tests.engine.doubles import asking, caller, envelopes, eventually
+from tests.engine.replicas import Replicas, hello, types
+from tests.engine.test_ledger import RUN, finished
+from tests.requirements import requirement
+
+
+@requirement("replica.watched")
+async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    keeping = asyncio.create_task(Leases(here.archive, here).keep())
+    (await here.admit(asking(), caller())).close()
+    run = here._lifecycle._runs[RUN]
+    await eventually(lambda: run.log.shown == 3)
+    before = run.grace
+    reading = asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0)))
+    await eventually(lambda: run.grace is not before)
+    replicas.clock.advance(29)
+    after = run.grace
+    await eventually(lambda: run.grace is not after)
+    replicas.clock.advance(29)
+    assert not run.log.ended
+    run.cancel()
+    assert types(await reading)[-1] == "RUN_FINISHED"
+    keeping.cancel()
+    await asyncio.wait([keeping])
+    await finished(here)
+
+
+@requirement("replica.read")
+async def test_a_reader_elsewhere_reads_on_when_the_store_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    reader = await there.attach(caller(), "t1", "r1", 0)
+    runs, failures = replicas.store.runs, iter(range(3))
+    read = runs.envelopes
+
+    async def flaky(key: RunKey, after: int) -> Sequence[Envelope]:
+        if next(failures, None) is not None:
+            raise StoreUnavailable("a moment")
+        return await read(key, after)
+
+    monkeypatch.setattr(runs, "envelopes", flaky)
+    here._lifecycle._runs[RUN].cancel()
+    assert types(await envelopes(reader)) == types(await read(RUN, 0))
+    assert next(failures, None) is None
+    await finished(here)
+
+
+@requirement("replica.read", "durable.gone")
+async def test_a_reader_elsewhere_is_told_when_the_store_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "GIVE_UP_SECONDS", 0.05)
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    reader = await there.attach(caller(), "t1", "r1", 0)
+
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(replicas.store.runs, "envelopes", gone)
+        with pytest.raises(AppError) as told:
+            await envelopes(reader)
+    assert told.value.code is Code.STORE_UNAVAILABLE
+    await here.drain(0)
+    await finished(here)
+
+
+@requirement("replica.read")
+async def test_a_bus_that_is_gone_costs_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def gone(*_: object) -> AsyncIterator[Sequence[Envelope]]:
+        asked.append(asyncio.get_running_loop().time())
+        raise BusUnavailable("gone")
+        yield []
+
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    monkeypatch.setattr(replicas.bus, "follow", gone)
+    reading = asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0)))
+    await eventually(lambda: len(asked) == 4)
+    pauses = [later - sooner for sooner, later in pairwise(asked)]
+    assert pauses[0] >= elsewhere.SILENCE_SECONDS
+    assert pauses[2] >= 2 * elsewhere.SILENCE_SECONDS
+    here._lifecycle._runs[RUN].cancel()
+    assert types(await reading)[-1] == "RUN_FINISHED"
+    await finished(here)
