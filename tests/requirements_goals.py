@@ -30,6 +30,7 @@ GOALS = {
 }
 
 BUDGETS = {
+    "goal.foreign": ("issue 5, item 6", "What an agent of one's own says under the names of goals does no harm."),
     "budget.tokens": (
         _BUDGETS,
         "An assistant that has used its tokens makes no further model call: RUN_LIMIT_EXCEEDED.",

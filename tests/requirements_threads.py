@@ -20,7 +20,7 @@ DURABLE = {
         "issue 5, item 2",
         "Where nothing was said the assistant says nothing; own agents may speak first.",
     ),
-    "connect.waiting": ("issue 5, items 2 and 3", "What waits for an answer is the outcome of showing its thread."),
+    "connect.waiting": ("issue 5, item 2", "What waits for an answer is the outcome of showing its thread."),
     "replica.lost": (
         _REPLICAS,
         "When a process dies its runs end with RUN_ERROR for every reader, and threads are free.",

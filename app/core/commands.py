@@ -131,10 +131,11 @@ class ThreadsDelta(_OnThread):
 
 
 class ThreadsFork(_OnThread):
-    """A new thread with the history up to and including a message."""
+    """A new thread with the history up to and including a message. Who names it may ask again and gets the same."""
 
     type: Literal["threads.fork"] = "threads.fork"
     message_id: Id
+    new_thread_id: Id | None = None
 
 
 class ThreadsFeedback(_OnThread):

@@ -8,7 +8,7 @@ AG-UI spec 1.1, basic/threads; design, issue of durable threads.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ag_ui.core import Message, UserMessage
+from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
 from pydantic import TypeAdapter
 
 from app.core.encoder import plan_of
@@ -54,6 +54,13 @@ def dumped(message: Message) -> bytes:
         return plan_of(type(message))(message).encode()
     except (TypeError, KeyError, UnicodeEncodeError):
         return MESSAGE.dump_json(message, by_alias=True)
+
+
+def owed(messages: Sequence[Message]) -> bool:
+    """Whether a call of the last assistant message has no result yet."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    spoken = [message for message in messages if isinstance(message, AssistantMessage)]
+    return any(call.id not in answered for call in (spoken[-1].tool_calls or () if spoken else ()))
 
 
 def title_of(messages: Sequence[Message]) -> str | None:

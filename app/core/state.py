@@ -50,7 +50,7 @@ class SharedState:
         """Take one event of a run; those that say nothing of the state change nothing.
 
         Raises:
-            ValueError: a delta that does not apply (``PatchError``), or a document too deep to be read. Clients skip it.
+            ValueError: a delta that does not apply (``PatchError``) or is too deep to be read. Clients skip it.
         """
         if isinstance(event, StateSnapshotEvent):
             self.replace(event.snapshot)

@@ -7,6 +7,7 @@ frame above 32 KB that can be smaller, at most 250 frames a second (reference 1.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections import deque
@@ -145,7 +146,8 @@ class Connection:
 
     async def _work(self) -> None:
         while self._undone:
-            await self._do(self._undone.popleft())
+            with contextlib.suppress(WebSocketDisconnect, OSError):  # who has left gets no answer
+                await self._do(self._undone.popleft())
         self._working = None
 
     async def _all_done(self) -> None:

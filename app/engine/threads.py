@@ -23,12 +23,12 @@ from app.core.commands import (
     ThreadsTranscript,
 )
 from app.core.errors import AppError, Code
-from app.core.history import MESSAGE
+from app.core.history import MESSAGE, owed
 from app.core.readable import readable
 from app.engine.archive import Archive, available
 from app.engine.facts import Facts
 from app.ports import Caller
-from app.ports.conversation import Delta, Feedback, StoredGoal, StoredMessage, ThreadRecord
+from app.ports.conversation import Delta, Feedback, StoredGoal, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import ThreadKey
 from app.ports.store import BadToken, CannotFork
 
@@ -83,7 +83,7 @@ class Threads:
             case ThreadsRename():
                 result = await self._rename(key, asked.title)
             case ThreadsFork():
-                result = await self._fork(key, asked.message_id)
+                result = await self._fork(key, asked)
             case ThreadsFeedback():
                 result = await self._feedback(key, asked)
         return result
@@ -142,11 +142,16 @@ class Threads:
                     await self._cancel(caller, key.thread_id, run_id)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _fork(self, key: ThreadKey, message_id: str) -> Facts:
-        now = self._archive.clock.time()
+    async def _fork(self, key: ThreadKey, asked: ThreadsFork) -> Facts:
+        messages = (await self._changes(key)).messages
+        end = next((at for at, message in enumerate(messages, 1) if message.id == asked.message_id), 0)
+        turn = ThreadStatus.CLIENT_TOOL_TURN if owed(understood(messages[:end])) else ThreadStatus.USER_TURN
+        new_id, now = asked.new_thread_id or self._new_id(), self._archive.clock.time()
         try:
-            return facts(await self._archive.store.threads.fork(key, message_id, self._new_id(), now))
+            return facts(await self._archive.store.threads.fork(key, asked.message_id, new_id, now, turn))
         except CannotFork as error:
+            if error.taken:
+                raise AppError(Code.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
             if error.active:
                 raise AppError(Code.THREAD_BUSY, "messageId: this message is still being written.") from None
             raise not_found("There is no such thread, or no such message in it.") from None

@@ -23,6 +23,7 @@ from app.ports.conversation import (
     Review,
     StoredGoal,
     ThreadRecord,
+    ThreadStatus,
     Triage,
 )
 from app.ports.records import Busy, Claim, Claimed, Held, Known, Lease, Page, Place, RunKey, RunRecord, ThreadKey
@@ -45,11 +46,12 @@ class LeaseLost(Exception):
 
 
 class CannotFork(Exception):
-    """There is no such thread or message (``active`` is False), or a run is still at it."""
+    """There is no such thread or message, or a run is still at it (``active``), or the new id is taken (``taken``)."""
 
-    def __init__(self, reason: str, *, active: bool = False) -> None:
+    def __init__(self, reason: str, *, active: bool = False, taken: bool = False) -> None:
         super().__init__(reason)
         self.active = active
+        self.taken = taken
 
 
 class BadToken(ValueError):
@@ -154,8 +156,17 @@ class Threads(Protocol):
     async def delete(self, key: ThreadKey) -> bool:
         """Remove a thread and everything of it. Whoever still runs on it gets ``LeaseLost``. Gives whether it was."""
 
-    async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
+    async def fork(
+        self,
+        source: ThreadKey,
+        message_id: str,
+        thread_id: str,
+        now: float,
+        turn: ThreadStatus = ThreadStatus.USER_TURN,
+    ) -> ThreadRecord:
         """A new thread of the same owner with the history up to and including a message, the title and the state.
+
+        ``turn`` is whose turn it is on it.
 
         A repeated call gives the thread that the first one made.
 

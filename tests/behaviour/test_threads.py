@@ -175,6 +175,29 @@ async def test_a_fork_goes_its_own_way(connect: Connect) -> None:
     assert again["threadId"] != fork["threadId"]
 
 
+@requirement("thread.fork")
+async def test_a_fork_that_is_named_can_be_asked_for_again(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    where = {"threadId": "t1", "messageId": "m3", "newThreadId": "mine"}
+    fork = await asked(client, "fork", **where)
+    assert fork["threadId"] == "mine"
+    assert await asked(client, "fork", **where) == fork
+    refused = await refusal(client, "fork", **{**where, "messageId": "m1"})
+    assert (refused.code, refused.message) == (
+        "VALIDATION_ERROR",
+        "newThreadId: there is another thread of this id.",
+    )
+
+
+@requirement("thread.fork", "thread.status")
+@pytest.mark.parametrize(("message", "turn"), [("m1", "user_turn"), ("m2", "client_tool_turn"), ("m3", "user_turn")])
+async def test_whose_turn_it_is_on_a_fork_shows_in_its_last_message(connect: Connect, message: str, turn: str) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    assert (await asked(client, "fork", threadId="t1", messageId=message))["status"] == turn
+
+
 @requirement("thread.fork-busy", "thread.unknown")
 async def test_a_message_that_is_being_written_cannot_be_forked(connect: Connect) -> None:
     client = await connect(silent)
@@ -224,48 +247,6 @@ async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
 
 
 # --- feedback ---------------------------------------------------------------------------------------------------------
-
-
-@requirement("thread.commands", "feedback.given", "feedback.replaced")
-async def test_feedback_is_given_and_given_again(connect: Connect) -> None:
-    client = await connect(silent)
-    await talked(store_of(client))
-    client.clock.advance(50)
-    where = {"threadId": "t1", "messageId": "m4"}
-    first = await asked(client, "feedback", **where, sentiment="negative", categories=["slow", "other"], notes="hm")
-    said = {"sentiment": "negative", "categories": ["other", "slow"], "notes": "hm"}
-    assert first == {**where, **said, "createdAt": START + 50, "changedAt": START + 50}
-    client.clock.advance(50)
-    second = await asked(client, "feedback", **where, sentiment="positive")
-    better = {"sentiment": "positive", "categories": [], "createdAt": START + 50, "changedAt": START + 100}
-    assert second == {**where, **better}
-    assert (await asked(client, "get", threadId="t1"))["feedback"] == [{"messageId": "m4", **better}]
-
-
-@requirement("feedback.assistant", "thread.unknown")
-async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
-    client = await connect(silent)
-    await talked(store_of(client))
-    for message, role in (("m1", "user"), ("m3", "tool")):
-        refused = await refusal(client, "feedback", threadId="t1", messageId=message, sentiment="positive")
-        assert (refused.code, refused.message) == (
-            "VALIDATION_ERROR",
-            f"messageId: is a message of role {role}, not assistant.",
-        )
-    refused = await refusal(client, "feedback", threadId="t1", messageId="m9", sentiment="positive")
-    assert refused.code == "THREAD_NOT_FOUND"
-
-
-@requirement("feedback.categories")
-async def test_categories_fit_and_other_is_explained(connect: Connect) -> None:
-    client = await connect(silent)
-    await talked(store_of(client))
-    where = {"threadId": "t1", "messageId": "m4"}
-    unfit = await refusal(client, "feedback", **where, sentiment="positive", categories=["slow"])
-    assert unfit.message.startswith("command.categories: 'slow' does not fit the sentiment")
-    silent_other = await refusal(client, "feedback", **where, sentiment="positive", categories=["other"])
-    assert silent_other.message == "command.notes: are required with the category 'other'"
-    assert (await asked(client, "get", threadId="t1"))["feedback"] == []
 
 
 @requirement("thread.large")

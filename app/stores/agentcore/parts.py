@@ -6,7 +6,7 @@ Rule: only what begins, ends, shows or removes a conversation is here; all else 
 from collections.abc import Sequence
 
 from app.core.wire import Envelope
-from app.ports.conversation import Delta, Ending, Feedback, ThreadRecord
+from app.ports.conversation import Delta, Ending, Feedback, ThreadRecord, ThreadStatus
 from app.ports.records import Busy, Claim, Claimed, Known, Page, RunKey, ThreadKey
 from app.ports.store import PAGE
 from app.stores.agentcore.histories import Histories
@@ -46,11 +46,18 @@ class AgentCoreThreads:
             await self._histories.keep(key, now)
         return known
 
-    async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
+    async def fork(
+        self,
+        source: ThreadKey,
+        message_id: str,
+        thread_id: str,
+        now: float,
+        turn: ThreadStatus = ThreadStatus.USER_TURN,
+    ) -> ThreadRecord:
         """A new thread with the history up to and including a message, which is written at once."""
         await self._histories.look(source)
         await self._histories.look(ThreadKey(source.owner, thread_id))
-        fork = await self._here.fork(source, message_id, thread_id, now)
+        fork = await self._here.fork(source, message_id, thread_id, now, turn)
         await self._histories.keep(fork.key, now)
         return fork
 

@@ -64,7 +64,14 @@ class MemoryThreads:
             self._contents.change(thread, Change())
         return thread is not None
 
-    async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
+    async def fork(
+        self,
+        source: ThreadKey,
+        message_id: str,
+        thread_id: str,
+        now: float,
+        turn: ThreadStatus = ThreadStatus.USER_TURN,
+    ) -> ThreadRecord:
         """A new thread with the history up to and including a message."""
         thread = self._contents.threads.get(source)
         message = thread.messages.get(message_id) if thread else None
@@ -76,12 +83,12 @@ class MemoryThreads:
         there = self._contents.threads.get(target)
         if there is not None:
             if there.record.forked_from != origin:
-                raise CannotFork("the new thread's id is taken")
+                raise CannotFork("the new thread's id is taken", taken=True)
             return there.record
         return self._copied(
             thread,
             message_id,
-            ThreadRecord(target, ThreadStatus.USER_TURN, now, now, thread.record.title, forked_from=origin),
+            ThreadRecord(target, turn, now, now, thread.record.title, forked_from=origin),
         )
 
     def _copied(self, thread: Thread, message_id: str, record: ThreadRecord) -> ThreadRecord:

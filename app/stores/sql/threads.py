@@ -3,7 +3,7 @@
 Rule: what is new since a token is what has a later revision than the token names.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Row, and_, delete, literal, or_, select, update
 from sqlalchemy import insert as plain_insert
@@ -98,7 +98,14 @@ class SqlThreads:
             return removed.rowcount == 1
 
     @whole
-    async def fork(self, source: ThreadKey, message_id: str, thread_id: str, now: float) -> ThreadRecord:
+    async def fork(
+        self,
+        source: ThreadKey,
+        message_id: str,
+        thread_id: str,
+        now: float,
+        turn: ThreadStatus = ThreadStatus.USER_TURN,
+    ) -> ThreadRecord:
         """A new thread with the history up to and including a message."""
         target = ThreadKey(source.owner, thread_id)
         async with self._database.writing() as connection:
@@ -106,7 +113,9 @@ class SqlThreads:
             position = None if thread is None else await _forkable(connection, thread, message_id)
             if thread is None or position is None:
                 raise CannotFork("no such thread or message")
-            if not await _copied(connection, thread, position, target, (source.thread_id, message_id), now):
+            origin = {"forked_thread": source.thread_id, "forked_message": message_id}
+            facts = {**target._asdict(), **origin, "status": turn, "created_at": now, "changed_at": now}
+            if not await _copied(connection, thread, position, facts):
                 await _made_before(connection, target, (source.thread_id, message_id))
             row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
             return thread_record(row)
@@ -149,24 +158,17 @@ async def _forkable(connection: AsyncConnection, thread: int, message_id: str) -
     return position
 
 
-async def _copied(  # noqa: PLR0913, PLR0917 - what a fork is made of
-    connection: AsyncConnection, thread: int, position: int, target: ThreadKey, origin: tuple[str, str], now: float
-) -> bool:
+async def _copied(connection: AsyncConnection, thread: int, position: int, facts: Mapping[str, object]) -> bool:
     """Make the new thread and fill it. Gives False where its id is taken."""
     source: Row[str | None, bytes | None] = (
         await connection.execute(select(THREADS.c.title, THREADS.c.state).where(THREADS.c.number == thread))
     ).one()
     new = insert(connection, THREADS).values(
-        digest=digest(*target),
-        **target._asdict(),
+        digest=digest(str(facts["owner"]), str(facts["thread_id"])),
         title=source[0],
         state=source[1],
-        status=ThreadStatus.USER_TURN,
-        created_at=now,
-        changed_at=now,
-        forked_thread=origin[0],
-        forked_message=origin[1],
         revision=FIRST,
+        **facts,
     )
     made = new.on_conflict_do_nothing(index_elements=["digest"]).returning(THREADS.c.number)
     number: int | None = await connection.scalar(made)
@@ -183,4 +185,4 @@ async def _made_before(connection: AsyncConnection, target: ThreadKey, origin: t
     """Raises ``CannotFork`` unless the thread is this very fork."""
     row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
     if thread_record(row).forked_from != origin:
-        raise CannotFork("the new thread's id is taken")
+        raise CannotFork("the new thread's id is taken", taken=True)
