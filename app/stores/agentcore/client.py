@@ -39,6 +39,14 @@ class EventPage:
     next: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Names of sessions, and the token of those that follow."""
+
+    sessions: Sequence[str]
+    next: str | None
+
+
 class Client:
     """A client that is made when it is first needed. What fails is tried again by the next call.
 
@@ -75,15 +83,17 @@ class Client:
         """Remove an event."""
         self._made().delete_event(**self._named(thread.owner, session_id(thread.thread_id)), eventId=event_id)
 
-    def sessions(self, owner: str) -> Sequence[str]:
-        """Sessions of an owner that have events: one page of them."""
+    def sessions(self, owner: str, token: str | None) -> SessionPage:
+        """A page of an owner's sessions that have events."""
+        more = {"nextToken": token} if token else {}
         found = self._made().list_sessions(
             memoryId=self._memory_id,
             actorId=actor_id(owner),
             maxResults=PAGE,
             filter={"eventFilter": "HAS_EVENTS"},
+            **more,
         )
-        return [session["sessionId"] for session in found["sessionSummaries"]]
+        return SessionPage([session["sessionId"] for session in found["sessionSummaries"]], found.get("nextToken"))
 
     def close(self) -> None:
         """Let go of connections that are not in use."""

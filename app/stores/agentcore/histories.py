@@ -100,7 +100,7 @@ class Histories:
             self._of(key).lapse(UNREAD)
 
     async def find(self, owner: str) -> None:
-        """Read an owner's threads that are not here, as far as one list of them goes. Raises ``StoreUnavailable``."""
+        """Read an owner's threads that are not here, as far as a list of them goes. Raises ``StoreUnavailable``."""
         keys = [key for key in self._known if key.owner == owner]
         here = {session_id(key.thread_id) for key in keys if await self._here.get(key) is not None}
         missing = [session for session in await self._service.sessions(owner) if session not in here]

@@ -12,7 +12,7 @@ from typing import TypeVar
 from app.ports.conversation import StoredMessage
 from app.ports.records import ThreadKey
 from app.ports.store import StoreUnavailable
-from app.stores.agentcore.client import Client, EventPage, error_code
+from app.stores.agentcore.client import Client, EventPage, SessionPage, error_code
 from app.stores.agentcore.daemons import Daemons
 from app.stores.agentcore.names import session_id
 from app.stores.agentcore.payload import Event, parts_of, texts_in
@@ -26,6 +26,9 @@ CALL_SECONDS = 10.0
 
 MAX_READ = 64_000_000
 """Characters of records that are read of a thread: what is older stays unread."""
+
+MAX_SESSIONS = 1_000
+"""Conversations of an owner that a list knows: those that are not in memory are read for it."""
 
 T = TypeVar("T")
 
@@ -72,8 +75,19 @@ class Service:
         return bool(ids)
 
     async def sessions(self, owner: str) -> Sequence[str]:
-        """The sessions of an owner, as far as one page of them goes. Raises ``StoreUnavailable``."""
-        return await self._call(lambda: _unless_unknown(lambda: self._client.sessions(owner), ()))
+        """The sessions of an owner, ``MAX_SESSIONS`` of them at most. Raises ``StoreUnavailable``."""
+        found: list[str] = []
+        token: str | None = None
+        while len(found) < MAX_SESSIONS:
+            page = await self._call(partial(self._some, owner, token))
+            found += page.sessions
+            token = page.next
+            if not token:
+                break
+        return found[:MAX_SESSIONS]
+
+    def _some(self, owner: str, token: str | None) -> SessionPage:
+        return _unless_unknown(lambda: self._client.sessions(owner, token), SessionPage((), None))
 
     def close(self) -> None:
         """Let go of connections."""

@@ -98,7 +98,7 @@ class Memory:
         if call.operation == "CreateEvent":
             return 201, {"event": self._create(params)}
         if call.operation == "ListSessions":
-            return 200, {"sessionSummaries": self._sessions(params["actorId"])}
+            return 200, self._sessions(params)
         address = (params["actorId"], params["sessionId"])
         if call.operation == "ListEvents":
             return 200, self._page(address, params)
@@ -124,12 +124,15 @@ class Memory:
         more = {"nextToken": str(start + limit)} if start + limit < len(newest) else {}
         return {"events": shown, **more}
 
-    def _sessions(self, actor: str) -> list[dict[str, Any]]:
-        return [
+    def _sessions(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        found = [
             {"sessionId": session, "actorId": owner, "createdAt": 1.0}
             for (owner, session), events in self.events.items()
-            if owner == actor and events
+            if owner == params["actorId"] and events
         ]
+        start, limit = int(params.get("nextToken", 0)), params.get("maxResults", 20)
+        more = {"nextToken": str(start + limit)} if start + limit < len(found) else {}
+        return {"sessionSummaries": found[start : start + limit], **more}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection: any number of requests."""

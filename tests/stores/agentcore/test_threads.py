@@ -5,7 +5,7 @@ import pytest
 from app.ports.conversation import Change, Feedback
 from app.ports.records import ThreadKey
 from app.ports.store import CannotFork, LeaseLost, StoreUnavailable
-from app.stores.agentcore import AgentCoreStore
+from app.stores.agentcore import AgentCoreStore, client
 from app.stores.agentcore.names import HASHED, actor_id, session_id
 from app.stores.agentcore.payload import said
 from tests.requirements import requirement
@@ -80,7 +80,11 @@ async def test_feedback_can_be_given_to_a_message_of_an_earlier_process(
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_list_has_the_threads_of_earlier_processes(store: AgentCoreStore, process: Process) -> None:
+@pytest.mark.parametrize("page", [2, client.PAGE])
+async def test_a_list_has_the_threads_of_earlier_processes(
+    store: AgentCoreStore, process: Process, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PAGE", page)
     for n in range(1, 7):
         await turn(store, n, thread_id=f"t {n}")
     await store.threads.rename(ThreadKey("owner", "t 3"), "Three", 2000.0)
