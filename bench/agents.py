@@ -22,7 +22,8 @@ def block() -> str:
     return "done"
 
 
-ASSISTANT = Assistant(OfflineModel(), (FunctionTool("block", "Blocks.", {"type": "object"}, block),), "", max_steps=4)
+TOOLS = (FunctionTool("block", "Blocks.", {"type": "object"}, block),)
+ASSISTANT = Assistant(OfflineModel(), TOOLS, "", max_steps=4)
 
 
 async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:

@@ -7,7 +7,9 @@ goes out is built field by field here, so what a store keeps besides stays insid
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
+import anyio.to_thread
 from ag_ui.core import Message
 from pydantic_core import from_json
 
@@ -39,6 +41,11 @@ CANCEL_SECONDS = 2.0
 
 LOOK_SECONDS = 0.01
 """Between two looks at whether it has ended."""
+
+LARGE_BYTES = 100_000
+"""Messages above this are read in a thread."""
+
+T = TypeVar("T")
 
 Cancel = Callable[[Caller, str | None, str | None], Awaitable[object]]
 """Ends a run by its thread and id. Raises ``AppError`` RUN_NOT_FOUND."""
@@ -77,7 +84,7 @@ class Threads:
             case ThreadsGet():
                 result = await self._get(key)
             case ThreadsDelta():
-                result = changes(await self._changes(key, asked.since))
+                result = await aside(changes, await self._changes(key, asked.since))
             case ThreadsTranscript():
                 result = await self._transcript(key)
             case ThreadsRename():
@@ -99,13 +106,12 @@ class Threads:
         return threads if page.next is None else {**threads, "next": page.next}
 
     async def _get(self, key: ThreadKey) -> Facts:
-        whole = changes(await self._changes(key))
+        whole = await aside(changes, await self._changes(key))
         whole.pop("order", None)
         return {**whole, "feedback": [opinion(it) for it in await self._archive.store.feedbacks.of(key)]}
 
     async def _transcript(self, key: ThreadKey) -> Facts:
-        delta = await self._changes(key)
-        return {"threadId": key.thread_id, "transcript": readable(understood(delta.messages), delta.thread.title)}
+        return {"threadId": key.thread_id, "transcript": await aside(transcript, await self._changes(key))}
 
     async def _changes(self, key: ThreadKey, since: str | None = None) -> Delta:
         delta = await self._archive.store.threads.changes(key, since)
@@ -177,6 +183,13 @@ def not_found(message: str = "There is no such thread.") -> AppError:
     return AppError(Code.THREAD_NOT_FOUND, message)
 
 
+async def aside(work: Callable[[Delta], T], delta: Delta) -> T:
+    """Do this to a thread, off the event loop where there is much of it: a megabyte takes tens of milliseconds."""
+    if sum(len(message.data) for message in delta.messages) <= LARGE_BYTES:
+        return work(delta)
+    return await anyio.to_thread.run_sync(work, delta)
+
+
 # --- records as the API shows them ------------------------------------------------------------------------------------
 
 
@@ -210,6 +223,11 @@ def changes(delta: Delta) -> Facts:
         **{name: value for name, value in known.items() if value is not None},
         "continuationToken": delta.next,
     }
+
+
+def transcript(delta: Delta) -> str:
+    """A thread as text."""
+    return readable(understood(delta.messages), delta.thread.title)
 
 
 def wanted(goal: StoredGoal) -> Facts:

@@ -144,7 +144,7 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     assert outcome(await first.rest()) == "success"
     assert await found(client, "r1") == ["r1"]
     reader.close()
-    await eventually(lambda: run.readers == 0)
+    await eventually(lambda: run.readers == 0 and not client.service._lifecycle._writing)
     assert await found(client, "r1") == []
 
 

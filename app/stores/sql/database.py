@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, event
@@ -62,6 +63,7 @@ class Database:
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
         self._reader = engine if self.is_sqlite else engine.execution_options(isolation_level="REPEATABLE READ")
+        self._folder = Path(url.database or "").parent if self.is_sqlite else None
         self._line = asyncio.Lock()
         self._patience = patience
         self._work = set[asyncio.Task[object]]()
@@ -100,6 +102,8 @@ class Database:
     @asynccontextmanager
     async def upgrading(self) -> AsyncIterator[AsyncConnection]:
         """``writing``, for as long as it takes. Raises ``StoreUnavailable``."""
+        if self._folder is not None and not self._folder.is_dir():
+            raise StoreUnavailable("there is no such folder")  # the driver's thread would outlive its own failure
         with available():
             async with self._writer.begin() as connection:
                 yield connection
