@@ -1,6 +1,7 @@
 """The manifest's rows about what outlives a connection and a process."""
 
 _REPLICAS = "issue 5, item 3"
+_HISTORY = "issue 5, item 2; spec basic/threads"
 
 DURABLE = {
     "replica.read": (_REPLICAS, "A run of one replica is read through another: the same events, none twice."),
@@ -21,6 +22,9 @@ DURABLE = {
         "Where nothing was said the assistant says nothing; own agents may speak first.",
     ),
     "connect.waiting": ("issue 5, item 2", "What waits for an answer is the outcome of showing its thread."),
+    "state.kept": (_HISTORY, "A run without a state, or with null, has the one that its thread keeps."),
+    "state.sent": (_HISTORY, "A state that a client sends takes the place of the kept one, unless it is empty."),
+    "state.empty": (_HISTORY, "An empty state is the run's alone, until the run changes it."),
     "replica.lost": (
         _REPLICAS,
         "When a process dies its runs end with RUN_ERROR for every reader, and threads are free.",
