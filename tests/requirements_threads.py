@@ -10,6 +10,8 @@ DURABLE = {
     "replica.cancel": ("issue 5, item 7", "A run is cancelled through another replica, at once and as often as asked."),
     "replica.socket": (_REPLICAS, "A socket attaches to a run of another replica."),
     "replica.thread": ("issue 5, item 1", "A thread has one active run, on whatever replica."),
+    "replica.enqueue": ("issue 5, item 1", "A run waits in line for another replica's, though not for ever."),
+    "replica.runs": ("issue 5, item 8", "All live runs of all replicas are listed, and the newest of the others."),
     "replica.history": ("issue 5, item 2", "What is kept of a thread is put before what a client sends."),
     "replica.connect": ("issue 5, item 2", "A run without messages shows the thread as snapshots, and runs nothing."),
     "connect.shown": (
@@ -38,5 +40,6 @@ DURABLE = {
     "replica.kill": (_REPLICAS, "After a kill at any point nothing runs twice, is stuck, or is lost that was seen."),
     "operator.runs": ("issue 5, item 8", "Operators see the runs of all owners on the command line."),
     "operator.cancel": ("issue 5, item 8", "Operators cancel a run, wherever it is."),
+    "durable.forgets": ("issue 5, item 1", "What is kept of a run or an answer is removed when its time is over."),
     "durable.restart": ("issue 5, item 1", "Runs and threads outlive the process."),
 }
