@@ -41,5 +41,6 @@ DURABLE = {
     "operator.runs": ("issue 5, item 8", "Operators see the runs of all owners on the command line."),
     "operator.cancel": ("issue 5, item 8", "Operators cancel a run, wherever it is."),
     "durable.forgets": ("issue 5, item 1", "What is kept of a run or an answer is removed when its time is over."),
+    "durable.stop": (f"{_REPLICAS}; R16", "Runs that a stop has ended are stored with their ends."),
     "durable.restart": ("issue 5, item 1", "Runs and threads outlive the process."),
 }
