@@ -23,7 +23,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.agents.allowance import Limited
-from app.agents.callables import capabilities_of, kept
+from app.agents.callables import capabilities_of, kept, responder_of
 from app.agents.loader import load_agent
 from app.buses import open_bus
 from app.core.commands import COMMANDS
@@ -36,7 +36,7 @@ from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
 from app.engine.threads import Threads
-from app.ports import Agent, Allowance, Clock, Responder, Timer
+from app.ports import Agent, Allowance, Clock, Timer
 from app.settings import Scope, Settings, SettingsError, check_own_agent
 from app.stores import is_durable, open_store
 from app.tools.builtin import builtin_tools
@@ -136,7 +136,7 @@ def build_service(settings: Settings) -> Service:
         tools={tool.spec.name: tool for tool in tools},
         capabilities=build_capabilities(agent, settings),
         new_id=new_id,
-        responder=agent if isinstance(agent, Responder) else None,
+        responder=responder_of(agent),
         closers=closers,
     )
 

@@ -20,6 +20,8 @@ THREADS = {
     "thread.delete": (_THREADS, "A thread that is deleted is gone with all that belongs to it."),
     "thread.delete-active": (f"{_THREADS}; issue 5, item 7", "Deleting a thread cancels what runs on it."),
     "thread.runs": (_THREADS, "A run leaves a thread with its messages, its state and a title."),
+    "thread.merge": ("issue 5, item 2", "Messages are merged by id: what is new, an edit, or the whole conversation."),
+    "thread.title": (_THREADS, "A title is made of how the first user began."),
     "thread.transcript": (_THREADS, "A thread can be had as text."),
     "thread.status": (_THREADS, "A thread says whose turn it is."),
     "thread.fork": (_THREADS, "A fork has the history up to a message; what becomes of one does not touch the other."),

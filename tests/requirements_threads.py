@@ -1,6 +1,7 @@
 """The manifest's rows about what outlives a connection and a process."""
 
 _REPLICAS = "issue 5, item 3"
+_HISTORY = "issue 5, item 2; spec basic/threads"
 
 DURABLE = {
     "replica.read": (_REPLICAS, "A run of one replica is read through another: the same events, none twice."),
@@ -9,6 +10,8 @@ DURABLE = {
     "replica.cancel": ("issue 5, item 7", "A run is cancelled through another replica, at once and as often as asked."),
     "replica.socket": (_REPLICAS, "A socket attaches to a run of another replica."),
     "replica.thread": ("issue 5, item 1", "A thread has one active run, on whatever replica."),
+    "replica.enqueue": ("issue 5, item 1", "A run waits in line for another replica's, though not for ever."),
+    "replica.runs": ("issue 5, item 8", "All live runs of all replicas are listed, and the newest of the others."),
     "replica.history": ("issue 5, item 2", "What is kept of a thread is put before what a client sends."),
     "replica.connect": ("issue 5, item 2", "A run without messages shows the thread as snapshots, and runs nothing."),
     "connect.shown": (
@@ -21,6 +24,9 @@ DURABLE = {
         "Where nothing was said the assistant says nothing; own agents may speak first.",
     ),
     "connect.waiting": ("issue 5, item 2", "What waits for an answer is the outcome of showing its thread."),
+    "state.kept": (_HISTORY, "A run without a state, or with null, has the one that its thread keeps."),
+    "state.sent": (_HISTORY, "A state that a client sends takes the place of the kept one, unless it is empty."),
+    "state.empty": (_HISTORY, "An empty state is the run's alone, until the run changes it."),
     "replica.lost": (
         _REPLICAS,
         "When a process dies its runs end with RUN_ERROR for every reader, and threads are free.",
@@ -34,5 +40,7 @@ DURABLE = {
     "replica.kill": (_REPLICAS, "After a kill at any point nothing runs twice, is stuck, or is lost that was seen."),
     "operator.runs": ("issue 5, item 8", "Operators see the runs of all owners on the command line."),
     "operator.cancel": ("issue 5, item 8", "Operators cancel a run, wherever it is."),
+    "durable.forgets": ("issue 5, item 1", "What is kept of a run or an answer is removed when its time is over."),
+    "durable.stop": (f"{_REPLICAS}; R16", "Runs that a stop has ended are stored with their ends."),
     "durable.restart": ("issue 5, item 1", "Runs and threads outlive the process."),
 }

@@ -10,7 +10,7 @@ import pytest
 
 from app.__main__ import main
 from app.ports.conversation import Feedback
-from app.ports.records import Claim, RunKey, ThreadKey
+from app.ports.records import Claim, Lease, RunKey, ThreadKey
 from app.ports.store import Store
 from app.stores import KINDS, open_store
 from tests.engine.conversations import talked
@@ -145,6 +145,43 @@ def test_an_operator_sees_the_runs_of_all_owners(url: str, capsys: pytest.Captur
     }
     assert main(["runs", "list", "--all"]) == 0
     assert {json.loads(line)["owner"] for line in capsys.readouterr().out.splitlines()} == {"ann", "bob"}
+
+
+@requirement("operator.runs")
+@pytest.mark.parametrize(
+    ("store", "why"),
+    [
+        ("memory", "what it names is in the server's own process; name the database that it uses."),
+        ("agentcore-memory:chats-0123456789", "what it names is in the server's own process; name the database"),
+        ("sqlite:///{}/none.db", "there is no such file."),
+    ],
+)
+def test_runs_are_looked_for_only_where_a_server_keeps_them(
+    store: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_STORE", store.format(tmp_path))
+    assert main(["runs", "list"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"cannot do this: AGUI_STORE: {why}")
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@requirement("operator.cancel", "durable.cancel")
+def test_without_a_bus_a_runs_replica_hears_of_a_cancel_when_it_renews_its_lease(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = RunKey("ann", "t2", "r9")
+    within(url, lambda store: store.runs.claim(Claim(key, "replica-1", START, START + 60)))
+    assert main(["runs", "cancel", *key]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "running"
+    assert within(url, lambda store: store.runs.renew("replica-1", START + 120)) == [Lease(key, unwanted=True)]
+
+
+@requirement("operator.cancel")
+def test_a_run_that_is_over_is_shown_as_it_is(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "cancel", "ann", "t1", "r1"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "finished"
 
 
 @requirement("operator.cancel")

@@ -138,6 +138,8 @@ def test_settings_cannot_be_changed() -> None:
         ("AGUI_MODEL", "psychic"),
         ("AGUI_CONTEXT_FILES", "nowhere/AGENTS.md"),
         ("AGUI_SKILLS", "nowhere/skills"),
+        ("AGUI_STORE", "mysql://host/database"),
+        ("AGUI_BUS", "localhost:6379"),
     ],
 )
 def test_the_start_stops_with_one_clear_line(

@@ -13,7 +13,7 @@ from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from app.agents.threads import ThreadAgent
 from app.closing import closing
-from app.ports import Agent, Item, RunContext
+from app.ports import Agent, Item, Responder, RunContext
 from app.ports.store import Keeper, Store
 
 T = TypeVar("T")
@@ -91,6 +91,12 @@ def capabilities_of(agent: Agent) -> AgentCapabilities | None:
             if isinstance(described, AgentCapabilities):
                 return described
     return None
+
+
+def responder_of(agent: Agent) -> Responder | None:
+    """The agent, or the object it was made of, where that only answers; None for one that may speak first."""
+    candidates: tuple[object, ...] = (agent, getattr(agent, "source", None))
+    return next((candidate for candidate in candidates if isinstance(candidate, Responder)), None)
 
 
 def _adapted(source: object, function: Callable[..., object], name: str) -> Agent | None:

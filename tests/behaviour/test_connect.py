@@ -10,6 +10,7 @@ from tests.behaviour.client import Client, outcome, text, types
 from tests.behaviour.conftest import Meet
 from tests.behaviour.goals import NOTE, goals
 from tests.behaviour.talk import answer, interrupts
+from tests.behaviour.team import team
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask, caller, eventually, forever
 from tests.requirements import requirement
@@ -41,6 +42,18 @@ async def test_a_thread_is_shown_as_it_is(connect: Connect) -> None:
     assert [message["content"] for message in messages["messages"]] == ["hi", "hello"]
     assert state["snapshot"] == {"step": 1}
     assert [run["runId"] for run in await client.service.runs.list(caller())] == ["r1"]
+
+
+@requirement("connect.shown")
+async def test_a_thread_is_shown_beside_the_run_that_goes_on(connect: Connect) -> None:
+    client = await connect(forever)
+    stream = await client.start(ask())
+    await stream.until("RUN_STARTED")
+    events = await client.run(ask(run="r2", messages=[]))
+    assert types(events) == SHOWN
+    assert [message["content"] for message in events[1]["messages"]] == ["hi"]
+    await client.cancel("t1", "r1")
+    assert outcome(await stream.rest()) == "cancelled"
 
 
 @requirement("connect.known")
@@ -87,6 +100,17 @@ async def test_the_assistant_has_nothing_to_say_to_nothing(meet: Meet) -> None:
     assert await talk.mind.heard() == []
     listed = await talk.client.command({"command": {"type": "threads.list"}})
     assert talk.thread not in [thread["threadId"] for thread in listed["threads"]]
+
+
+@requirement("connect.first", "connect.waiting")
+async def test_an_assistant_of_ones_own_is_no_different(connect: Connect) -> None:
+    client = await connect(team())
+    assert types(await client.run(ask(messages=[]))) == SHOWN
+    (asked,) = interrupts(await client.run(ask(run="r2", text='call pay {"amount": 5}')))
+    service = client.service
+    await eventually(lambda: not service._lifecycle._writing)
+    events = await client.run(ask(run="r3", messages=[]))
+    assert (types(events), interrupts(events)) == (SHOWN, [asked])
 
 
 @requirement("connect.waiting")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from ag_ui.core import (
@@ -20,7 +21,7 @@ from app.core.errors import IllegalEvent
 from app.models.offline import OfflineModel
 from app.ports import Item, RunContext
 from app.tools.decorator import tool
-from tests.behaviour.client import outcome, text, types
+from tests.behaviour.client import Client, outcome, text, types
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
@@ -197,3 +198,57 @@ async def test_a_chunk_that_is_refused_leaves_no_stream_behind(connect: Connect)
     events = await client.run(ask(text="call clumsy"))
     assert "went on" in text(events)
     assert outcome(events) == "success"
+
+
+# --- what a thread keeps of it ----------------------------------------------------------------------------------------
+
+
+async def teller(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Tell the state, and change it where that is asked for."""
+    yield CustomEvent(name="now", value=ctx.state.value)
+    if input.messages[-1].content == "change":
+        yield StateDeltaEvent.model_validate({"delta": [{"op": "add", "path": "/more", "value": 1}]})
+
+
+async def told(client: Client, run: str, said: str = "hi", **fields: Any) -> object:  # noqa: ANN401 - as in JSON
+    """The state that a run of the thread begins with."""
+    return next(event["value"] for event in await client.run(ask(run=run, text=said, **fields)) if "value" in event)
+
+
+@pytest.mark.durable
+@requirement("state.kept")
+@pytest.mark.parametrize("kept", [LIST, [1, None], "text", 0])
+async def test_a_run_without_a_state_has_the_one_that_is_kept(connect: Connect, kept: object) -> None:
+    client = await connect(teller)
+    assert await told(client, "r1") == {}
+    assert await told(client, "r2", state=kept) == kept
+    assert await told(client, "r3") == kept
+    assert await told(client, "r4", state=None) == kept
+
+
+@pytest.mark.durable
+@requirement("state.kept", "state.changed")
+async def test_what_a_run_made_of_the_state_is_kept(connect: Connect) -> None:
+    client = await connect(teller)
+    await told(client, "r1", "change", state=LIST)
+    assert await told(client, "r2") == {**LIST, "more": 1}
+
+
+@pytest.mark.durable
+@requirement("state.sent")
+async def test_a_state_that_is_sent_takes_the_place_of_the_kept_one(connect: Connect) -> None:
+    client = await connect(teller)
+    await told(client, "r1", state=LIST)
+    assert await told(client, "r2", state={"other": True}) == {"other": True}
+    assert await told(client, "r3") == {"other": True}
+
+
+@pytest.mark.durable
+@requirement("state.empty")
+async def test_an_empty_state_is_the_runs_alone_until_the_run_changes_it(connect: Connect) -> None:
+    client = await connect(teller)
+    await told(client, "r1", state=LIST)
+    assert await told(client, "r2", state={}) == {}
+    assert await told(client, "r3") == LIST
+    assert await told(client, "r4", "change", state={}) == {}
+    assert await told(client, "r5") == {"more": 1}

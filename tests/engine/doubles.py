@@ -9,7 +9,7 @@ from typing import Any
 from ag_ui.core import RunAgentInput
 
 from app.agents.allowance import Limited
-from app.agents.callables import adapt
+from app.agents.callables import adapt, responder_of
 from app.buses.memory import MemoryBus
 from app.core.wire import Envelope
 from app.engine.archive import Archive
@@ -17,7 +17,7 @@ from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
 from app.engine.reader import Reader
 from app.engine.service import Service
 from app.main import build_capabilities
-from app.ports import Allowance, Caller, Responder, Tool
+from app.ports import Allowance, Caller, Tool
 from app.settings import Settings
 from app.stores import is_durable, open_store
 
@@ -98,7 +98,7 @@ def make_service(  # noqa: PLR0913 - each has a default
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),
         new_id=lambda: f"id-{next(numbers)}",
-        responder=adapted if isinstance(adapted, Responder) else None,
+        responder=responder_of(adapted),
     )
 
 

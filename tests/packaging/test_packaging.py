@@ -1,4 +1,4 @@
-"""What is shipped around the code: locks, Makefile, image and compose file, checked without a Docker engine."""
+"""What is shipped around the code: locks, Makefile and image, checked without a Docker engine."""
 
 import json
 import os
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -265,38 +264,3 @@ def test_the_health_check_follows_ping_and_ignores_proxies(ping: HTTPServer) -> 
     env = {"AGUI_PORT": str(ping.server_port), "http_proxy": "http://127.0.0.1:1"}
     done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, check=False)
     assert (done.returncode == 0) is (ping.RequestHandlerClass.status == HTTPStatus.OK)  # type: ignore[attr-defined]
-
-
-# --- compose ----------------------------------------------------------------------------------------------------------
-
-
-def service(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"][name]
-    return found
-
-
-def test_compose_runs_the_image_locked_down() -> None:
-    container = service("app")
-    assert container["build"]["dockerfile"] == "Dockerfile.arm64"
-    assert container["platform"] == "linux/arm64"
-    assert container["ports"] == ["8080:8080"]
-    assert container["read_only"] is True
-    assert container["cap_drop"] == ["ALL"]
-    assert "profiles" not in container
-
-
-def test_compose_passes_only_settings_that_exist() -> None:
-    environment = service("app")["environment"]
-    assert environment["AGUI_MODEL"] == "${AGUI_MODEL:-offline}"
-    assert {name for name in environment if not name.startswith("AWS_")} <= SETTINGS
-
-
-def test_compose_passes_every_setting_but_where_to_listen() -> None:
-    assert SETTINGS - service("app")["environment"].keys() == {"AGUI_HOST", "AGUI_PORT"}
-
-
-def test_compose_has_a_model_server_beside_the_app_for_those_who_ask() -> None:
-    server = service("model")
-    assert server["profiles"] == ["model"]
-    assert server["healthcheck"]
-    assert "ports" not in server

@@ -9,8 +9,10 @@ from tests.replicas.conftest import Start
 from tests.requirements import requirement
 from tests.sockets.client import (
     Exchange,
+    Json,
     ask,
     get,
+    hear,
     hear_until,
     is_last,
     is_text,
@@ -24,6 +26,9 @@ from tests.sockets.process import environment
 
 SOON = 0.5
 """Seconds that a cancel from another replica may take here; it takes a few milliseconds."""
+
+GONE = 15.0
+"""Seconds after which the runs of a replica that has died are over; it takes twelve at most, and a moment."""
 
 
 def events_at(run: str, thread: str, after: int = 0) -> bytes:
@@ -63,20 +68,41 @@ async def test_a_retry_elsewhere_reads_the_run_and_runs_nothing(replica: Start) 
     assert (await ask(there.port, post(asked))).body == first.body
 
 
+async def by_command(port: int, asked: Json) -> Json:
+    """Cancel with a command of its own."""
+    command = {"command": {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}}
+    told: Json = (await ask(port, post(command))).events[1]["value"]
+    return told
+
+
+async def by_route(port: int, asked: Json) -> Json:
+    """Cancel by the run's address."""
+    sent = request("POST", f"/runs/{asked['runId']}/cancel?threadId={asked['threadId']}")
+    told: Json = (await ask(port, sent)).json()
+    return told
+
+
+async def by_socket(port: int, asked: Json) -> Json:
+    """Cancel with a frame."""
+    async with socket_to(port) as connection:
+        command = {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}
+        await connection.send(json.dumps({"command": command, "id": 1}))
+        return await hear(connection)
+
+
 @requirement("replica.cancel")
 async def test_a_run_is_cancelled_through_another_replica(replica: Start) -> None:
     here, there = replica(), replica()
-    asked = run_input("hold")
-    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
-    began = asyncio.get_running_loop().time()
-    command = {"command": {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}}
-    told = (await ask(there.port, post(command))).events
-    await held.until(is_last)
-    assert asyncio.get_running_loop().time() - began < SOON
-    assert told[1]["value"]["runId"] == asked["runId"]
-    assert held.events[-1]["outcome"] == {"type": "cancelled"}
-    again = (await ask(there.port, post(command))).events
-    assert again[1]["value"]["status"] == "cancelled"
+    for cancel in (by_command, by_route, by_socket):
+        asked = run_input("hold")
+        held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+        began = asyncio.get_running_loop().time()
+        told = await cancel(there.port, asked)
+        await held.until(is_last)
+        assert asyncio.get_running_loop().time() - began < SOON
+        assert told["runId"] == asked["runId"]
+        assert held.events[-1]["outcome"] == {"type": "cancelled"}
+        assert (await cancel(there.port, asked))["status"] == "cancelled"
 
 
 @requirement("replica.socket")
@@ -130,7 +156,9 @@ async def test_when_a_replica_dies_its_runs_end_for_every_reader(replica: Start)
     reading = await Exchange.open(there.port, events_at(asked["runId"], asked["threadId"]))
     await reading.until(is_text)
     here.kill()
+    died = asyncio.get_running_loop().time()
     await reading.until(is_last)
+    assert asyncio.get_running_loop().time() - died < GONE
     assert (reading.events[-1]["type"], reading.events[-1]["code"]) == ("RUN_ERROR", "RUN_LOST")
     assert reading.events[: len(held.events)] == held.events
     assert [event["type"] for event in reading.events][-2] == "TEXT_MESSAGE_END"

@@ -63,6 +63,21 @@ async def test_a_port_that_is_taken_stops_the_start_with_one_line() -> None:
     assert "address already in use" in err
 
 
+UNREACHABLE = {
+    "AGUI_STORE": f"postgresql://agui:{TOKEN}@127.0.0.1:1/agui",
+    "AGUI_BUS": f"redis://:{TOKEN}@127.0.0.1:1/0",
+}
+"""Nobody listens there."""
+
+
+async def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_and_the_log_says_why() -> None:
+    starts = await asyncio.gather(*(refused_start(**{name: url}) for name, url in UNREACHABLE.items()))
+    for (status, out, err), why in zip(starts, ("StoreUnavailable", "BusUnavailable"), strict=True):
+        assert (status, out) == (3, "")
+        assert why in err
+        assert TOKEN not in err
+
+
 @pytest.fixture(scope="module")
 def json_server() -> Iterator[Server]:
     """A server that logs as in the image."""

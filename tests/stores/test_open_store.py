@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url, text
 
 from app.stores import is_durable, open_store
 from app.stores.agentcore import AgentCoreStore
@@ -12,6 +13,9 @@ from app.stores.memory import MemoryStore
 from app.stores.sql.store import SqlStore
 
 ROOT = Path(__file__).parents[2]
+
+NORMAL = 1
+"""What SQLite calls it that a commit reaches the file at once, and the disk a little later."""
 
 
 def loaded_by(url: str) -> set[str]:
@@ -94,3 +98,13 @@ def test_a_store_in_memory_loads_no_database() -> None:
         "sqlite3",
         "redis",
     }
+
+
+async def test_a_file_has_what_is_committed_when_the_process_dies_and_not_always_when_the_power_does(
+    tmp_path: Path,
+) -> None:
+    store = SqlStore(make_url(f"sqlite:///{tmp_path}/store.db"))
+    async with store._database.reading() as connection:
+        chosen = [await connection.scalar(text(f"PRAGMA {name}")) for name in ("journal_mode", "synchronous")]
+    await store.aclose()
+    assert chosen == ["wal", NORMAL]

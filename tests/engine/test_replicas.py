@@ -1,0 +1,135 @@
+"""Replicas on one store: who waits for whom, and which runs are listed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from app.core.errors import AppError, Code
+from app.engine import ledger
+from app.engine.service import Service
+from app.ports import Item
+from app.ports.records import Busy, Claim, Claimed, Known, RunKey
+from app.settings import Settings
+from tests.engine.conversations import talked
+from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually
+from tests.engine.replicas import Replicas, types
+from tests.engine.test_ledger import finished
+from tests.requirements import requirement
+
+ENQUEUE = Settings(on_busy="enqueue")
+
+
+class Holder:
+    """An agent of all replicas that tells which runs it has begun, and ends none before it may."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.may_end = asyncio.Event()
+
+    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
+        self.begun.append(asked.run_id)
+        yield "before"
+        await self.may_end.wait()
+        yield "after"
+
+
+async def over(*services: Service) -> None:
+    """Their runs are ended and written down."""
+    for service in services:
+        await service.drain(0)
+        await finished(service)
+
+
+@requirement("replica.enqueue")
+async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas, holder = Replicas(), Holder()
+    here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
+    await here.admit(asking(run="r1"), caller())
+    await eventually(lambda: holder.begun)
+    claim, found = replicas.store.runs.claim, list[Claimed | Known | Busy]()
+
+    async def counted(claimed: Claim) -> Claimed | Known | Busy:
+        found.append(await claim(claimed))
+        return found[-1]
+
+    monkeypatch.setattr(replicas.store.runs, "claim", counted)
+    waiting = asyncio.create_task(there.admit(asking(run="r2"), caller()))
+    await eventually(lambda: len(found) > 1)
+    assert holder.begun == ["r1"]
+    holder.may_end.set()
+    async with asyncio.timeout(WAIT):
+        reader = await waiting
+    assert types(await envelopes(reader))[-1] == "RUN_FINISHED"
+    assert holder.begun == ["r1", "r2"]
+    assert [type(each) for each in (found[0], found[-1])] == [Busy, Claimed]
+    await over(here, there)
+
+
+@requirement("replica.enqueue")
+async def test_a_run_does_not_wait_for_ever_for_another_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "GIVE_UP_SECONDS", 0.05)
+    replicas, holder = Replicas(), Holder()
+    here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
+    await here.admit(asking(run="r1"), caller())
+    await eventually(lambda: holder.begun)
+    with pytest.raises(AppError) as refused:
+        await there.admit(asking(run="r2"), caller())
+    assert refused.value.code is Code.THREAD_BUSY
+    assert holder.begun == ["r1"]
+    await over(here, there)
+
+
+@requirement("replica.enqueue")
+async def test_a_run_that_nobody_reads_gives_way_to_a_new_run_of_its_own_replica_only() -> None:
+    replicas, holder = Replicas(), Holder()
+    here, there = await replicas.start(holder), await replicas.start(holder)
+    (await here.admit(asking(run="r1"), caller())).close()
+    await eventually(lambda: holder.begun)
+    with pytest.raises(AppError) as refused:
+        await there.admit(asking(run="r2"), caller())
+    assert refused.value.code is Code.THREAD_BUSY
+    holder.may_end.set()
+    assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
+    assert holder.begun == ["r1", "r3"]
+    await over(here, there)
+
+
+@requirement("replica.watched")
+async def test_a_run_that_ends_with_its_last_reader_does_not_wait_for_readers_elsewhere() -> None:
+    replicas, holder = Replicas(), Holder()
+    here, there = await replicas.start(holder, Settings(on_disconnect="cancel")), await replicas.start(holder)
+    reader = await here.admit(asking(), caller())
+    elsewhere = await there.attach(caller(), "t1", "r1", 0)
+    reader.close()
+    assert b'"cancelled"' in (await envelopes(elsewhere))[-1].data
+    await over(here, there)
+
+
+@requirement("replica.runs")
+async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ended() -> None:
+    replicas, holder = Replicas(), Holder()
+    here, there = await replicas.start(holder), await replicas.start(holder)
+    await here.admit(asking("long", "r1"), caller())
+    await eventually(lambda: here._lifecycle._runs[RunKey("everybody", "long", "r1")].log.shown == 3)
+    for number in range(105):
+        await talked(replicas.store, thread=f"t{number}", run=f"ended-{number}", now=START + 1 + number)
+    await talked(replicas.store, owner="session:ann", run="anns", now=START + 150)
+    replicas.clock.advance(200)
+    await there.admit(asking("new", "r2"), caller())
+    await eventually(lambda: len(holder.begun) > 1)
+    newest, *ended, oldest = await there.runs.list(caller())
+    assert [facts["runId"] for facts in ended] == [f"ended-{number}" for number in range(104, 5, -1)]
+    assert {"endedAt", "tokens"} <= ended[0].keys()
+    assert oldest == {
+        "runId": "r1",
+        "threadId": "long",
+        "status": "running",
+        "startedAt": START,
+        "seconds": 200.0,
+        "events": 3,
+    }
+    own = {name: newest[name] for name in ("runId", "seconds", "tokens", "readers")}
+    assert own == {"runId": "r2", "seconds": 0.0, "tokens": 0, "readers": 1}
+    await over(here, there)

@@ -1,0 +1,54 @@
+"""A process that is stopped, and what the next one on its database has of it."""
+
+import pytest
+
+from tests.replicas.conftest import Start
+from tests.requirements import requirement
+from tests.sockets.client import Exchange, ask, get, is_text, post, request, run_input
+from tests.sockets.process import Server
+
+
+@pytest.fixture(params=["process", "replica"])
+def begin(request: pytest.FixtureRequest) -> Start:
+    """Starts a process: on one file, or on one PostgreSQL and one Redis."""
+    chosen: Start = request.getfixturevalue(request.param)
+    return chosen
+
+
+async def events_of(server: Server, run: str, thread: str) -> bytes:
+    """A run as it is read there."""
+    return (await ask(server.port, request("GET", f"/runs/{run}/events?threadId={thread}"))).body
+
+
+@requirement("durable.stop")
+async def test_a_process_that_is_stopped_ends_its_runs_and_the_next_one_has_their_ends(begin: Start) -> None:
+    before, asked = begin(), run_input("hold")
+    run, thread = asked["runId"], asked["threadId"]
+    held = await (await Exchange.open(before.port, post(asked))).until(is_text)
+    before.term()
+    seen = (await held.rest()).events
+    assert before.wait() == 0
+    assert [event["type"] for event in seen[-2:]] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert seen[-1]["code"] == "SHUTTING_DOWN"
+    after = begin()
+    again = await (await Exchange.open(after.port, post(asked))).rest()
+    assert again.events == seen
+    assert await events_of(after, run, thread) == (await ask(after.port, post(asked))).body
+    stands = await get(after.port, f"/runs/{run}?threadId={thread}")
+    assert (stands["status"], stands["error"]["code"]) == ("error", "SHUTTING_DOWN")
+    kept = await get(after.port, f"/threads/{thread}")
+    assert [message.get("content") for message in kept["messages"]] == ["hold", "before "]
+    answered = await ask(after.port, post(run_input("hello", thread=thread)))
+    assert answered.events[-1]["type"] == "RUN_FINISHED"
+
+
+@requirement("replica.history", "durable.restart")
+async def test_an_agent_sees_what_was_said_before_the_restart(process: Start) -> None:
+    before, asked = process(), run_input("calculate 6*7")
+    await ask(before.port, post(asked))
+    assert before.stop() == 0
+    after = process()
+    later = await ask(after.port, post(run_input("hello", thread=asked["threadId"])))
+    alone = await ask(after.port, post(run_input("hello")))
+    tokens, few = (answer.events[-1]["usage"][0]["inputTokens"] for answer in (later, alone))
+    assert tokens > few + 10
