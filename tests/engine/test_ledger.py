@@ -18,17 +18,7 @@ from app.ports.conversation import Change, Ending, StoredMessage, ThreadStatus
 from app.ports.records import Claim, RunKey, RunStatus, ThreadKey
 from app.ports.store import StoreUnavailable
 from app.stores.memory import MemoryStore
-from tests.engine.doubles import (
-    START,
-    FakeClock,
-    asking,
-    caller,
-    envelopes,
-    eventually,
-    forever,
-    happened,
-    make_service,
-)
+from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, make_service
 from tests.requirements import requirement
 
 RUN = RunKey("everybody", "t1", "r1")
@@ -177,35 +167,6 @@ async def test_a_store_that_goes_away_ends_the_run_after_a_while(monkeypatch: py
     seen = await envelopes(await service.admit(asking(), caller()))
     assert seen[-1].type == "RUN_ERROR"
     assert b"STORE_UNAVAILABLE" in seen[-1].data
-    await finished(service)
-
-
-@requirement("durable.gone")
-@pytest.mark.parametrize("patience", [0.05, 60.0])
-async def test_a_cancelled_end_is_shown_once_it_is_stored_or_the_store_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, patience: float
-) -> None:
-    monkeypatch.setattr(ledger, "GIVE_UP_SECONDS", patience)
-    tries = asyncio.Event()
-
-    async def gone(*_: object) -> None:
-        tries.set()
-        raise StoreUnavailable("gone")
-
-    service = await opened(forever)
-    reader = await service.admit(asking(), caller())
-    await eventually(lambda: service._lifecycle._runs[RUN].log.batch(0).data)
-    with monkeypatch.context() as patched:
-        patched.setattr(service.archive.store.runs, "finish", gone)
-        await service.runs.cancel(caller(), "t1", "r1")
-        await happened(tries)
-        if patience < 1:
-            await finished(service)
-        else:
-            assert len(service._lifecycle._runs[RUN].log.batch(0).data) == 1
-    seen = await envelopes(reader)
-    assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_FINISHED"]
-    assert b'"cancelled"' in seen[-1].data
     await finished(service)
 
 

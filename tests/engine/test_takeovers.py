@@ -8,14 +8,16 @@ from ag_ui.core import CustomEvent, RunAgentInput, StateSnapshotEvent
 
 from app.core.wire import Envelope
 from app.engine import archive as archives
+from app.engine import ledger
 from app.engine.archive import LEASE_SECONDS
 from app.engine.leases import Leases
 from app.engine.policy import Limits
 from app.ports import Item
 from app.ports.bus import BusUnavailable
 from app.ports.records import Claim, RunKey, RunStatus, ThreadKey
+from app.ports.store import StoreUnavailable
 from app.settings import Settings
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import RUN, Nobody, beat, finished
 from tests.requirements import requirement
@@ -141,6 +143,38 @@ async def test_what_is_more_than_one_batch_does_not_wait_for_the_next_event() ->
     log = service._lifecycle._runs[RUN].log
     await eventually(lambda: log.shown == len(log) > 4)
     await service.drain(0)
+    await finished(service)
+
+
+@requirement("durable.gone")
+@pytest.mark.parametrize("patience", [0.05, 60.0])
+async def test_a_cancelled_end_is_shown_once_it_is_stored_or_the_store_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    monkeypatch.setattr(ledger, "GIVE_UP_SECONDS", patience)
+    tried = asyncio.Event()
+
+    async def gone(*_: object) -> None:
+        tried.set()
+        raise StoreUnavailable("gone")
+
+    replicas = Replicas()
+    service = await replicas.start(forever)
+    reader = await service.admit(asking(), caller())
+    log = service._lifecycle._runs[RUN].log
+    await eventually(lambda: log.shown == 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(replicas.store.runs, "finish", gone)
+        await service.runs.cancel(caller(), "t1", "r1")
+        await happened(tried)
+        assert log.ended
+        if patience < 1:
+            await finished(service)
+        else:
+            assert len(log.batch(0).data) == 1
+    seen = await envelopes(reader)
+    assert types(seen) == ["RUN_STARTED", "RUN_FINISHED"]
+    assert b'"cancelled"' in seen[-1].data
     await finished(service)
 
 
