@@ -13,7 +13,7 @@ from app.engine.leases import Leases
 from app.ports.bus import BusUnavailable
 from app.ports.records import Busy, Claim, Claimed, Known, RunKey
 from app.ports.store import StoreUnavailable
-from tests.engine.doubles import asking, caller, envelopes, eventually
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import RUN, finished
 from tests.requirements import requirement
@@ -108,6 +108,29 @@ async def test_a_bus_that_is_gone_costs_few_questions(monkeypatch: pytest.Monkey
     assert pauses[2] >= 2 * elsewhere.SILENCE_SECONDS
     here._lifecycle._runs[RUN].cancel()
     assert types(await reading)[-1] == "RUN_FINISHED"
+    await finished(here)
+
+
+async def no_bus(*_: object) -> AsyncIterator[Sequence[Envelope]]:
+    """Stands for following on a bus that is gone."""
+    await asyncio.sleep(0)
+    raise BusUnavailable("gone")
+    yield []
+
+
+@requirement("replica.bus")
+async def test_a_silent_run_can_be_nudged_without_a_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    monkeypatch.setattr(replicas.bus, "follow", no_bus)
+    reader = await there.attach(caller(), "t1", "r1", 3)
+    reader.nudge()
+    async with asyncio.timeout(WAIT):
+        assert (await anext(aiter(reader))).data == []
+    await here.drain(0)
     await finished(here)
 
 
