@@ -35,6 +35,11 @@ DURABLE = {
     "replica.bus": (_REPLICAS, "Without a bus runs go on, and readers elsewhere get everything from the store."),
     "durable.kill": (_REPLICAS, "Runs of a killed process end when the next one has come, and threads are free."),
     "durable.cursor": (_REPLICAS, "Whatever is cut and read on, over any transport, the pieces are the exact run."),
+    "durable.gap": (_REPLICAS, "A store that does not answer for a moment costs readers no event."),
+    "durable.full": (
+        "issue 5, item 1",
+        "A full disk refuses runs and harms nothing that is stored; with room all works.",
+    ),
     "operator.runs": ("issue 5, item 8", "Operators see the runs of all owners on the command line."),
     "operator.cancel": ("issue 5, item 8", "Operators cancel a run, wherever it is."),
     "durable.restart": ("issue 5, item 1", "Runs and threads outlive the process."),
