@@ -5,13 +5,15 @@ one, the machine's own program is taken, and a test that needs one fails when th
 listen on loopback, keep their data in a temporary folder, and end with the process that started them.
 """
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,40 +52,99 @@ def on_the_machine(program: str) -> Path:
     return Path(found).resolve()
 
 
+class Program:
+    """A server that a test may stop for a while, kill, and start again. It listens at ``url`` every time.
+
+    Args:
+        ready: raises until the server answers.
+        user: who it is, where that is somebody else.
+    """
+
+    def __init__(
+        self, url: str, command: Sequence[str | Path], ready: Callable[[], object], log: Path, user: str | None = None
+    ) -> None:
+        self.url = url
+        self._command = command
+        self._ready = ready
+        self._log = log
+        self._user = user
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Until it answers; it fails when it has ended, or does not answer in time."""
+        group = pwd.getpwnam(self._user).pw_gid if self._user else None
+        others: list[str] | None = [] if self._user else None
+        with self._log.open("ab") as output:
+            self._process = process = subprocess.Popen(
+                self._command, stdout=output, stderr=output, user=self._user, group=group, extra_groups=others
+            )
+        deadline = time.monotonic() + READY_SECONDS
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                self._ready()
+            except (psycopg.OperationalError, redis.ConnectionError):
+                time.sleep(0.02)
+            else:
+                return
+        pytest.fail(f"the server did not start: {self._log.read_text(errors='replace')}", pytrace=False)
+
+    def pause(self) -> None:
+        """It and its children stand still."""
+        self._tell(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """They go on."""
+        self._tell(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """It and its children are gone, without a last word."""
+        self._tell(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait(STOP_SECONDS)
+
+    def stop(self) -> None:
+        """It ends in order, if it is there."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(STOP_SECONDS)
+
+    def _tell(self, sent: signal.Signals) -> None:
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGSTOP)  # from now on it has no more children than these
+        for each in (*children_of(self._process.pid), self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, sent)
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            *_, parent = status.read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == pid:
+                found.append(int(status.parent.name))
+    return found
+
+
 @contextmanager
 def running(
-    command: list[str | Path], ready: Callable[[], object], log: Path, user: str | None = None
-) -> Iterator[None]:
-    """A server, from when ``ready`` raises no more until the end of the block."""
-    group = pwd.getpwnam(user).pw_gid if user else None
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            command, stdout=output, stderr=output, user=user, group=group, extra_groups=[] if user else None
-        ) as server,
-    ):
-        try:
-            wait_until(ready, server, log)
-            yield
-        finally:
-            server.terminate()
-            try:
-                server.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                server.kill()
-
-
-def wait_until(ready: Callable[[], object], server: subprocess.Popen[bytes], log: Path) -> None:
-    """Until the server answers; it fails when it has ended, or does not answer in time."""
-    deadline = time.monotonic() + READY_SECONDS
-    while server.poll() is None and time.monotonic() < deadline:
-        try:
-            ready()
-        except (psycopg.OperationalError, redis.ConnectionError):
-            time.sleep(0.02)
-        else:
-            return
-    pytest.fail(f"the server did not start: {log.read_text(errors='replace')}", pytrace=False)
+    url: str, command: Sequence[str | Path], ready: Callable[[], object], log: Path, user: str | None = None
+) -> Iterator[Program]:
+    """A server until the end of the block."""
+    program = Program(url, command, ready, log, user)
+    try:
+        program.start()
+        yield program
+    finally:
+        program.resume()
+        program.stop()
 
 
 def free_port() -> int:
@@ -111,8 +172,8 @@ def postgres_programs(folder: Path, user: str | None) -> Path:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """A new PostgreSQL; gives the URL of its first database."""
+def postgres(folder: Path) -> Iterator[Program]:
+    """A new PostgreSQL, at its first database."""
     user = NOBODY if os.geteuid() == 0 else None
     programs, data, port = postgres_programs(folder, user), folder / "data", free_port()
     data.mkdir()
@@ -140,15 +201,15 @@ def postgres(folder: Path) -> Iterator[str]:
     url = f"postgresql://test@127.0.0.1:{port}/postgres"
     settings = [f"-c{name}={value}" for name, value in POSTGRES_SETTINGS.items()]
     command: list[str | Path] = [programs / "postgres", "-D", data, "-p", str(port), *settings]
-    with running(command, lambda: psycopg.connect(url).close(), folder / "log", user):
-        yield url
+    with running(url, command, lambda: psycopg.connect(url).close(), folder / "log", user) as program:
+        yield program
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """One PostgreSQL for each process of the tests, in a folder that another user can get at."""
-    with TemporaryDirectory(prefix="postgres-") as folder, postgres(Path(folder)) as url:
-        yield url
+    with TemporaryDirectory(prefix="postgres-") as folder, postgres(Path(folder)) as program:
+        yield program.url
 
 
 @pytest.fixture
@@ -172,19 +233,20 @@ def redis_program() -> Path:
 
 
 @contextmanager
-def redis_server_at(port: int, folder: Path) -> Iterator[str]:
-    """A Redis with nothing in it; gives its URL."""
+def redis_server_at(port: int, folder: Path) -> Iterator[Program]:
+    """A Redis with nothing in it."""
     url = f"redis://127.0.0.1:{port}"
     command: list[str | Path] = [redis_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    with redis.Redis.from_url(url) as client, running([*command, "--dir", folder], client.ping, folder / "log"):
-        yield url
+    command += ["--dir", folder]
+    with redis.Redis.from_url(url) as client, running(url, command, client.ping, folder / "log") as program:
+        yield program
 
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One Redis for each process of the tests."""
-    with redis_server_at(free_port(), tmp_path_factory.mktemp("redis")) as url:
-        yield url
+    with redis_server_at(free_port(), tmp_path_factory.mktemp("redis")) as program:
+        yield program.url
 
 
 @pytest.fixture

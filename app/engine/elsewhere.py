@@ -154,24 +154,28 @@ class PlaceElsewhere:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _followed(self, silence: float) -> AsyncGenerator[Batch, None]:
-        """What the bus brings, until it is silent, has lost something, or others must be told that we read."""
+        """What the bus brings, until it is silent, has lost something, or others must be told that we read.
+
+        One that does not answer is as good as a silent one.
+        """
         try:
             async with closing(self._archive.bus.follow(self._key, self._after, silence)) as batches:
                 async for envelopes in batches:
                     if self._closed:
                         return
-                    if envelopes:
-                        yield self._moved(envelopes)
-                    elif self._nudged:
-                        self._nudged = False
-                        yield Batch(self._key.run_id, self._after + 1, [], [])
-                    if not envelopes or asyncio.get_running_loop().time() >= self._watch_at:
+                    if not envelopes:
+                        break
+                    yield self._moved(envelopes)
+                    if asyncio.get_running_loop().time() >= self._watch_at:
                         return
         except Missed:
             return
         except BusUnavailable as error:
             logger.warning("run=<%s> | the bus does not answer: %s", self._key.run_id, error)
             await asyncio.sleep(silence)
+        if self._nudged and not self._closed:
+            self._nudged = False
+            yield Batch(self._key.run_id, self._after + 1, [], [])
 
     def _moved(self, envelopes: Sequence[Envelope]) -> Batch:
         first = self._after + 1

@@ -186,8 +186,10 @@ class Service:
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
         """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""
-        run, runs = self.runs.here(caller, thread_id, run_id), self.runs
-        return self._read(run, after) if run else self._elsewhere(await runs.kept(caller, thread_id, run_id), after)
+        run = self.runs.here(caller, thread_id, run_id)
+        if run is not None and await is_let_in(run):
+            return self._read(run, after)
+        return self._elsewhere(await self.runs.kept(caller, thread_id, run_id), after)
 
     # --- readers ---
 
@@ -275,3 +277,12 @@ class Service:
         for close in self._closers:
             await close()
         await self.archive.aclose()
+
+
+async def is_let_in(run: Run) -> bool:
+    """Whether a run goes on here, once that is known: the retry of another replica's run does not."""
+    try:
+        await run.admission.granted()
+    except (AlreadyRun, AppError):
+        return False
+    return True

@@ -11,9 +11,9 @@ from app.core.wire import Envelope
 from app.engine import elsewhere
 from app.engine.leases import Leases
 from app.ports.bus import BusUnavailable
-from app.ports.records import RunKey
+from app.ports.records import Busy, Claim, Claimed, Known, RunKey
 from app.ports.store import StoreUnavailable
-from tests.engine.doubles import asking, caller, envelopes, eventually
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import RUN, finished
 from tests.requirements import requirement
@@ -108,4 +108,52 @@ async def test_a_bus_that_is_gone_costs_few_questions(monkeypatch: pytest.Monkey
     assert pauses[2] >= 2 * elsewhere.SILENCE_SECONDS
     here._lifecycle._runs[RUN].cancel()
     assert types(await reading)[-1] == "RUN_FINISHED"
+    await finished(here)
+
+
+async def no_bus(*_: object) -> AsyncIterator[Sequence[Envelope]]:
+    """Stands for following on a bus that is gone."""
+    await asyncio.sleep(0)
+    raise BusUnavailable("gone")
+    yield []
+
+
+@requirement("replica.bus")
+async def test_a_silent_run_can_be_nudged_without_a_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    monkeypatch.setattr(replicas.bus, "follow", no_bus)
+    reader = await there.attach(caller(), "t1", "r1", 3)
+    reader.nudge()
+    async with asyncio.timeout(WAIT):
+        assert (await anext(aiter(reader))).data == []
+    await here.drain(0)
+    await finished(here)
+
+
+@requirement("replica.retry")
+async def test_who_comes_while_a_retry_elsewhere_is_looked_up_reads_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    claim, may = replicas.store.runs.claim, asyncio.Event()
+
+    async def later(asked: Claim) -> Claimed | Known | Busy:
+        await may.wait()
+        return await claim(asked)
+
+    monkeypatch.setattr(replicas.store.runs, "claim", later)
+    async with asyncio.TaskGroup() as tasks:
+        retry = tasks.create_task(there.admit(asking(), caller()))
+        await eventually(lambda: there._lifecycle.get(RUN))
+        attached = tasks.create_task(there.attach(caller(), "t1", "r1", 2))
+        may.set()
+    here._lifecycle._runs[RUN].cancel()
+    whole = await envelopes(retry.result())
+    assert types(whole)[-1] == "RUN_FINISHED"
+    assert await envelopes(attached.result()) == whole[2:]
     await finished(here)

@@ -33,7 +33,7 @@ async def test_closing_a_reader_twice_counts_once() -> None:
     await service.attach(caller(), "t1", "r1", 0)
     first.close()
     first.close()
-    assert (first.run.readers, first.run.status) == (1, "queued")
+    assert (first.run.readers, first.run.status) == (1, "running")
     await service.drain(0)
 
 

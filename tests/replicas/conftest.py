@@ -1,15 +1,22 @@
-"""Two replicas on one PostgreSQL and one Redis, and one process after another on one SQLite file."""
+"""Replicas on one PostgreSQL and one Redis, processes on one SQLite file, and databases that a test may break."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
 
 import pytest
 
+from tests.servers import Program, free_port, postgres, redis_server_at
 from tests.sockets.client import close_all
 from tests.sockets.process import Server
 
-Start = Callable[[], Server]
+
+class Start(Protocol):
+    """Start one more process, which ends with the test."""
+
+    def __call__(self, **settings: str) -> Server: ...
 
 
 @pytest.fixture(autouse=True)
@@ -20,14 +27,33 @@ async def leave_nothing_open() -> AsyncIterator[None]:
 
 
 @pytest.fixture
-def replica(postgres_url: str, redis_url: str) -> Iterator[Start]:
-    """Starts one more replica."""
+def start() -> Iterator[Start]:
+    """A process with settings of its own."""
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(Server(AGUI_STORE=postgres_url, AGUI_BUS=redis_url))
+        yield lambda **settings: stack.enter_context(Server(**settings))
 
 
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[Start]:
+def replica(start: Start, postgres_url: str, redis_url: str) -> Start:
+    """Starts one more replica."""
+    return lambda **settings: start(AGUI_STORE=postgres_url, AGUI_BUS=redis_url, **settings)
+
+
+@pytest.fixture
+def process(start: Start, tmp_path: Path) -> Start:
     """Starts a process on the same file."""
-    with ExitStack() as stack:
-        yield lambda: stack.enter_context(Server(AGUI_STORE=f"sqlite:///{tmp_path}/runs.db"))
+    return lambda **settings: start(AGUI_STORE=f"sqlite:///{tmp_path}/runs.db", **settings)
+
+
+@pytest.fixture(scope="module")
+def frail_postgres() -> Iterator[Program]:
+    """A PostgreSQL that nobody else uses. A test that breaks it mends it."""
+    with TemporaryDirectory(prefix="postgres-") as folder, postgres(Path(folder)) as program:
+        yield program
+
+
+@pytest.fixture
+def frail_redis(tmp_path: Path) -> Iterator[Program]:
+    """A Redis that nobody else uses."""
+    with redis_server_at(free_port(), tmp_path) as program:
+        yield program

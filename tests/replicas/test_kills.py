@@ -1,44 +1,156 @@
-"""A replica is killed while many of its runs are on their way: nothing is run twice, stuck, or lost that was seen."""
+"""A process is killed while its runs are on their way: nothing runs twice, is stuck, or is lost that was seen."""
 
 import asyncio
+import json
+import os
 import random
+from collections import Counter
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from tests.replicas.conftest import Start
+from tests.replicas.readers import CUT, Piece, Pieces, all_of, as_shown, by_after, by_attach, over_sse, over_ws
 from tests.requirements import requirement
-from tests.sockets.client import Exchange, Json, ask, is_last, post, request, run_input
+from tests.sockets.agents import EXECUTIONS
+from tests.sockets.client import PATIENCE, Json, ask, post, run_input, say
 
-KILLS, RUNS = 2, 20
-EVENTS = 3_000
+KILLS = int(os.environ.get("AGUI_TEST_KILLS", "1"))
+"""How many replicas are killed, each at a moment of its own; docs/operations.md says how to kill more."""
+
+RUNS, LONGEST = 18, 2_000
+FINISHED, HELD = 0, 1
+"""Two runs whose ends are sure: one is over when the others begin, and one waits for a word that does not come."""
 
 
-async def part(port: int, asked: Json, count: int) -> Exchange:
-    """A run's stream, read until so many of its events have come."""
-    exchange = await Exchange.open(port, post(asked))
-    return await exchange.until(lambda _: len(exchange.events) >= count)
+@dataclass
+class Watched:
+    """A run and what its reader has seen of it."""
+
+    asked: Json
+    is_socket: bool
+    seen: list[Piece] = field(default_factory=list)
+
+    @property
+    def last_seq(self) -> int:
+        """Where the reader is."""
+        return self.seen[-1].seq if self.seen else 0
+
+    def stream(self, port: int) -> Pieces:
+        """Ask for it."""
+        return over_ws(port, self.asked) if self.is_socket else over_sse(port, post(self.asked))
+
+    def on(self, port: int) -> Pieces:
+        """Read on where the reader was cut."""
+        reading = by_attach if self.is_socket else by_after
+        return reading(port, self.asked["threadId"], self.asked["runId"], self.last_seq)
 
 
-async def survived(port: int, asked: Json, seen: list[Json]) -> None:
-    """The run has one end, everything that was seen, and leaves its thread to the next."""
-    path = f"/runs/{asked['runId']}/events?threadId={asked['threadId']}"
-    whole = await (await Exchange.open(port, request("GET", path))).rest()
-    assert whole.events[: len(seen)] == seen
-    assert [is_last(event) for event in whole.events] == [False] * (len(whole.events) - 1) + [True]
-    assert (await ask(port, post(asked))).events == whole.events
-    after = (await ask(port, post(run_input("hello", thread=asked["threadId"])))).events
-    assert after[-1]["type"] == "RUN_FINISHED"
+class Moment:
+    """Comes when all readers together have seen so many events."""
+
+    def __init__(self, events: int) -> None:
+        self._left = events
+        self._come = asyncio.Event()
+
+    def nearer(self, events: int) -> None:
+        """So many more have been seen."""
+        self._left -= events
+        if self._left <= 0:
+            self._come.set()
+
+    async def come(self) -> None:
+        """Wait for it."""
+        await asyncio.wait_for(self._come.wait(), PATIENCE)
+
+
+async def watch(watched: Watched, port: int, moment: Moment) -> None:
+    """Read until the run ends or the server is gone."""
+    with suppress(*CUT):
+        async with aclosing(watched.stream(port)) as pieces:
+            async for piece in pieces:
+                moment.nearer(piece.seq - watched.last_seq)
+                watched.seen.append(piece)
+
+
+async def killed(start: Start, executions: Path, dice: random.Random) -> list[Watched]:
+    """Runs of all lengths over both transports, and the end of their process at a moment that the dice choose."""
+    here = start(**{EXECUTIONS: str(executions)})
+    lengths = [int(LONGEST ** dice.random()) for _ in range(RUNS)]
+    asked = ["count 5 brief", "hold", *(f"count {length} long" for length in lengths)]
+    runs = [Watched(run_input(text), is_socket=number % 2 == 1) for number, text in enumerate(asked)]
+    await watch(runs[FINISHED], here.port, Moment(1))
+    begun, moment = Moment(1), Moment(int(sum(lengths) ** dice.random()))
+    async with asyncio.TaskGroup() as readers:
+        readers.create_task(watch(runs[HELD], here.port, begun))
+        await begun.come()
+        for watched in runs[HELD + 1 :]:
+            readers.create_task(watch(watched, here.port, moment))
+        await moment.come()
+        here.kill()
+    return runs
+
+
+async def survived(port: int, watched: Watched) -> Json:
+    """What was seen is there, the run has one end for whoever asks, and its thread takes the next. Gives the end."""
+    async with asyncio.TaskGroup() as tasks:
+        retry = tasks.create_task(all_of(over_sse(port, post(watched.asked))))
+        reading_on = tasks.create_task(read_on(watched, port))
+    whole, rest = retry.result(), reading_on.result()
+    events = [piece.data for piece in whole]
+    assert [piece.seq for piece in whole] == list(range(1, len(whole) + 1))
+    assert [piece.is_last for piece in whole] == [False] * (len(whole) - 1) + [True]
+    assert [piece.data for piece in rest] == as_shown(events, rest)
+    assert rest[-1].seq == len(whole)
+    assert await all_of(over_sse(port, post(watched.asked))) == whole
+    after = await ask(port, post(run_input("hello", thread=watched.asked["threadId"])))
+    assert after.events[-1]["type"] == "RUN_FINISHED"
+    end: Json = json.loads(events[-1])
+    return end
+
+
+async def read_on(watched: Watched, port: int) -> list[Piece]:
+    """What was seen before, and what the same reader sees then."""
+    if not watched.seen:
+        return await all_of(watched.stream(port))  # nobody knows whether it has begun
+    return watched.seen if watched.seen[-1].is_last else watched.seen + await all_of(watched.on(port))
+
+
+async def check(port: int, runs: list[Watched], executions: Path) -> None:
+    """All of it, of all runs, through a process that has survived."""
+    await say(port, f"release {runs[HELD].asked['runId']}")  # if it were run again, it would not wait
+    async with asyncio.TaskGroup() as tasks:
+        surviving = [tasks.create_task(survived(port, watched)) for watched in runs]
+    ends = [task.result() for task in surviving]
+    assert ends[FINISHED]["type"] == "RUN_FINISHED"
+    assert ends[HELD]["code"] == "RUN_LOST"
+    assert {end["type"] for end in ends if end.get("code") != "RUN_LOST"} == {"RUN_FINISHED"}
+    executed = times_executed(executions)
+    assert executed[runs[FINISHED].asked["runId"]] == 1
+    assert [run for run, times in executed.items() if times > 1] == []
+
+
+def times_executed(executions: Path) -> Counter[str]:
+    """Of each run, in all processes."""
+    return Counter(executions.read_text().split())
 
 
 @requirement("replica.kill")
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kill", range(KILLS))
-async def test_a_kill_at_any_point_loses_nothing_that_was_seen(replica: Start, kill: int) -> None:
-    rng = random.Random(kill)  # noqa: S311 - a seed makes the points the same in every run
-    here, there = replica(), replica()
-    asked = [run_input(f"stream {EVENTS}") for _ in range(RUNS)]
-    points = [rng.choice([1, 2, rng.randrange(EVENTS)]) for _ in asked]
-    streams = await asyncio.gather(*(part(here.port, one, count) for one, count in zip(asked, points, strict=True)))
-    here.kill()
-    for one, stream in zip(asked, streams, strict=True):
-        await survived(there.port, one, stream.events)
+async def test_a_kill_at_any_moment_loses_nothing_that_was_seen(replica: Start, tmp_path: Path, kill: int) -> None:
+    dice = random.Random(kill)  # noqa: S311 - a seed makes the dice the same in every run
+    executions = tmp_path / "executions"
+    there = replica(**{EXECUTIONS: str(executions)})
+    runs = await killed(replica, executions, dice)
+    await check(there.port, runs, executions)
+
+
+@requirement("durable.kill")
+async def test_the_next_process_ends_what_a_killed_one_has_left(process: Start, tmp_path: Path) -> None:
+    dice = random.Random(0)  # noqa: S311 - as above
+    executions = tmp_path / "executions"
+    runs = await killed(process, executions, dice)
+    await check(process(**{EXECUTIONS: str(executions)}).port, runs, executions)

@@ -1,16 +1,22 @@
 """Agents for the servers of this folder: they do what the last user message says, and tell what they saw.
 
 ``agent`` adds to the offline assistant: ``hold`` (text, silence until ``release RUN``, text), ``story RUN`` (what
-became of a held run), ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``churn`` (text
-until ``release churn``), and the tool ``block`` (blocks its thread until ``release block``). ``blocking`` is a plain
-generator that blocks its thread for a minute.
+became of a held run), ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``halves N`` (as
+many, silence until ``release RUN``, as many more), ``tick N`` (N numbered pieces in N hundredths of a second),
+``churn`` (text until ``release churn``), and the tool ``block`` (blocks its thread until ``release block``).
+``blocking`` is a plain generator that blocks its thread for a minute.
+
+Where ``EXECUTIONS`` names a file, each execution of ``agent`` adds a line with its run's id: what has run twice is
+there twice, in whatever processes.
 """
 
 import asyncio
+import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 from ag_ui.core import RunAgentInput, UserMessage
 
@@ -22,6 +28,9 @@ from app.tools.function import FunctionTool
 
 LONGEST = 50.0
 """Seconds after which whatever holds gives up, so that a failing test leaves nothing behind."""
+
+EXECUTIONS = "TESTS_EXECUTIONS"
+"""The variable that names the file."""
 
 PIECE = 1000
 
@@ -54,17 +63,37 @@ def said(run_input: RunAgentInput) -> str:
     return texts[-1] if texts and isinstance(texts[-1], str) else ""
 
 
+def note(run_id: str) -> None:
+    """Say that this run is executed, in one write at the end of the file."""
+    if path := os.environ.get(EXECUTIONS):
+        with Path(path).open("ab", buffering=0) as file:
+            file.write(f"{run_id}\n".encode())
+
+
+async def released(name: str) -> None:
+    """Wait until somebody lets it go."""
+    await asyncio.wait_for(wakers[name].wait(), LONGEST)
+
+
 async def hold(run_id: str) -> AsyncIterator[Item]:
     """Text, silence until released, text."""
     stories[run_id] = "holding"
     yield "before "
     try:
-        await asyncio.wait_for(wakers[run_id].wait(), LONGEST)
+        await released(run_id)
     except asyncio.CancelledError:
         stories[run_id] = "cancelled"
         raise
     yield "after"
     stories[run_id] = "finished"
+
+
+async def halves(run_id: str, times: int) -> AsyncIterator[Item]:
+    """Pieces, silence until released, as many pieces."""
+    for number in range(2 * times):
+        if number == times:
+            await released(run_id)
+        yield piece(number)
 
 
 async def release(name: str) -> AsyncIterator[Item]:
@@ -93,6 +122,13 @@ async def bulk(times: str) -> AsyncIterator[Item]:
         yield piece(number)
 
 
+async def tick(times: str) -> AsyncIterator[Item]:
+    """Numbered pieces, whatever becomes of those who read them."""
+    for number in range(int(times)):
+        yield f"{number} "
+        await asyncio.sleep(0.01)
+
+
 async def churn(_: str) -> AsyncIterator[Item]:
     """Text, again and again, until released."""
     while not wakers["churn"].is_set():
@@ -106,14 +142,18 @@ COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
     "count": count,
     "release": release,
     "story": story,
+    "tick": tick,
 }
 
 
 async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     """Do what is said here, and what is not leave to the offline assistant."""
+    note(ctx.run_id)
     word, _, rest = said(run_input).partition(" ")
     if word == "hold":
         items = hold(ctx.run_id)
+    elif word == "halves":
+        items = halves(ctx.run_id, int(rest))
     elif word in COMMANDS:
         items = COMMANDS[word](rest)
     else:

@@ -87,17 +87,23 @@ class Exchange:
         _opened.append(exchange)
         return exchange
 
+    async def _line(self) -> bytes:
+        line = await self.reader.readline()
+        if not line.endswith(b"\n"):
+            raise ConnectionResetError("cut off")
+        return line
+
     async def head(self) -> Self:
-        """Read the status and the headers."""
+        """Read the status and the headers. Raises ``OSError`` where it is cut off."""
         async with asyncio.timeout(PATIENCE):
-            self.status = int((await self.reader.readline()).split(maxsplit=2)[1])
-            while line := (await self.reader.readline()).decode().strip():
+            self.status = int((await self._line()).split(maxsplit=2)[1])
+            while line := (await self._line()).decode().strip():
                 name, _, value = line.partition(":")
                 self.headers[name.lower()] = value.strip()
         return self
 
     async def body(self) -> AsyncGenerator[bytes, None]:
-        """The pieces of the body as the server wrote them. Raises where it is cut off."""
+        """The pieces of the body as the server wrote them. Raises ``OSError`` or ``EOFError`` where it is cut off."""
         if not self.status:
             await self.head()
         if self.headers.get("transfer-encoding") != "chunked":
@@ -107,7 +113,7 @@ class Exchange:
             return
         while True:
             async with asyncio.timeout(PATIENCE):
-                size = int(await self.reader.readline(), 16)
+                size = int(await self._line(), 16)
                 piece = await self.reader.readexactly(size + 2)
             if size == 0:
                 return

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -112,6 +113,10 @@ class Server:
     def running(self) -> bool:
         """Whether the process is there."""
         return self._process.poll() is None
+
+    def limit_files(self, size: int) -> None:
+        """Let it write no file beyond so many bytes, as a disk that is full would; ``RLIM_INFINITY`` ends that."""
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     @property
     def faults(self) -> list[str]:

@@ -1,0 +1,48 @@
+"""A reader of another replica's run whose store does not come back is told, and may come back itself."""
+
+import pytest
+
+from app.engine import elsewhere
+from app.main import create_app
+from app.ports.store import StoreUnavailable
+from app.settings import Settings
+from tests.behaviour.over_ws import OverWs
+from tests.behaviour.server import serving
+from tests.edge.sockets import Talk, brief, opened, receive, send, shown, whole
+from tests.engine.doubles import ask, asking, caller, eventually
+from tests.engine.replicas import Replicas
+from tests.engine.test_ledger import RUN, finished
+from tests.requirements import requirement
+
+ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
+
+
+async def gone(*_: object) -> None:
+    """Stands for what a store does not do."""
+    raise StoreUnavailable("gone")
+
+
+@requirement("durable.gone")
+async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "GIVE_UP_SECONDS", 0.05)
+    replicas, talk = Replicas(), Talk()
+    here, there = await replicas.start(talk), await replicas.start(brief)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 2)
+    async with serving(create_app(Settings(), there)) as url:
+        client = OverWs(there, replicas.clock, url)
+        socket = await opened(client)
+        await send(socket, {"command": ATTACH})
+        assert sorted(shown(await receive(socket, 3))) == ["CUSTOM r1", "RUN_STARTED r1", "result r1"]
+        with monkeypatch.context() as broken:
+            broken.setattr(replicas.store.runs, "get", gone)
+            [told] = await receive(socket, 1)
+        assert (told["control"], told["code"], told["retryable"]) == ("error", "STORE_UNAVAILABLE", True)
+        assert (told["threadId"], told["runId"]) == ("t1", "r1")
+        await send(socket, ask("t2", "r2"))
+        assert shown(await receive(socket, 3)) == whole("r2")
+        talk.may_end.set()
+        await send(socket, {"command": {**ATTACH, "after": 2}})
+        assert sorted(shown(await receive(socket, 2))) == ["RUN_FINISHED r1", "result r1"]
+        await client.close()
+    await finished(here)

@@ -1,0 +1,174 @@
+"""A database that stands still, is gone or is full, and a bus that is gone, under real servers."""
+
+import asyncio
+import json
+import resource
+
+import pytest
+
+from app.engine.policy import Limits
+from tests.replicas.conftest import Start
+from tests.replicas.readers import Reading, all_of, as_shown, by_after, by_attach, over_sse
+from tests.requirements import requirement
+from tests.servers import Program
+from tests.sockets.agents import piece
+from tests.sockets.client import (
+    Exchange,
+    Json,
+    ask,
+    become,
+    get,
+    is_text,
+    post,
+    request,
+    run_input,
+    say,
+    text_of,
+)
+from tests.sockets.process import Server
+
+TICKS = 200
+"""Pieces of a run that goes on by itself, for two seconds."""
+
+QUICK = 5.0
+"""Seconds that an answer may take that waits for no store, on a busy machine; one that waits takes ten."""
+
+
+def path_of(asked: Json) -> str:
+    """Where to look how a run stands."""
+    return f"/runs/{asked['runId']}?threadId={asked['threadId']}"
+
+
+async def over(server: Server, asked: Json) -> None:
+    """Until the run has ended in its process, whatever has been stored of it."""
+
+    async def ended() -> bool:
+        return bool((await get(server.port, path_of(asked)))["status"] != "running")
+
+    await become(ended)
+
+
+async def refused(server: Server) -> None:
+    """A new run is not let in."""
+    answer = await ask(server.port, post(run_input("hello")))
+    assert (answer.status, answer.events[0]["code"]) == (503, "STORE_UNAVAILABLE")
+
+
+async def quick(server: Server, *paths: str) -> None:
+    """These routes answer, and at once."""
+    for path in paths:
+        async with asyncio.timeout(QUICK):
+            assert (await ask(server.port, request("GET", path))).status == 200
+
+
+async def works(server: Server, **about: str) -> None:
+    """A new run is let in, and ends well."""
+    events = (await ask(server.port, post(run_input("hello", **about)))).events
+    assert events[-1]["type"] == "RUN_FINISHED"
+
+
+def ticks(count: int) -> str:
+    """What such a run says."""
+    return "".join(f"{number} " for number in range(count))
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+@requirement("durable.gap")
+async def test_a_database_that_stands_still_for_a_moment_costs_no_event(start: Start, frail_postgres: Program) -> None:
+    server = start(AGUI_STORE=frail_postgres.url)
+    asked = run_input(f"tick {TICKS}")
+    reader = await Reading.live(over_sse(server.port, post(asked)))
+    frail_postgres.pause()
+    await over(server, asked)
+    await quick(server, "/ping", "/capabilities")
+    assert not reader.is_over
+    frail_postgres.resume()
+    seen = await reader.whole()
+    assert [each.seq for each in seen] == list(range(1, len(seen) + 1))
+    assert text_of(json.loads(each.data) for each in seen) == ticks(TICKS)
+    assert seen[-1].is_last
+    await works(server, thread=asked["threadId"])
+    assert server.faults == []
+
+
+@requirement("durable.gone")
+@pytest.mark.timeout(120)
+async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
+    start: Start, frail_postgres: Program
+) -> None:
+    server = start(AGUI_STORE=frail_postgres.url, AGUI_KEEPALIVE="1", AGUI_ON_DISCONNECT="continue")
+    await works(server)
+    before = server.memory
+    asked, flood = run_input("churn"), run_input("bulk 1000000")
+    churning = await (await Exchange.open(server.port, post(asked))).until(is_text)
+    await (await (await Exchange.open(server.port, post(flood))).until(is_text)).close()
+    frail_postgres.kill()
+    ending = asyncio.create_task(churning.rest())
+    await refused(server)
+    while not ending.done():
+        await quick(server, "/ping")
+        await asyncio.wait([ending], timeout=0.2)
+    assert (await ending).events[-1]["code"] == "STORE_UNAVAILABLE"
+    await over(server, flood)
+    assert server.memory - before < 4 * Limits().run_bytes
+    frail_postgres.start()
+    await works(server, thread=asked["threadId"])
+    assert len(server.faults) == 1  # of the run that said too much
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+@requirement("durable.full")
+async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start) -> None:
+    server = process()
+    kept, asked = run_input("calculate 6*7"), run_input(f"tick {TICKS}")
+    before = await ask(server.port, post(kept))
+    reader = await Reading.live(over_sse(server.port, post(asked)))
+    server.limit_files(1)
+    await refused(server)
+    await over(server, asked)
+    assert not reader.is_over
+    about = f"/threads/{kept['threadId']}"
+    await quick(server, "/ping", "/runs", "/threads", about, f"{about}/transcript", path_of(kept))
+    server.limit_files(resource.RLIM_INFINITY)
+    seen = await reader.whole()
+    assert text_of(json.loads(each.data) for each in seen) == ticks(TICKS)
+    await works(server, thread=kept["threadId"])
+    assert server.stop() == 0
+    assert server.faults == []
+    again = process()
+    assert (await ask(again.port, post(kept))).body == before.body
+    assert await all_of(over_sse(again.port, post(asked))) == seen
+
+
+# --- Redis ------------------------------------------------------------------------------------------------------------
+
+
+@requirement("replica.bus")
+async def test_without_a_bus_runs_go_on_and_are_read_everywhere(
+    start: Start, postgres_url: str, frail_redis: Program
+) -> None:
+    here, there = (start(AGUI_STORE=postgres_url, AGUI_BUS=frail_redis.url) for _ in range(2))
+    asked = run_input("halves 20")
+    run, thread = asked["runId"], asked["threadId"]
+    readers = [await Reading.live(over_sse(here.port, post(asked)))]
+    readers += [await Reading.live(by(there.port, thread, run, 0)) for by in (by_after, by_attach)]
+    frail_redis.kill()
+    await say(here.port, f"release {run}")
+    whole, by_sse, by_socket = [await reader.whole() for reader in readers]
+    assert text_of(json.loads(each.data) for each in whole) == "".join(map(piece, range(40)))
+    assert by_sse == whole
+    assert [each.data for each in by_socket] == as_shown([each.data for each in whole], by_socket)
+    live = run_input("tick 50")
+    first = await Reading.live(over_sse(here.port, post(live)))
+    assert await all_of(by_after(there.port, live["threadId"], live["runId"], 0)) == await first.whole()
+    frail_redis.start()
+    held = run_input("hold")
+    first = await Reading.live(over_sse(here.port, post(held)))
+    cancel = {"command": {"type": "cancel", "threadId": held["threadId"], "runId": held["runId"]}}
+    await ask(there.port, post(cancel))
+    assert b"cancelled" in (await first.whole())[-1].data
+    assert [server.faults for server in (here, there)] == [[], []]

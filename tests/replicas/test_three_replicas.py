@@ -1,0 +1,54 @@
+"""One replica runs, a second is read over SSE and a third over WebSocket: all readers see the same bytes."""
+
+import json
+
+import pytest
+
+from tests.replicas.conftest import Start
+from tests.replicas.readers import Piece, Reading, as_shown, by_attach, by_last_event_id, over_sse
+from tests.requirements import requirement
+from tests.sockets.client import Exchange, Json, hear, is_text, post, run_input, socket_to
+from tests.sockets.process import Server
+
+
+async def followed(asked: Json, second: Server, third: Server) -> tuple[Reading, Reading]:
+    """Readers of a live run: over SSE through one server, over WebSocket through another."""
+    run, thread = asked["runId"], asked["threadId"]
+    over_sse = await Reading.live(by_last_event_id(second.port, thread, run, 0))
+    return over_sse, await Reading.live(by_attach(third.port, thread, run, 0))
+
+
+def assert_same(by_sse: list[Piece], by_socket: list[Piece]) -> Json:
+    """Both have seen the same run to its end. Gives the end."""
+    events = [piece.data for piece in by_sse]
+    assert [piece.seq for piece in by_sse] == list(range(1, len(events) + 1))
+    assert [piece.data for piece in by_socket] == as_shown(events, by_socket)
+    assert by_socket[-1].seq == len(events)
+    end: Json = json.loads(events[-1])
+    return end
+
+
+@requirement("replica.read", "replica.cancel", "replica.lost", "replica.socket")
+@pytest.mark.timeout(90)
+async def test_a_run_is_followed_through_two_others_until_one_cancels_it_or_its_own_dies(replica: Start) -> None:
+    here, second, third = replica(), replica(), replica()
+
+    asked = run_input("hold")
+    first = await Reading.live(over_sse(here.port, post(asked)))
+    by_sse, by_socket = await followed(asked, second, third)
+    cancel = {"command": {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}}
+    async with socket_to(third.port) as connection:
+        await connection.send(json.dumps(cancel))
+        assert (await hear(connection))["control"] == "result"
+    seen = await by_sse.whole()
+    assert assert_same(seen, await by_socket.whole())["outcome"] == {"type": "cancelled"}
+    assert await first.whole() == seen
+
+    asked = run_input("hold")
+    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    by_sse, by_socket = await followed(asked, second, third)
+    here.kill()
+    seen = await by_sse.whole()
+    assert assert_same(seen, await by_socket.whole())["code"] == "RUN_LOST"
+    assert [json.loads(piece.data) for piece in seen[: len(held.events)]] == held.events
+    assert sum("its replica" in line for server in (second, third) for line in server.log) == 1
