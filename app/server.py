@@ -19,6 +19,8 @@ from app import logs
 from app.agents.callables import AgentLoadError
 from app.engine.service import Service
 from app.main import DRAIN_SECONDS, create_app
+from app.ports.bus import BusUnavailable
+from app.ports.store import StoreUnavailable
 from app.settings import Settings, SettingsError, load_settings
 from app.tools.loader import ToolLoadError
 
@@ -42,9 +44,20 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+        self.why_not: str | None = None
+        """Why it could not start, where that is not for a traceback to say."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say how to talk to us."""
+        """Connect to what is kept, listen, and say how to talk to us."""
+        try:
+            await self._service.open()
+        except StoreUnavailable as error:
+            self.why_not = f"AGUI_STORE: {error}"
+        except BusUnavailable as error:
+            self.why_not = f"AGUI_BUS: {error}"
+        if self.why_not is not None:
+            self.should_exit = True
+            return
         await super().startup(sockets)
         collect_garbage()
         if self.started:
@@ -82,6 +95,9 @@ def serve() -> int:
     AppStatus.enable_automatic_graceful_drain = False  # it would cut streams before their terminal event
     server = Server(configured(app, settings), app.state.service)
     server.run()
+    if server.why_not is not None:
+        print(f"cannot start: {server.why_not}", file=sys.stderr)  # noqa: T201 - as above
+        return 2
     return 0 if server.started else 1
 
 

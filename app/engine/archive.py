@@ -67,7 +67,11 @@ class Archive:
     async def open(self) -> None:
         """Connect. Raises ``StoreUnavailable`` or ``BusUnavailable``: a start without them is none."""
         await self.store.open()
-        await self.bus.open()
+        try:
+            await self.bus.open()
+        except BaseException:
+            await self.store.aclose()
+            raise
         self.replica = self._new_id()
 
     async def aclose(self) -> None:

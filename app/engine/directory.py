@@ -61,13 +61,22 @@ class Directory:
         """End a run as cancelled, wherever it is, and say how it stands. Raises ``AppError`` RUN_NOT_FOUND."""
         run = self.here(caller, thread_id, run_id)
         if run is not None:
+            asked = run.ledger is not None and not run.ledger.claimed and self._archive.durable
             run.cancel()
-            return summary(run, self._clock.time())
-        record = await self.kept(caller, thread_id, run_id)
+            if not asked or (record := await self._others(caller.owner, run)) is None:
+                return summary(run, self._clock.time())
+        else:
+            record = await self.kept(caller, thread_id, run_id)
         if record.active:
             with available():
                 await self._archive.cancel(record)
         return recorded(record, self._clock.time())
+
+    async def _others(self, owner: str, run: Run) -> RunRecord | None:
+        """The run that these ids mean elsewhere: a retry is a run here until the store has been asked."""
+        with available():
+            record = await self._stored(owner, run.ctx.thread_id, run.ctx.run_id)
+        return None if record is None or record.replica == self._archive.replica else record
 
     async def list(self, caller: Caller) -> Sequence[Facts]:
         """The caller's live and recent runs, newest first.

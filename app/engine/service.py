@@ -227,7 +227,13 @@ class Service:
     # --- the process ---
 
     async def open(self) -> None:
-        """Connect to what is kept; then ``/ping`` may say that initialisation is done."""
+        """Connect to what is kept; then ``/ping`` may say that initialisation is done. Harmless when it is open.
+
+        Raises:
+            StoreUnavailable, BusUnavailable: a start without them is none.
+        """
+        if self.health.ready:
+            return
         await self.archive.open()
         if self.archive.durable:
             self._keeping = asyncio.create_task(Leases(self.archive, self).keep(), name="keep leases")

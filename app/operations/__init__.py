@@ -52,7 +52,7 @@ def place(settings: Settings) -> Place:
     store = named("AGUI_STORE", url, open_store)
     if not is_durable(url):
         raise SettingsError("AGUI_STORE: what it names is in the server's own process; name the database that it uses.")
-    if url.startswith("sqlite:") and not Path(url.partition("///")[2]).exists():
+    if url.startswith("sqlite:") and not Path(url.partition("///")[2].partition("?")[0]).exists():
         raise SettingsError("AGUI_STORE: there is no such file.")
     return Place(store, named("AGUI_BUS", settings.bus.get_secret_value(), open_bus))
 

@@ -262,3 +262,27 @@ async def test_a_run_that_waited_in_line_gives_way_to_the_one_that_runs_elsewher
     assert here._lifecycle.get(RUN) is None
     assert (await here.runs.find(caller(), "t1", "r1"))["status"] == "cancelled"
     await finished(here)
+
+
+@requirement("replica.cancel", "replica.retry")
+async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    theirs = await there.admit(asking(), caller())
+    await eventually(lambda: there._lifecycle._runs[RUN].log.shown == 3)
+    asking_store, may = replicas.store.runs.claim, asyncio.Event()
+
+    async def slow(claim: Claim) -> object:
+        await may.wait()
+        return await asking_store(claim)
+
+    monkeypatch.setattr(replicas.store.runs, "claim", slow)
+    retry = asyncio.create_task(here.admit(asking(), caller()))
+    await eventually(lambda: here._lifecycle.get(RUN) is not None)
+    assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
+    may.set()
+    await Leases(there.archive, there).renew()
+    assert b'"cancelled"' in (await envelopes(theirs))[-1].data
+    (await retry).close()
+    await finished(here)
+    await finished(there)

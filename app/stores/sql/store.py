@@ -37,8 +37,12 @@ class SqlStore:
 
     async def open(self) -> None:
         """Connect, and bring an older database up to date."""
-        async with self._database.upgrading() as connection:
-            await connection.run_sync(upgrade)
+        try:
+            async with self._database.upgrading() as connection:
+                await connection.run_sync(upgrade)
+        except BaseException:
+            await self.aclose()
+            raise
 
     async def aclose(self) -> None:
         """Let go of connections."""
