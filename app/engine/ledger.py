@@ -165,16 +165,17 @@ class Ledger:
         while asyncio.get_running_loop().time() < deadline:
             try:
                 record = await runs.get(self.key)
+                if record is None:
+                    break
                 while page := await runs.envelopes(self.key, log.shown + len(written)):
                     written += page
-                if record is None or not record.active:
+                if not record.active:
+                    log.withdraw()
+                    log.adopt(written)
                     break
             except StoreUnavailable as error:
                 logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
             await asyncio.sleep(LONGEST_PAUSE)
-        if written:
-            log.withdraw()
-            log.adopt(written)
         log.show_all()
 
     async def _put(self, log: RunLog) -> Outcome:
