@@ -33,6 +33,7 @@ DURABLE = {
     ),
     "durable.first": (_REPLICAS, "A reader sees an event once it is stored, and not before."),
     "durable.batches": ("issue 5, item 1", "Events that come together are stored together."),
+    "durable.together": ("issue 5, item 1", "What comes of many runs at once is stored together; none keeps another."),
     "durable.thread": ("issue 5, item 2", "A run leaves its messages, its state and a title to its thread."),
     "durable.cancel": ("issue 5, item 7", "A cancel reaches a run's replica by the store where there is no bus."),
     "durable.whole": ("issue 5, item 1", "What was begun is written in whole, also when who asked has gone."),

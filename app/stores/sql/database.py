@@ -74,13 +74,21 @@ class Database:
         Raises:
             StoreUnavailable: it takes too long, and goes on.
         """
+        return await self.patiently(self.begin(work))
+
+    def begin(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
+        """Have it done, and come to its end before the database is closed."""
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._done)
-        done, _ = await asyncio.wait([task], timeout=self._patience + 2 * GIVE_UP_SECONDS)
+        return task
+
+    async def patiently(self, future: asyncio.Future[T]) -> T:
+        """What becomes of it. Raises ``StoreUnavailable`` where that takes too long; then it goes on."""
+        done, _ = await asyncio.wait([future], timeout=self._patience + 2 * GIVE_UP_SECONDS)
         if not done:
             raise StoreUnavailable(f"the database did not answer within {self._patience} seconds")
-        return task.result()
+        return future.result()
 
     def _done(self, task: asyncio.Task[object]) -> None:
         self._work.discard(task)
@@ -90,13 +98,13 @@ class Database:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
         """Read, as of one moment. Raises ``StoreUnavailable``."""
-        async with self._patiently(), self._reader.connect() as connection:
+        async with self._within(), self._reader.connect() as connection:
             yield connection
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
         """Write: all of it, or nothing when something is raised. Raises ``StoreUnavailable``."""
-        async with self._patiently(), self._turn(), self._writer.begin() as connection:
+        async with self._within(), self._turn(), self._writer.begin() as connection:
             yield connection
 
     @asynccontextmanager
@@ -109,7 +117,7 @@ class Database:
                 yield connection
 
     @asynccontextmanager
-    async def _patiently(self) -> AsyncIterator[None]:
+    async def _within(self) -> AsyncIterator[None]:
         """PostgreSQL may be out of reach; SQLite ends every wait by itself, and must not be cut off."""
         seconds = None if self.is_sqlite else self._patience
         with available():

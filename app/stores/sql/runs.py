@@ -6,7 +6,7 @@ Rule: what a replica writes it writes where the row says that the run is its own
 from collections.abc import Sequence
 
 from ag_ui.core import EventType
-from sqlalchemy import ColumnElement, LargeBinary, bindparam, delete, func, select, text, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -18,6 +18,7 @@ from app.stores.pages import number_in, page_of, unstored
 from app.stores.sql.changes import apply
 from app.stores.sql.columns import digest
 from app.stores.sql.database import Database, whole
+from app.stores.sql.envelopes import RUNNING, Appends, held, write
 from app.stores.sql.rows import (
     RUN_FACTS,
     insert,
@@ -30,24 +31,6 @@ from app.stores.sql.rows import (
 from app.stores.sql.schema import ENVELOPES, RUNS, THREADS
 
 TYPES = {kind.value: kind for kind in EventType}
-RUNNING = RUNS.c.status == RunStatus.RUNNING
-
-MINE = (
-    update(RUNS)
-    .where(RUNS.c.digest == bindparam("of_run"), RUNNING, RUNS.c.replica == bindparam("by"))
-    .returning(RUNS.c.number)
-)
-ADVANCE = MINE.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
-"""Every append begins with it, so it is built once."""
-
-EACH_ENVELOPE = plain_insert(ENVELOPES)
-ALL_ENVELOPES = text("""
-    INSERT INTO envelopes (run, seq, type, data)
-    SELECT :run, :first + place - 1, type, substring(:data, 1 + (sum(size) OVER (ORDER BY place) - size)::int, size)
-    FROM unnest(string_to_array(:types, ','), string_to_array(:sizes, ',')::int[])
-    WITH ORDINALITY AS each(type, size, place)
-""").bindparams(bindparam("data", type_=LargeBinary))
-"""One statement whatever the number of envelopes. PostgreSQL cuts the data, because psycopg is slow to write arrays."""
 
 
 class SqlRuns:
@@ -55,6 +38,7 @@ class SqlRuns:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._appends = Appends(database)
 
     # --- writing ---
 
@@ -74,15 +58,9 @@ class SqlRuns:
             await touch(connection, thread, changed_at=claim.now)
         return Claimed(RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now))
 
-    @whole
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
         """Store the envelopes that follow."""
-        async with self._database.writing() as connection:
-            if not await _write(connection, run, replica, envelopes):
-                record = await _held(connection, run)
-                if record is None or not record.active or record.replica != replica:
-                    raise LeaseLost(run.run_id)
-                await _write(connection, run, replica, unstored(record, envelopes))
+        await self._appends.put(run, replica, envelopes)
 
     @whole
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
@@ -92,15 +70,15 @@ class SqlRuns:
             thread = await locked(connection, run.thread)
             if thread is None:
                 raise LeaseLost(run.run_id)
-            if not await _write(connection, run, replica, envelopes, **end):
-                record = await _held(connection, run)
+            if not await write(connection, run, replica, envelopes, **end):
+                record = await held(connection, run)
                 if record is None or record.replica != replica:
                     raise LeaseLost(run.run_id)
                 if not record.active:
                     if (record.status, record.ended_at) == (ending.status, ending.ended_at):
                         return
                     raise LeaseLost(run.run_id)
-                await _write(connection, run, replica, unstored(record, envelopes), **end)
+                await write(connection, run, replica, unstored(record, envelopes), **end)
             turn = {} if ending.turn is None else {"status": ending.turn}
             revision = await touch(connection, thread, changed_at=ending.ended_at, **turn)
             await apply(connection, thread, revision, ending.change)
@@ -110,7 +88,7 @@ class SqlRuns:
         """Change the thread of an active run."""
         async with self._database.writing() as connection:
             thread = await locked(connection, run.thread)
-            record = await _held(connection, run)
+            record = await held(connection, run)
             if thread is None or record is None or not record.active or record.replica != replica:
                 raise LeaseLost(run.run_id)
             revision = await touch(connection, thread, changed_at=now)
@@ -258,38 +236,3 @@ def _row(claim: Claim, thread: int) -> dict[str, object]:
         "started_at": claim.now,
         "kept": True,
     }
-
-
-async def _held(connection: AsyncConnection, run: RunKey) -> RunRecord | None:
-    """The run, and nobody takes it until the transaction is over."""
-    row = (await connection.execute(select(*RUN_FACTS).where(is_run(run)).with_for_update())).first()
-    return run_record(row) if row else None
-
-
-async def _write(
-    connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], **ending: object
-) -> bool:
-    """Store envelopes that follow what is stored, and how the run ended, if it is this replica's. Gives whether."""
-    if not envelopes and not ending:
-        return True
-    where: dict[str, object] = {"of_run": digest(*run), "by": replica}
-    if envelopes:
-        mine = ADVANCE if not ending else ADVANCE.values(ending)
-        where |= {"follows": envelopes[0].seq - 1, "last": envelopes[-1].seq}
-    else:
-        mine = MINE.values(ending)
-    number: int | None = await connection.scalar(mine, where)
-    if number is not None and envelopes:
-        await _insert(connection, number, envelopes)
-    return number is not None
-
-
-async def _insert(connection: AsyncConnection, run: int, envelopes: Sequence[Envelope]) -> None:
-    """SQLite runs one prepared statement for all rows, PostgreSQL one for all together."""
-    if connection.dialect.name == "sqlite":
-        rows = [{"run": run, "seq": e.seq, "type": e.type.value, "data": e.data} for e in envelopes]
-        await connection.execute(EACH_ENVELOPE, rows)
-        return
-    types, sizes = zip(*((envelope.type.value, str(len(envelope.data))) for envelope in envelopes), strict=True)
-    whole = {"run": run, "first": envelopes[0].seq, "types": ",".join(types), "sizes": ",".join(sizes)}
-    await connection.execute(ALL_ENVELOPES, whole | {"data": b"".join(envelope.data for envelope in envelopes)})

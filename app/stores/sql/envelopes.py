@@ -1,0 +1,223 @@
+"""How envelopes get into a database: those of one run, and those of all runs of a process together.
+
+Rule: what a replica writes it writes where the row says that the run is its own, in the same transaction. What comes
+while a transaction is under way goes into the next one, whatever run it is of, so many slow runs cost few commits. One
+run that cannot be written does not keep the others from it.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import LargeBinary, bindparam, select, text, update
+from sqlalchemy import insert as plain_insert
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.core.wire import Envelope
+from app.ports.records import RunKey, RunRecord, RunStatus
+from app.ports.store import LeaseLost
+from app.stores.pages import unstored
+from app.stores.sql.columns import digest
+from app.stores.sql.database import Database
+from app.stores.sql.rows import RUN_FACTS, is_run, run_record
+from app.stores.sql.schema import ENVELOPES, RUNS
+
+MAX_TOGETHER = 200
+"""Runs whose envelopes are one transaction."""
+
+RUNNING = RUNS.c.status == RunStatus.RUNNING
+
+MINE = (
+    update(RUNS)
+    .where(RUNS.c.digest == bindparam("of_run"), RUNNING, RUNS.c.replica == bindparam("by"))
+    .returning(RUNS.c.number)
+)
+ADVANCE = MINE.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
+"""Every append of one run begins with it, so it is built once."""
+
+ADVANCE_EACH = update(RUNS).where(RUNS.c.number == bindparam("of_run")).values(last_seq=bindparam("last"))
+
+EACH_ENVELOPE = plain_insert(ENVELOPES)
+ALL_ENVELOPES = text("""
+    INSERT INTO envelopes (run, seq, type, data)
+    SELECT run, seq, type, substring(:data, 1 + (sum(size) OVER (ORDER BY place) - size)::int, size)
+    FROM unnest(
+        string_to_array(:runs, ',')::bigint[], string_to_array(:seqs, ',')::int[],
+        string_to_array(:types, ','), string_to_array(:sizes, ',')::int[]
+    ) WITH ORDINALITY AS each(run, seq, type, size, place)
+""").bindparams(bindparam("data", type_=LargeBinary))
+"""One statement whatever the number of envelopes. PostgreSQL cuts the data, because psycopg is slow to write arrays."""
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+async def held(connection: AsyncConnection, run: RunKey) -> RunRecord | None:
+    """The run, and nobody takes it until the transaction is over."""
+    row = (await connection.execute(select(*RUN_FACTS).where(is_run(run)).with_for_update())).first()
+    return run_record(row) if row else None
+
+
+async def write(
+    connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], **ending: object
+) -> bool:
+    """Store envelopes that follow what is stored, and how the run ended, if it is this replica's. Gives whether."""
+    if not envelopes and not ending:
+        return True
+    where: dict[str, object] = {"of_run": digest(*run), "by": replica}
+    if envelopes:
+        mine = ADVANCE if not ending else ADVANCE.values(ending)
+        where |= {"follows": envelopes[0].seq - 1, "last": envelopes[-1].seq}
+    else:
+        mine = MINE.values(ending)
+    number: int | None = await connection.scalar(mine, where)
+    if number is not None and envelopes:
+        await insert(connection, [(number, envelope) for envelope in envelopes])
+    return number is not None
+
+
+async def insert(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:
+    """SQLite runs one prepared statement for all rows, PostgreSQL one for all together."""
+    if connection.dialect.name == "sqlite":
+        each = [{"run": run, "seq": e.seq, "type": e.type.value, "data": e.data} for run, e in rows]
+        await connection.execute(EACH_ENVELOPE, each)
+        return
+    columns = {
+        "runs": joined(run for run, _ in rows),
+        "seqs": joined(envelope.seq for _, envelope in rows),
+        "types": joined(envelope.type.value for _, envelope in rows),
+        "sizes": joined(len(envelope.data) for _, envelope in rows),
+    }
+    await connection.execute(ALL_ENVELOPES, columns | {"data": b"".join(envelope.data for _, envelope in rows)})
+
+
+def joined(values: Iterable[object]) -> str:
+    """A column as PostgreSQL takes it apart again."""
+    return ",".join(map(str, values))
+
+
+# --- all runs of a process --------------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """Envelopes of one run that are to be stored, and who waits for that."""
+
+    run: RunKey
+    replica: str
+    envelopes: Sequence[Envelope]
+    done: asyncio.Future[None]
+
+
+class Appends:
+    """What is to be appended to the runs of one process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[Part] = []
+        self._apart: set[RunKey] = set()
+        self._working = False
+
+    async def put(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
+        """Store the envelopes that follow. Raises ``LeaseLost``; ``ValueError`` for a gap; ``StoreUnavailable``."""
+        if not envelopes:
+            return
+        part = Part(run, replica, envelopes, asyncio.get_running_loop().create_future())
+        part.done.add_done_callback(looked_at)
+        self._waiting.append(part)
+        if not self._working:
+            self._working = True
+            self._database.begin(self._work())
+        await self._database.patiently(part.done)
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                await self._write(self._next())
+        finally:
+            self._working = False
+
+    def _next(self) -> Sequence[Part]:
+        """The parts of one transaction: at most one of each run, and one that has failed in company by itself."""
+        first, *rest = self._waiting
+        chosen, left = {first.run: first}, []
+        for part in rest:
+            apart = not self._apart.isdisjoint((first.run, part.run)) or part.replica != first.replica
+            if apart or part.run in chosen or len(chosen) == MAX_TOGETHER:
+                left.append(part)
+            else:
+                chosen[part.run] = part
+        self._waiting = left
+        return list(chosen.values())
+
+    async def _write(self, parts: Sequence[Part]) -> None:
+        left = parts
+        try:
+            if len(parts) > 1:
+                left = await self._together(parts)
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+            if not isinstance(error.__cause__, OperationalError | OSError):  # else it is nobody's fault
+                self._apart.update(part.run for part in parts)
+            for part in parts:
+                tell(part, error)
+        else:
+            for part in left:
+                await self._alone(part)
+
+    async def _together(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """Store all that follow what is stored; gives those that do not."""
+        of_run = {digest(*part.run): part for part in parts}
+        which = (RUNS.c.digest.in_(of_run), RUNNING, RUNS.c.replica == parts[0].replica)
+        mine = select(RUNS.c.number, RUNS.c.digest, RUNS.c.last_seq).where(*which).with_for_update()
+        async with self._database.writing() as connection:
+            found = (await connection.execute(mine)).all()
+            fit = {number: of_run.pop(name) for number, name, last in found if follows(of_run[name], last)}
+            if fit:
+                await insert(connection, [(number, envelope) for number in fit for envelope in fit[number].envelopes])
+                ends = [{"of_run": number, "last": part.envelopes[-1].seq} for number, part in fit.items()]
+                await connection.execute(ADVANCE_EACH, ends)
+        for part in fit.values():
+            tell(part)
+        return list(of_run.values())
+
+    async def _alone(self, part: Part) -> None:
+        try:
+            async with self._database.writing() as connection:
+                await append(connection, part)
+        except Exception as error:  # noqa: BLE001 - as above
+            tell(part, error)
+        else:
+            self._apart.discard(part.run)
+            tell(part)
+
+
+async def append(connection: AsyncConnection, part: Part) -> None:
+    """Store what is not stored yet of one run. Raises ``LeaseLost``; ``ValueError`` for a gap."""
+    run, replica, envelopes, _ = part
+    if await write(connection, run, replica, envelopes):
+        return
+    record = await held(connection, run)
+    if record is None or not record.active or record.replica != replica:
+        raise LeaseLost(run.run_id)
+    await write(connection, run, replica, unstored(record, envelopes))
+
+
+def follows(part: Part, last_seq: int) -> bool:
+    """Whether this is what comes next."""
+    return part.envelopes[0].seq == last_seq + 1
+
+
+def looked_at(done: asyncio.Future[None]) -> None:
+    """Who has asked may have left."""
+    if not done.cancelled():
+        done.exception()
+
+
+def tell(part: Part, error: Exception | None = None) -> None:
+    """What became of it, if somebody still waits."""
+    if part.done.done():
+        return
+    if error is None:
+        part.done.set_result(None)
+    else:
+        part.done.set_exception(error)
