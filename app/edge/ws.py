@@ -187,7 +187,8 @@ class Connection:
         self._queue(reader)
         if on_busy is OnBusy.INTERRUPT:
             for run in reversed(standing):
-                run.cancel()
+                with contextlib.suppress(AppError):  # over by now
+                    await self._service.runs.cancel(self._caller, run.key.thread_id, run.key.run_id)
 
     def _check_room(self) -> None:
         if len(self._readers) > MAX_WAITING:

@@ -1,8 +1,11 @@
 """A reader of another replica's run whose store does not come back is told, and may come back itself."""
 
+import asyncio
+
 import pytest
 
 from app.engine import elsewhere
+from app.engine.leases import Leases
 from app.main import create_app
 from app.ports.store import StoreUnavailable
 from app.settings import Settings
@@ -45,4 +48,25 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
         await send(socket, {"command": {**ATTACH, "after": 2}})
         assert sorted(shown(await receive(socket, 2))) == ["RUN_FINISHED r1", "result r1"]
         await client.close()
+    await finished(here)
+
+
+@requirement("ws.interrupt", "replica.cancel")
+async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
+    replicas, talk = Replicas(), Talk()
+    here, there = await replicas.start(talk), await replicas.start(brief)
+    keeping = asyncio.create_task(Leases(here.archive, here).keep())
+    theirs = await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 2)
+    async with serving(create_app(Settings(), there)) as url:
+        client = OverWs(there, replicas.clock, url)
+        socket = await opened(client)
+        await send(socket, {"command": ATTACH})
+        await receive(socket, 3)
+        await send(socket, ask("t2", "r2", forwardedProps={"onBusy": "interrupt"}))
+        assert shown(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
+        await client.close()
+    assert theirs.run.status == "cancelled"
+    keeping.cancel()
+    await asyncio.wait([keeping])
     await finished(here)
