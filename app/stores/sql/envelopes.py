@@ -23,8 +23,8 @@ from app.stores.sql.database import Database
 from app.stores.sql.rows import RUN_FACTS, is_run, run_record
 from app.stores.sql.schema import ENVELOPES, RUNS
 
-MAX_TOGETHER = 200
-"""Runs whose envelopes are one transaction."""
+MAX_RUNS, MAX_BYTES = 200, 4_000_000
+"""What of several runs is one transaction, up to the run that exceeds it."""
 
 RUNNING = RUNS.c.status == RunStatus.RUNNING
 
@@ -106,6 +106,7 @@ class Part(NamedTuple):
     run: RunKey
     replica: str
     envelopes: Sequence[Envelope]
+    size: int
     done: asyncio.Future[None]
 
 
@@ -122,13 +123,18 @@ class Appends:
         """Store the envelopes that follow. Raises ``LeaseLost``; ``ValueError`` for a gap; ``StoreUnavailable``."""
         if not envelopes:
             return
-        part = Part(run, replica, envelopes, asyncio.get_running_loop().create_future())
+        size = sum(len(envelope.data) for envelope in envelopes)
+        part = Part(run, replica, envelopes, size, asyncio.get_running_loop().create_future())
         part.done.add_done_callback(looked_at)
         self._waiting.append(part)
         if not self._working:
             self._working = True
             self._database.begin(self._work())
         await self._database.patiently(part.done)
+
+    def forget(self, run: RunKey) -> None:
+        """Nothing more comes of it."""
+        self._apart.discard(run)
 
     async def _work(self) -> None:
         try:
@@ -140,13 +146,14 @@ class Appends:
     def _next(self) -> Sequence[Part]:
         """The parts of one transaction: at most one of each run, and one that has failed in company by itself."""
         first, *rest = self._waiting
-        chosen, left = {first.run: first}, []
+        chosen, left, size = {first.run: first}, [], first.size
         for part in rest:
             apart = not self._apart.isdisjoint((first.run, part.run)) or part.replica != first.replica
-            if apart or part.run in chosen or len(chosen) == MAX_TOGETHER:
+            if apart or part.run in chosen or len(chosen) == MAX_RUNS or size > MAX_BYTES:
                 left.append(part)
             else:
                 chosen[part.run] = part
+                size += part.size
         self._waiting = left
         return list(chosen.values())
 
@@ -168,9 +175,10 @@ class Appends:
         """Store all that follow what is stored; gives those that do not."""
         of_run = {digest(*part.run): part for part in parts}
         which = (RUNS.c.digest.in_(of_run), RUNNING, RUNS.c.replica == parts[0].replica)
-        mine = select(RUNS.c.number, RUNS.c.digest, RUNS.c.last_seq).where(*which).with_for_update()
+        # In order, as ``renew`` does: who locks several runs in another order would wait for it, and it for them.
+        mine = select(RUNS.c.number, RUNS.c.digest, RUNS.c.last_seq).where(*which).order_by(RUNS.c.number)
         async with self._database.writing() as connection:
-            found = (await connection.execute(mine)).all()
+            found = (await connection.execute(mine.with_for_update())).all()
             fit = {number: of_run.pop(name) for number, name, last in found if follows(of_run[name], last)}
             if fit:
                 await insert(connection, [(number, envelope) for number in fit for envelope in fit[number].envelopes])
@@ -193,7 +201,7 @@ class Appends:
 
 async def append(connection: AsyncConnection, part: Part) -> None:
     """Store what is not stored yet of one run. Raises ``LeaseLost``; ``ValueError`` for a gap."""
-    run, replica, envelopes, _ = part
+    run, replica, envelopes = part[:3]
     if await write(connection, run, replica, envelopes):
         return
     record = await held(connection, run)

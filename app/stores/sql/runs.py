@@ -65,6 +65,7 @@ class SqlRuns:
     @whole
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """Store the last envelopes, how the run ended, and what it did to its thread."""
+        self._appends.forget(run)
         end = {"status": ending.status, "ended_at": ending.ended_at, "usage": ending.usage, "error": ending.error}
         async with self._database.writing() as connection:
             thread = await locked(connection, run.thread)
@@ -169,7 +170,8 @@ class SqlRuns:
     @whole
     async def renew(self, replica: str, until: float) -> Sequence[Lease]:
         """Hold all runs of the replica until then."""
-        mine = update(RUNS).where(RUNNING, RUNS.c.replica == replica).values(lease_until=until)
+        in_order = select(RUNS.c.number).where(RUNNING, RUNS.c.replica == replica).order_by(RUNS.c.number)
+        mine = update(RUNS).where(RUNS.c.number.in_(in_order.with_for_update())).values(lease_until=until)
         facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted)
         async with self._database.writing() as connection:
             return [
