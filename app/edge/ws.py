@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections import deque
 
 from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
@@ -25,6 +24,7 @@ from app.edge.body import check_size, understand
 from app.edge.commands import Commands
 from app.edge.gate import BEARER_PROTOCOL, caller_of
 from app.edge.pace import Pace
+from app.edge.refusal import unexpected
 from app.engine.policy import OnBusy, busy_choice
 from app.engine.reader import Reader
 from app.engine.service import Service
@@ -71,7 +71,7 @@ class Connection:
         self._tasks = asyncio.TaskGroup()
         self._streaming: asyncio.Task[None] | None = None
         self._pace = Pace(asyncio.get_running_loop().time)
-        self._undone = deque[Asked]()
+        self._undone: list[Asked] = []
         self._working: asyncio.Task[None] | None = None
         self._at_once = asyncio.Semaphore(MAX_WAITING)
 
@@ -128,6 +128,10 @@ class Connection:
         except AppError as error:
             await self._refuse(error)
             return
+        except Exception:
+            logger.exception("a frame could not be read")
+            await self._refuse(unexpected())
+            return
         if self._waits_for_nothing(asked):
             await self._at_once.acquire()
             self._tasks.create_task(self._do(asked)).add_done_callback(lambda _: self._at_once.release())
@@ -147,7 +151,7 @@ class Connection:
     async def _work(self) -> None:
         while self._undone:
             with contextlib.suppress(WebSocketDisconnect, OSError):  # who has left gets no answer
-                await self._do(self._undone.popleft())
+                await self._do(self._undone.pop(0))
         self._working = None
 
     async def _all_done(self) -> None:
@@ -161,7 +165,7 @@ class Connection:
             raise
         except Exception:
             logger.exception("a frame could not be handled")
-            await self._refuse(AppError(Code.INTERNAL_ERROR, "Something went wrong in the server."))
+            await self._refuse(unexpected())
 
     async def _understood(self, text: str | None) -> Asked:
         if text is None:
