@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from ag_ui.core import EventType
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import RedisError
 from redis.typing import EncodableT, FieldT
 
@@ -35,7 +35,7 @@ FOLLOWERS = 5_000
 """Connections of one process that wait for events; a server takes 10,000 unless it is told otherwise."""
 
 SPEAKERS = 50
-"""Connections that are free again at once."""
+"""Connections that are free again at once; who finds none waits for one."""
 
 IS_THERE = "equal or smaller"
 """What the server says to an id that is not beyond its last."""
@@ -54,8 +54,15 @@ class RedisBus:
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
         # Apart: however many wait, there is a connection to speak on, and one to hear commands.
         self._speaking, self._hearing, self._following = (
-            Redis.from_url(
-                url, protocol=2, socket_connect_timeout=patience, socket_timeout=None, max_connections=connections
+            Redis.from_pool(
+                BlockingConnectionPool.from_url(
+                    url,
+                    protocol=2,
+                    socket_connect_timeout=patience,
+                    socket_timeout=None,
+                    max_connections=connections,
+                    timeout=patience,
+                )
             )
             for connections in (SPEAKERS, 1, FOLLOWERS)
         )

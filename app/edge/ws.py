@@ -38,6 +38,9 @@ MAX_WAITING = 16
 MAX_UNDONE = 16
 """Frames that may wait until those before them are done; behind them the connection is not read."""
 
+CLOSED = 1006
+"""The code of a connection that ended without one."""
+
 AT_ONCE = Cancel | Ping | Capabilities
 """Commands that wait for nothing."""
 
@@ -101,16 +104,22 @@ class Connection:
         try:
             async for batch in reader:
                 for frame in frames(batch.envelopes(), with_seq=self._with_seq):
-                    await self._pace.wait()
-                    await self._websocket.send_text(frame)
+                    await self._say(frame)
         except AppError as error:  # it cannot be read on now; the run may go on
             _, thread_id, run_id = reader.run.key
             await self._refuse(error, threadId=thread_id, runId=run_id)
 
     async def _control(self, kind: str, **fields: object) -> None:
         known = {name: value for name, value in fields.items() if value is not None}
+        await self._say(json.dumps({"control": kind, **known}, ensure_ascii=False))
+
+    async def _say(self, frame: str) -> None:
+        """Raises ``WebSocketDisconnect`` once the connection is closed, by whomever."""
         await self._pace.wait()
-        await self._websocket.send_text(json.dumps({"control": kind, **known}, ensure_ascii=False))
+        try:
+            await self._websocket.send_text(frame)
+        except RuntimeError as error:  # what starlette and uvicorn say of a second frame, and of a close of their own
+            raise WebSocketDisconnect(CLOSED) from error
 
     # --- in ---
 

@@ -158,6 +158,10 @@ class Lifecycle:
         self._writing.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a run could not be written down", exc_info=error)
+        run = self._kept.get(key)
+        if run is not None and run.ledger is not None and run.ledger.is_others:
+            del self._kept[key]  # it was ended before the store had said that these ids are another run's
+            self._withdraw(run)
         self.trim()
 
     def trim(self) -> None:

@@ -134,6 +134,15 @@ async def test_on_redis_the_last_batches_are_kept(redis_url: str) -> None:
     await bus.aclose()
 
 
+async def test_many_speak_and_follow_at_once(bus: Bus) -> None:
+    runs = [run(f"r{number}") for number in range(80)]
+    following = [asyncio.create_task(followed(bus, 2, key)) for key in runs]
+    for seq in (1, 2):
+        await asyncio.gather(*(bus.publish(key, envelopes(seq, seq, key.run_id)) for key in runs))
+    heard = await asyncio.gather(*following)
+    assert heard == [envelopes(1, 2, key.run_id) for key in runs]
+
+
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from app.ports.conversation import ThreadRecord
 from app.ports.records import Page
 from tests.conftest import Serve
 from tests.edge.sockets import Talk, brief, opened, receive, send, shown, whole
-from tests.engine.doubles import ask, eventually, forever
+from tests.engine.doubles import WAIT, ask, eventually, forever
 from tests.requirements import requirement
 
 ENQUEUE = {"onBusy": "enqueue"}
@@ -273,3 +273,27 @@ async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> No
     await socket.close()
     await eventually(lambda: [run.status for run in client.service._lifecycle.line("everybody", "t1")] == ["running"])
     await client.service.drain(0)
+
+
+@requirement("ws.at-once")
+async def test_who_leaves_amid_its_questions_leaves_no_fault(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, may = asyncio.Event(), asyncio.Event()
+    _, client = await serve(Talk(), on_disconnect="continue")
+
+    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
+        asked.set()
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.archive.store.threads, "list", slow)
+    socket = await opened(client)
+    await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(3)), ask())
+    await asyncio.wait_for(asked.wait(), WAIT)
+    socket.transport.abort()
+    await asyncio.wait_for(socket.wait_closed(), WAIT)
+    may.set()
+    await eventually(lambda: [run.status for run in client.service._lifecycle.line("everybody", "t1")] == ["running"])
+    await client.service.drain(0)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

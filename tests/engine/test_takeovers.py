@@ -17,7 +17,7 @@ from app.ports.bus import BusUnavailable
 from app.ports.records import Claim, RunKey, RunStatus, ThreadKey
 from app.ports.store import StoreUnavailable
 from app.settings import Settings
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, happened
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import RUN, Nobody, beat, finished
 from tests.requirements import requirement
@@ -270,19 +270,21 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     here, there = await replicas.start(hello), await replicas.start(hello)
     theirs = await there.admit(asking(), caller())
     await eventually(lambda: there._lifecycle._runs[RUN].log.shown == 3)
-    asking_store, may = replicas.store.runs.claim, asyncio.Event()
+    asking_store, asked, may = replicas.store.runs.claim, asyncio.Event(), asyncio.Event()
 
     async def slow(claim: Claim) -> object:
+        asked.set()
         await may.wait()
         return await asking_store(claim)
 
     monkeypatch.setattr(replicas.store.runs, "claim", slow)
     retry = asyncio.create_task(here.admit(asking(), caller()))
-    await eventually(lambda: here._lifecycle.get(RUN) is not None)
+    await asyncio.wait_for(asked.wait(), WAIT)
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
     may.set()
     await Leases(there.archive, there).renew()
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     (await retry).close()
     await finished(here)
+    assert here._lifecycle.get(RUN) is None  # these ids mean the other run, also here
     await finished(there)

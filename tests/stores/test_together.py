@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
+import psycopg
 import pytest
 from sqlalchemy import event, make_url
 from sqlalchemy.exc import DataError
@@ -103,3 +104,35 @@ async def test_a_caller_that_leaves_takes_nothing_from_the_others(database: SqlS
     await asyncio.wait(tasks)
     assert [task.cancelled() for task in tasks] == [True, False] * 10
     assert await put(database, *RUNS, first=4, last=4) == [None] * len(RUNS)
+
+
+@requirement("durable.together")
+async def test_a_run_whose_row_somebody_holds_does_not_hold_up_the_others(postgres_url: str) -> None:
+    store = SqlStore(make_url(postgres_url))
+    await store.open()
+    for key in RUNS:
+        await claimed(store, key)
+    async with await psycopg.AsyncConnection.connect(postgres_url) as holder:
+        await holder.execute("SELECT 1 FROM runs WHERE run_id = 'r3' FOR UPDATE")
+        held = asyncio.create_task(put(store, RUNS[3]))
+        assert await put(store, *RUNS[:3], *RUNS[4:]) == [None] * (len(RUNS) - 1)
+        assert await put(store, RUNS[0], first=4, last=4) == [None]
+        assert not held.done()
+    assert await held == [None]
+    await store.aclose()
+
+
+@requirement("durable.together")
+async def test_an_error_that_nobody_expected_is_one_runs_own(
+    database: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = writing.insert
+
+    async def picky(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:
+        if any(envelope.run_id == "r1" for _, envelope in rows):
+            raise TypeError("odd")
+        await insert(connection, rows)
+
+    monkeypatch.setattr(writing, "insert", picky)
+    heard = await put(database, *RUNS[:5])
+    assert [type(error) for error in heard] == [type(None), TypeError, *[type(None)] * 3]

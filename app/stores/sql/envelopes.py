@@ -6,17 +6,19 @@ run that cannot be written does not keep the others from it.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import LargeBinary, bindparam, select, text, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.wire import Envelope
 from app.ports.records import RunKey, RunRecord, RunStatus
-from app.ports.store import LeaseLost
+from app.ports.store import LeaseLost, StoreUnavailable
 from app.stores.pages import unstored
 from app.stores.sql.columns import digest
 from app.stores.sql.database import Database
@@ -25,6 +27,11 @@ from app.stores.sql.schema import ENVELOPES, RUNS
 
 MAX_RUNS, MAX_BYTES = 200, 4_000_000
 """What of several runs is one transaction, up to the run that exceeds it."""
+
+OUTAGES = (OperationalError, PoolTimeout, OSError)
+"""Causes that are nobody's fault: what fails for one of these fails for all."""
+
+logger = logging.getLogger(__name__)
 
 RUNNING = RUNS.c.status == RunStatus.RUNNING
 
@@ -117,6 +124,7 @@ class Appends:
         self._database = database
         self._waiting: list[Part] = []
         self._apart: set[RunKey] = set()
+        self._alone: set[RunKey] = set()
         self._working = False
 
     async def put(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
@@ -127,29 +135,34 @@ class Appends:
         part = Part(run, replica, envelopes, size, asyncio.get_running_loop().create_future())
         part.done.add_done_callback(looked_at)
         self._waiting.append(part)
-        if not self._working:
-            self._working = True
-            self._database.begin(self._work())
+        self._go_on()
         await self._database.patiently(part.done)
 
     def forget(self, run: RunKey) -> None:
         """Nothing more comes of it."""
         self._apart.discard(run)
 
+    def _go_on(self) -> None:
+        if not self._working:
+            self._working = True
+            self._database.begin(self._work())
+
     async def _work(self) -> None:
         try:
-            while self._waiting:
-                await self._write(self._next())
+            while parts := self._next():
+                await self._write(parts)
         finally:
             self._working = False
 
     def _next(self) -> Sequence[Part]:
         """The parts of one transaction: at most one of each run, and one that has failed in company by itself."""
-        first, *rest = self._waiting
-        chosen, left, size = {first.run: first}, [], first.size
-        for part in rest:
-            apart = not self._apart.isdisjoint((first.run, part.run)) or part.replica != first.replica
-            if apart or part.run in chosen or len(chosen) == MAX_RUNS or size > MAX_BYTES:
+        chosen: dict[RunKey, Part] = {}
+        left, size = [], 0
+        for part in self._waiting:
+            first = next(iter(chosen.values()), part)
+            apart = chosen and not self._apart.isdisjoint((first.run, part.run))
+            full = len(chosen) == MAX_RUNS or size > MAX_BYTES
+            if full or apart or part.replica != first.replica or part.run in chosen or part.run in self._alone:
                 left.append(part)
             else:
                 chosen[part.run] = part
@@ -158,18 +171,23 @@ class Appends:
         return list(chosen.values())
 
     async def _write(self, parts: Sequence[Part]) -> None:
+        if len(parts) == 1 and self._database.is_sqlite:  # where nobody can lock its row: a statement less
+            await self._by_itself(parts[0])
+            return
         left = parts
         try:
-            if len(parts) > 1:
-                left = await self._together(parts)
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
-            if not isinstance(error.__cause__, OperationalError | OSError):  # else it is nobody's fault
+            left = await self._together(parts)
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, OUTAGES):
                 self._apart.update(part.run for part in parts)
             for part in parts:
                 tell(part, error)
-        else:
-            for part in left:
-                await self._alone(part)
+            return
+        except Exception:
+            logger.exception("what was to be stored together is tried one by one")
+        for part in left:
+            self._alone.add(part.run)
+            self._database.begin(self._by_itself(part))
 
     async def _together(self, parts: Sequence[Part]) -> Sequence[Part]:
         """Store all that follow what is stored; gives those that do not."""
@@ -178,7 +196,7 @@ class Appends:
         # In order, as ``renew`` does: who locks several runs in another order would wait for it, and it for them.
         mine = select(RUNS.c.number, RUNS.c.digest, RUNS.c.last_seq).where(*which).order_by(RUNS.c.number)
         async with self._database.writing() as connection:
-            found = (await connection.execute(mine.with_for_update())).all()
+            found = (await connection.execute(mine.with_for_update(skip_locked=True))).all()
             fit = {number: of_run.pop(name) for number, name, last in found if follows(of_run[name], last)}
             if fit:
                 await insert(connection, [(number, envelope) for number in fit for envelope in fit[number].envelopes])
@@ -188,15 +206,19 @@ class Appends:
             tell(part)
         return list(of_run.values())
 
-    async def _alone(self, part: Part) -> None:
+    async def _by_itself(self, part: Part) -> None:
+        """Store what did not go with others; whoever locks its row holds up nobody else."""
         try:
             async with self._database.writing() as connection:
                 await append(connection, part)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
             tell(part, error)
         else:
             self._apart.discard(part.run)
             tell(part)
+        finally:
+            self._alone.discard(part.run)
+            self._go_on()
 
 
 async def append(connection: AsyncConnection, part: Part) -> None:
