@@ -12,7 +12,7 @@ from tests.official.talk import Protobuf, Sse, Transport, WebSocket
 
 @pytest.fixture(scope="session")
 def judge() -> Iterator[Judge]:
-    """The official AG-UI client. The one allowed skip: a machine without Node, outside CI."""
+    """The official AG-UI client. Skipped on a machine without Node, outside CI."""
     reason = missing()
     if reason is not None:
         if os.environ.get("CI") == "true":
