@@ -56,7 +56,7 @@ class MemoryInterrupts:
 
     def remove(self, thread: ThreadKey) -> None:
         """Let go of all of a thread's."""
-        for place in [place for place in self._places if place[1:] == thread]:
+        for place in [place for place in self._places if place.thread == thread]:
             self._put(place, {})
 
     def _put(self, place: Place, there: dict[str, Held]) -> None:

@@ -12,6 +12,7 @@ DURABLE = {
     "replica.thread": ("issue 5, item 1", "A thread has one active run, on whatever replica."),
     "replica.enqueue": ("issue 5, item 1", "A run waits in line for another replica's, though not for ever."),
     "replica.runs": ("issue 5, item 8", "All live runs of all replicas are listed, and the newest of the others."),
+    "replica.standing": ("issue 5, item 8", "Tokens and readers of a live run are known to every replica."),
     "replica.history": ("issue 5, item 2", "What is kept of a thread is put before what a client sends."),
     "replica.connect": ("issue 5, item 2", "A run without messages shows the thread as snapshots, and runs nothing."),
     "connect.shown": (

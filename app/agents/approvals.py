@@ -2,11 +2,12 @@
 
 They are of two kinds: a call that must be approved before it begins, and one of a subagent that has begun and asks.
 
-Rule: what is run is what was asked for: name and arguments come from here, never from the messages a caller sends. A
-call is run at most once, whatever is sent again and by whichever replica it is answered: it is *open* until an answer
-takes it, and *settled* from then on. Only who has taken a call writes of it. What is settled is remembered with its
-answer and its result for as long as an approval lives, so that an answer that comes again finds them. All of it is
-kept as JSON by an ``Interrupts``; what is forgotten there is not run.
+Rule: what is run is what was asked for: name and arguments come from here, never from the messages a caller sends. An
+answer counts only where it was asked for: of that owner, on that thread, in that part of it. A call is run at most
+once, whatever is sent again and by whichever replica it is answered: it is *open* until an answer takes it, and
+*settled* from then on. Only who has taken a call writes of it. What is settled is remembered with its answer and its
+result for as long as an approval lives, so that an answer that comes again finds them. All of it is kept as JSON by an
+``Interrupts``; what is forgotten there is not run.
 
 Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; design 4.8.
 """
@@ -24,7 +25,7 @@ from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from app.agents.keeping import available, outlasting
+from app.agents.keeping import Where, available, outlasting, where
 from app.agents.turn import Call
 from app.interrupts import MemoryInterrupts
 from app.ports import Ruling, RunContext, Suspension, ToolContent
@@ -50,9 +51,6 @@ RESPONSE_SCHEMA: dict[str, object] = {
     "required": ["approved"],
     "additionalProperties": False,
 }
-
-Thread = tuple[str, str]
-"""Owner and thread id: an answer counts only on the thread that asked, by whom it was asked."""
 
 logger = logging.getLogger(__name__)
 
@@ -134,13 +132,13 @@ class Approvals:
         )
         return Approval(call, (interrupt,), beside)
 
-    async def held(self, thread: Thread) -> Sequence[Approval]:
+    async def held(self, at: Where) -> Sequence[Approval]:
         """What was decided and is still remembered, then what waits, each in the order in which it was asked for.
 
         Raises ``AppError`` STORE_UNAVAILABLE.
         """
         with available():
-            held = await self._interrupts.held(self._place(thread), self.now())
+            held = await self._interrupts.held(self._place(at), self.now())
         found = [approval for it in held if (approval := _read(it)) is not None]
         return sorted(found, key=lambda approval: not approval.settled)
 
@@ -154,16 +152,16 @@ class Approvals:
         if not asked:
             yield
             return
-        thread = (ctx.caller.owner, ctx.thread_id)
+        place = self._place(where(ctx))
         try:
             with available():
-                await self._interrupts.hold(self._place(thread), [self._open(approval) for approval in asked])
+                await self._interrupts.hold(place, [self._open(approval) for approval in asked])
             yield
         except BaseException:
-            ctx.background(self._withdraw(thread, asked))
+            ctx.background(self._withdraw(place, asked))
             raise
 
-    async def take(self, thread: Thread, approval: Approval, result: ToolContent) -> Approval | None:
+    async def take(self, at: Where, approval: Approval, result: ToolContent) -> Approval | None:
         """The call is the caller's to run, with this result until it has given another; None: it is not.
 
         What waits is taken once. Raises ``AppError`` STORE_UNAVAILABLE: then the call must not be run.
@@ -171,44 +169,44 @@ class Approvals:
         taken, now = replace(approval, suspension=None, result=result), self.now()
         with available():
             won = await self._interrupts.take(
-                self._place(thread), approval.call.id, _written(taken), now + self._lifetime, now
+                self._place(at), approval.call.id, _written(taken), now + self._lifetime, now
             )
         return taken if won else None
 
-    async def settle(self, thread: Thread, approval: Approval, result: ToolContent, ctx: RunContext) -> Approval:
+    async def settle(self, at: Where, approval: Approval, result: ToolContent, ctx: RunContext) -> Approval:
         """A call that was taken has this result, also for a store that does not answer: then that run alone knows."""
         settled = replace(approval, result=result)
-        await outlasting(self._remember(thread, settled), ctx)
+        await outlasting(self._remember(at, settled), ctx)
         return settled
 
-    async def reopen(self, thread: Thread, approval: Approval, suspension: Suspension) -> Approval:
+    async def reopen(self, at: Where, approval: Approval, suspension: Suspension) -> Approval:
         """A call that was taken has more to ask. Raises ``AppError`` STORE_UNAVAILABLE."""
         again = replace(approval, interrupts=suspension.interrupts, suspension=suspension, answer=None, result=None)
         with available():
-            await self._interrupts.hold(self._place(thread), [self._open(again)])
+            await self._interrupts.hold(self._place(at), [self._open(again)])
         return again
 
     def _open(self, approval: Approval) -> Held:
         return Held(approval.call.id, _written(approval), self.now() + 2 * self._lifetime)
 
-    async def _remember(self, thread: Thread, settled: Approval) -> None:
+    async def _remember(self, at: Where, settled: Approval) -> None:
         held = Held(settled.call.id, _written(settled), self.now() + self._lifetime, settled=True)
         try:
-            await self._interrupts.hold(self._place(thread), [held])
+            await self._interrupts.hold(self._place(at), [held])
         except StoreUnavailable:
             logger.warning("call=<%s> | its result is not remembered: it counts as cut off", held.id, exc_info=True)
 
-    async def _withdraw(self, thread: Thread, asked: Sequence[Approval]) -> None:
+    async def _withdraw(self, place: Place, asked: Sequence[Approval]) -> None:
         """Let go of what still waits. An answer may have been quicker, and then stands."""
         now = self.now()
         try:
             for approval in asked:
-                await self._interrupts.take(self._place(thread), approval.call.id, b"", now, now)
+                await self._interrupts.take(place, approval.call.id, b"", now, now)
         except StoreUnavailable:
-            logger.warning("thread=<%s> | what a failed run asked may still wait", thread[1], exc_info=True)
+            logger.warning("thread=<%s> | what a failed run asked may still wait", place.thread_id, exc_info=True)
 
-    def _place(self, thread: Thread) -> Place:
-        return Place(self._depth, *thread)
+    def _place(self, at: Where) -> Place:
+        return Place(self._depth, *at)
 
 
 def clipped(text: str) -> str:

@@ -163,7 +163,7 @@ class Assistant:
 
     async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Implements ``ports.Responder``: what is asked on this thread, and not answered."""
-        held = await self.approvals.held((caller.owner, thread_id))
+        held = await self.approvals.held((caller.owner, thread_id, ""))
         return [interrupt for approval in held if not approval.settled for interrupt in approval.interrupts]
 
     def capabilities(self) -> AgentCapabilities:

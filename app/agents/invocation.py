@@ -62,6 +62,7 @@ class Invocation:
             state=State(parent.state.read, outlet.emit),
             tool_call_id=None,
             subagent_run_id=key,
+            part_of=parent.part_of or parent.thread_id,
         )
         self.ended: RunFinishedEvent | None = None
         self._closed = False

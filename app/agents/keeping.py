@@ -12,6 +12,15 @@ from app.core.errors import AppError, Code
 from app.ports import RunContext
 from app.ports.store import StoreUnavailable
 
+Where = tuple[str, str, str]
+"""Owner, the client's thread id, and the part of that thread, as in ``Place``."""
+
+
+def where(ctx: RunContext) -> Where:
+    """Where an agent works. What is kept there goes with the client's thread."""
+    owner = ctx.caller.owner
+    return (owner, ctx.thread_id, "") if ctx.part_of is None else (owner, ctx.part_of, ctx.thread_id)
+
 
 @contextmanager
 def available() -> Iterator[None]:

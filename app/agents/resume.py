@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
 
-from app.agents.approvals import Approval, Approvals, Thread
+from app.agents.approvals import Approval, Approvals
 from app.agents.decisions import Decision, decisions
+from app.agents.keeping import Where, where
 from app.agents.toolbox import Answered, Toolbox
 from app.core.errors import AppError
 from app.ports import RunContext, Suspension
@@ -73,12 +74,12 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
         AppError: VALIDATION_ERROR for one that cannot be taken; STORE_UNAVAILABLE for a store that does not say whether
             it has been, once the other calls have ended.
     """
-    thread = (ctx.caller.owner, ctx.thread_id)
-    held = await approvals.held(thread)
+    at = where(ctx)
+    held = await approvals.held(at)
     warn_of_unknown(held, asked.resume or (), ctx)
     decided = decisions(held, asked.resume or (), approvals.now())
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(attempt(decision, approvals, thread, toolbox, ctx)) for decision in decided]
+        tasks = [group.create_task(attempt(decision, approvals, at, toolbox, ctx)) for decision in decided]
     named = {approval.call.id: approval for approval in succeeded([task.result() for task in tasks])}
     standing = [named.get(approval.call.id, approval) for approval in held]
     answered = answered_ids(asked.messages)
@@ -101,11 +102,11 @@ def warn_of_unknown(held: Sequence[Approval], entries: Sequence[ResumeEntry], ct
 
 
 async def attempt(
-    decision: Decision, approvals: Approvals, thread: Thread, toolbox: Toolbox, ctx: RunContext
+    decision: Decision, approvals: Approvals, at: Where, toolbox: Toolbox, ctx: RunContext
 ) -> Approval | AppError:
     """``act``, or why not: what fails one call must not cut off those beside it."""
     try:
-        return await act(decision, approvals, thread, toolbox, ctx)
+        return await act(decision, approvals, at, toolbox, ctx)
     except AppError as error:
         return error
 
@@ -118,7 +119,7 @@ def succeeded(attempts: Sequence[Approval | AppError]) -> Sequence[Approval]:
     return [each for each in attempts if isinstance(each, Approval)]
 
 
-async def act(decision: Decision, approvals: Approvals, thread: Thread, toolbox: Toolbox, ctx: RunContext) -> Approval:
+async def act(decision: Decision, approvals: Approvals, at: Where, toolbox: Toolbox, ctx: RunContext) -> Approval:
     """Give the call its result, once; or let it go on to its next question; or leave it as it is."""
     approval = decision.approval
     if approval.settled:
@@ -130,21 +131,21 @@ async def act(decision: Decision, approvals: Approvals, thread: Thread, toolbox:
         ctx.logger.warning("call=<%s> | its tool is out of reach: it stays open", approval.call.id)
         return approval
     decided = replace(approval, call=decision.call, answer=decision.answer)
-    taken = await approvals.take(thread, decided, CUT_OFF if refusal is None else refusal)
+    taken = await approvals.take(at, decided, CUT_OFF if refusal is None else refusal)
     if taken is None:
         ctx.logger.warning("call=<%s> | another run was quicker to answer", approval.call.id)
-        return await standing_of(approval, approvals, thread)
+        return await standing_of(approval, approvals, at)
     if refusal is not None:
         return taken
     answered = await perform(decided, decision.entries, toolbox, ctx)
     if isinstance(answered, Suspension):
-        return await approvals.reopen(thread, taken, answered)
-    return await approvals.settle(thread, taken, answered, ctx)
+        return await approvals.reopen(at, taken, answered)
+    return await approvals.settle(at, taken, answered, ctx)
 
 
-async def standing_of(approval: Approval, approvals: Approvals, thread: Thread) -> Approval:
+async def standing_of(approval: Approval, approvals: Approvals, at: Where) -> Approval:
     """What has become of a call that could not be taken."""
-    held = await approvals.held(thread)
+    held = await approvals.held(at)
     return next((it for it in held if it.call.id == approval.call.id), replace(approval, result=GONE))
 
 

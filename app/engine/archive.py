@@ -43,6 +43,7 @@ class Told(StrEnum):
 
     CANCEL = "cancel"
     WATCHED = "watched"
+    """And by which reader."""
 
 
 class Archive:
@@ -52,7 +53,7 @@ class Archive:
         store: keeps threads and runs.
         bus: tells other replicas.
         durable: whether the store outlives the process; then readers see only what is stored.
-        new_id: makes the replica's name.
+        new_id: makes the names of the replica and of its readers.
     """
 
     def __init__(self, store: Store, bus: Bus, clock: Clock, *, durable: bool, new_id: Callable[[], str]) -> None:
@@ -61,7 +62,7 @@ class Archive:
         self.clock = clock
         self.durable = durable
         self.replica = ""
-        self._new_id = new_id
+        self.new_id = new_id
         self._quiet_until = -math.inf
 
     async def open(self) -> None:
@@ -72,7 +73,7 @@ class Archive:
         except BaseException:
             await self.store.aclose()
             raise
-        self.replica = self._new_id()
+        self.replica = self.new_id()
 
     async def aclose(self) -> None:
         """Let go of connections."""
@@ -88,11 +89,11 @@ class Archive:
         await self.store.runs.unwant(run.key)
         await self.send(run.replica, Told.CANCEL, run.key)
 
-    async def send(self, replica: str, told: Told, run: RunKey) -> None:
+    async def send(self, replica: str, told: Told, run: RunKey, *more: str) -> None:
         """Tell a replica something about a run of its own. A bus that does not answer is not waited for."""
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                await self.bus.send(replica, spoken(told, run))
+                await self.bus.send(replica, spoken(told, run, *more))
         except (BusUnavailable, TimeoutError) as error:
             logger.warning("run=<%s> | the bus does not answer: %r", run.run_id, error)
 
@@ -116,9 +117,9 @@ class Archive:
         return self.clock.time() + LEASE_SECONDS
 
 
-def spoken(told: Told, run: RunKey) -> bytes:
+def spoken(told: Told, run: RunKey, *more: str) -> bytes:
     """What one replica says to another."""
-    return to_json((told, *run))
+    return to_json((told, *run, *more))
 
 
 @contextmanager

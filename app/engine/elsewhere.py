@@ -14,8 +14,8 @@ from typing import Self, TypeVar
 from app.closing import closing
 from app.core.wire import Batch, Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, Told, unavailable
+from app.engine.audience import WATCH_SECONDS, Audience
 from app.engine.rendition import Encode, Rendition
-from app.ports import Timer
 from app.ports.bus import BusUnavailable, Missed
 from app.ports.records import RunKey, RunRecord
 from app.ports.store import StoreUnavailable
@@ -26,9 +26,6 @@ logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS, LONGEST_SILENCE = 0.25, 2.0
 """How long nothing may come before the store is asked; longer each time that it has nothing, either."""
-
-WATCH_SECONDS = 2.0
-"""Between two words to a run's replica that it has a reader here. A grace must be longer to be held up."""
 
 
 class RunElsewhere:
@@ -41,8 +38,7 @@ class RunElsewhere:
 
     def __init__(self, archive: Archive, record: RunRecord) -> None:
         self.record = record
-        self.readers = 0
-        self.grace: Timer | None = None
+        self.audience = Audience()
         self.log = LogElsewhere(archive, record)
 
     @property
@@ -90,6 +86,7 @@ class PlaceElsewhere:
         self._archive = archive
         self._key = key
         self._after = after
+        self._name = archive.new_id()
         self._closed = self._nudged = False
         self._watch_at = -math.inf
         self._batches = self._read()
@@ -135,7 +132,7 @@ class PlaceElsewhere:
         now = asyncio.get_running_loop().time()
         if now >= self._watch_at:
             self._watch_at = now + WATCH_SECONDS
-            await self._archive.send(replica, Told.WATCHED, self._key)
+            await self._archive.send(replica, Told.WATCHED, self._key, self._name)
 
     async def _stored(self) -> Sequence[Envelope]:
         return await self._archive.store.runs.envelopes(self._key, self._after)

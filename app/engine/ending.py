@@ -13,6 +13,7 @@ from ag_ui.core import (
 from pydantic_core import to_json
 
 from app.core.errors import Code
+from app.engine.usage import stored
 from app.ports.conversation import Change, Ending, GoalStatus, ThreadStatus
 from app.ports.records import RunStatus
 
@@ -24,8 +25,7 @@ def ending_of(
     error = None
     if isinstance(event, RunErrorEvent):
         error = to_json({"code": event.code, "message": event.message})
-    usage = None if event.usage is None else to_json(event.usage, by_alias=True, exclude_none=True)
-    return Ending(status, ended_at, turn_after(event, goals_failed=goals_failed), usage, error, change)
+    return Ending(status, ended_at, turn_after(event, goals_failed=goals_failed), stored(event.usage), error, change)
 
 
 def turn_after(event: RunFinishedEvent | RunErrorEvent, *, goals_failed: bool) -> ThreadStatus | None:

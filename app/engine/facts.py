@@ -18,7 +18,7 @@ USAGE = TypeAdapter(list[TokenUsage])
 
 
 def summary(run: Run, now: float) -> Facts:
-    """A run of this process. Its ``tokens`` are those that were reported so far."""
+    """A run of this process."""
     facts: Facts = {
         "runId": run.ctx.run_id,
         "threadId": run.ctx.thread_id,
@@ -27,7 +27,7 @@ def summary(run: Run, now: float) -> Facts:
         "seconds": seconds_of(run.started_at, run.ended_at, now),
         "events": len(run.log),
         "tokens": tokens_of(run.ctx.usage),
-        "readers": run.readers,
+        "readers": run.audience.size(now),
     }
     if run.ended_at is not None:
         facts["endedAt"] = run.ended_at
@@ -35,7 +35,7 @@ def summary(run: Run, now: float) -> Facts:
 
 
 def recorded(record: RunRecord, now: float) -> Facts:
-    """A run that is stored. Who reads it is not known, and its tokens are known once it has ended."""
+    """A run that is stored. While it goes on, its ``tokens`` and ``readers`` are those of a moment ago."""
     facts: Facts = {
         "runId": record.key.run_id,
         "threadId": record.key.thread_id,
@@ -44,8 +44,10 @@ def recorded(record: RunRecord, now: float) -> Facts:
         "seconds": seconds_of(record.started_at, record.ended_at, now),
         "events": record.last_seq,
     }
-    if record.usage is not None:
-        facts["tokens"] = tokens_of(USAGE.validate_json(record.usage))
+    if record.usage is not None or record.active:
+        facts["tokens"] = tokens_of(USAGE.validate_json(record.usage or b"[]"))
+    if record.active:
+        facts["readers"] = record.readers
     if record.error is not None:
         facts["error"] = from_json(record.error)
     if record.ended_at is not None:

@@ -7,7 +7,7 @@ and writes RUN_ERROR, so every reader gets an end and the thread is free. Nothin
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Protocol
@@ -25,7 +25,7 @@ from app.core.wire import Envelope
 from app.engine.archive import LEASE_SECONDS, Archive, Told
 from app.ports.bus import BusUnavailable
 from app.ports.conversation import Change, Delta, Ending, GoalStatus, StoredMessage, ThreadStatus
-from app.ports.records import RunKey, RunRecord, RunStatus
+from app.ports.records import RunKey, RunRecord, RunStatus, Standing
 from app.ports.store import LeaseLost, StoreUnavailable
 
 BEAT_SECONDS = 2.0
@@ -48,8 +48,8 @@ logger = logging.getLogger(__name__)
 class Here(Protocol):
     """The runs of this process."""
 
-    def claimed(self) -> Sequence[RunKey]:
-        """Those that go on and that the store knows."""
+    def standings(self) -> Sequence[Standing]:
+        """How those stand that go on and that the store knows."""
 
     def holds(self, key: RunKey) -> bool:
         """Whether a run goes on here, or is being written down."""
@@ -57,7 +57,7 @@ class Here(Protocol):
     def cancel(self, key: RunKey) -> None:
         """End a run; harmless where it is not."""
 
-    def watched(self, key: RunKey) -> None:
+    def watched(self, key: RunKey, reader: str) -> None:
         """A run has a reader on another replica; harmless where it is not."""
 
     def lost(self, key: RunKey) -> None:
@@ -71,6 +71,7 @@ class Leases:
         self._archive = archive
         self._here = here
         self._stray: Sequence[RunKey] = ()
+        self._told: Mapping[RunKey, Standing] = {}
         self._renewed = self._since = -math.inf
 
     async def keep(self) -> None:
@@ -88,20 +89,23 @@ class Leases:
                 tasks.create_task(again_and_again(work, pause), name=work.__name__)
 
     async def renew(self) -> None:
-        """Say that we live. What is ours no more ends here, and what is unwanted.
+        """Say that we live, and how our runs stand. What is ours no more ends here, and what is unwanted.
 
         Raises:
             StoreUnavailable: nobody has heard it.
         """
-        archive, here, claimed = self._archive, self._here, self._here.claimed()
-        leases = await archive.store.runs.renew(archive.replica, archive.lease())
+        archive, here = self._archive, self._here
+        standings = {it.key: it for it in here.standings()}
+        news = [it for it in standings.values() if self._told.get(it.key) != it]
+        leases = await archive.store.runs.renew(archive.replica, archive.lease(), news)
+        self._told = standings
         self._note(archive.clock.time())
         for lease in leases:
             if lease.unwanted:
                 here.cancel(lease.key)
         ours = {lease.key for lease in leases}
         self._stray = [key for key in ours if not here.holds(key)]
-        for key in claimed:
+        for key in standings:
             if key not in ours:
                 here.lost(key)
 
@@ -160,7 +164,7 @@ class Leases:
         for goal in pending:
             await archive.store.goals.conclude(RunKey(*key.thread, goal.run_id), goal.index, GoalStatus.FAILED, now)
         turn = ThreadStatus.GOALS_FAILED if pending else ThreadStatus.USER_TURN
-        await archive.store.runs.finish(key, archive.replica, last, ending_of_lost(key, now, found, turn))
+        await archive.store.runs.finish(key, archive.replica, last, ending_of_lost(record, now, found, turn))
         await archive.publish(key, last)
 
     async def _listen(self) -> None:
@@ -169,10 +173,10 @@ class Leases:
             self._obey(command)
 
     def _obey(self, command: bytes) -> None:
-        obey = {Told.CANCEL: self._here.cancel, Told.WATCHED: self._here.watched}
+        obey: Mapping[Told, Callable[..., None]] = {Told.CANCEL: self._here.cancel, Told.WATCHED: self._here.watched}
         try:
-            told, *key = from_json(command)
-            obey[Told(told)](RunKey(*key))
+            told, owner, thread_id, run_id, *more = from_json(command)
+            obey[Told(told)](RunKey(owner, thread_id, run_id), *more)
         except (TypeError, ValueError):
             logger.warning("what another replica says cannot be read")
 
@@ -220,10 +224,11 @@ def numbered(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]
     ]
 
 
-def ending_of_lost(key: RunKey, now: float, found: Recovered | None, turn: ThreadStatus) -> Ending:
+def ending_of_lost(record: RunRecord, now: float, found: Recovered | None, turn: ThreadStatus) -> Ending:
     """How it ended, and what it left to its thread."""
     change = Change()
     if found is not None:
-        messages = [StoredMessage(message.id, dumped(message), key.run_id) for message in found.messages]
+        messages = [StoredMessage(message.id, dumped(message), record.key.run_id) for message in found.messages]
         change = Change(messages, found.order, found.state, found.title)
-    return Ending(RunStatus.ERROR, now, turn, error=to_json({"code": Code.RUN_LOST, "message": LOST}), change=change)
+    error = to_json({"code": Code.RUN_LOST, "message": LOST})
+    return Ending(RunStatus.ERROR, now, turn, record.usage, error, change)

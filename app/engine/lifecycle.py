@@ -69,10 +69,10 @@ class Lifecycle:
         run = self._runs.get(key)
         return key in self._written or (run is not None and not run.log.ended)
 
-    def claimed(self) -> Sequence[RunKey]:
+    def claimed(self) -> Sequence[Run]:
         """The runs that go on and that the store knows."""
         first = (line[0] for line in self._threads.values())
-        return [run.key for run in first if run.ledger is not None and run.ledger.claimed]
+        return [run for run in first if run.ledger is not None and run.ledger.claimed]
 
     def line(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """The thread's open runs: the active one first, then those that wait."""
@@ -168,7 +168,7 @@ class Lifecycle:
         """Forget the oldest ended runs that nobody reads, until the limits hold."""
         while len(self._kept) > self._limits.kept_runs or self.budget.kept > self._limits.kept_bytes:
             kept = self._kept.items()
-            oldest = next((run for key, run in kept if not run.readers and key not in self._written), None)
+            oldest = next((run for key, run in kept if not run.audience.here and key not in self._written), None)
             if oldest is None:
                 return
             self._forget(oldest)

@@ -8,8 +8,8 @@ from typing import Protocol, Self
 
 from app.core.errors import AppError, Code
 from app.core.wire import Batch
+from app.engine.audience import Audience
 from app.engine.rendition import Encode, Rendition
-from app.ports import Timer
 from app.ports.records import RunKey
 
 
@@ -47,8 +47,7 @@ class Log(Protocol):
 class Readable(Protocol):
     """A run, to be read."""
 
-    readers: int
-    grace: Timer | None
+    audience: Audience
 
     @property
     def key(self) -> RunKey:
@@ -75,10 +74,7 @@ class Reader:
         self.run = run
         self._places = run.log.read(after)
         self._on_close: Callable[[Readable], None] | None = on_close
-        run.readers += 1
-        if run.grace is not None:
-            run.grace.cancel()
-            run.grace = None
+        run.audience.enter()
 
     def __aiter__(self) -> Places:
         return self._places
@@ -92,5 +88,5 @@ class Reader:
         self._places.close()
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
-            self.run.readers -= 1
+            self.run.audience.here -= 1
             on_close(self.run)

@@ -25,6 +25,7 @@ from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent, run_error
 from app.core.order import kind_of
 from app.engine.admission import Admission
+from app.engine.audience import Audience
 from app.engine.boundary import (
     AGENT_FAILED,
     ALREADY_RUN,
@@ -43,7 +44,7 @@ from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.log import RunLog
 from app.engine.status import Status
 from app.engine.turns import Turns
-from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
+from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext
 from app.ports.records import RunKey, RunStatus
 
 BURST = 128
@@ -78,8 +79,7 @@ class Run:
         self.status = Status.QUEUED
         self.started_at = clock.time()
         self.ended_at: float | None = None
-        self.readers = 0
-        self.grace: Timer | None = None
+        self.audience = Audience()
         self._input: RunAgentInput | None = run_input
         self._parent_run_id = run_input.parent_run_id
         self._clock = clock

@@ -5,7 +5,6 @@ again (design 5, promises 4 and 5).
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -17,12 +16,14 @@ from app.engine.connect import Kept, is_connect
 from app.engine.directory import Directory
 from app.engine.elsewhere import RunElsewhere
 from app.engine.health import Health
+from app.engine.holdings import Holdings
 from app.engine.leases import Leases
-from app.engine.ledger import TAKEN, AlreadyRun, Ledger
+from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.lifecycle import Lifecycle, shutting_down
 from app.engine.log import Budget, RunLog
 from app.engine.policy import OnBusy, Policy, busy_choice
-from app.engine.reader import Readable, Reader
+from app.engine.reader import Reader
+from app.engine.readers import Readers
 from app.engine.run import Run
 from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, Responder, RunContext, State, Tool
@@ -47,6 +48,7 @@ class Service:
 
     Attributes:
         runs: finds, lists and cancels.
+        holdings: what other replicas see of this one.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -72,12 +74,11 @@ class Service:
         self._clock = clock
         self._tools = tools
         self._lifecycle = Lifecycle(agent, policy.limits, self.health, run_timeout=policy.run_timeout)
+        self._readers = Readers(self._lifecycle, policy.on_disconnect, clock)
+        self.holdings = Holdings(self._lifecycle, self._readers, clock)
         self.runs = Directory(self._lifecycle, archive, clock)
         self._draining = False
         self._keeping: asyncio.Task[None] | None = None
-        self._readers = 0
-        self._all_read = asyncio.Event()
-        self._leaver = asyncio.Event()
 
     # --- runs ---
 
@@ -91,7 +92,7 @@ class Service:
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         known = self._lifecycle.get(key)
         if known is not None:
-            return self._read(known, 0)
+            return self._readers.read(known, 0)
         if self._lifecycle.is_forgotten(key) and not self.archive.durable:
             raise AppError(Code.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
@@ -100,7 +101,7 @@ class Service:
         run = self._new_run(run_input, caller, on_busy, self._lifecycle.budget)
         self._make_room(key, on_busy)
         self._lifecycle.add(run)
-        return self._read(run, 0)
+        return self._readers.read(run, 0)
 
     async def admit(self, run_input: RunAgentInput, caller: Caller) -> Reader:
         """``start``, and wait until the run has its thread or its place in line; also for a retry of a run elsewhere.
@@ -112,18 +113,16 @@ class Service:
         """
         if is_connect(run_input) and (shown := await self._shown(run_input, caller)):
             return shown
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + LEAVING_SECONDS
+        deadline = asyncio.get_running_loop().time() + LEAVING_SECONDS
         while True:
             try:
                 return await self._admitted(run_input, caller)
             except AlreadyRun as error:
                 return self._elsewhere(error.record, 0)
             except AppError as error:
-                if error.code is not Code.THREAD_BUSY or loop.time() >= deadline:
+                if error.code is not Code.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._leaver.wait(), deadline - loop.time())
+            await self._readers.one_gone(deadline)
 
     async def _admitted(self, run_input: RunAgentInput, caller: Caller) -> Reader:
         reader = self.start(run_input, caller)
@@ -151,15 +150,15 @@ class Service:
             return None
         run = self._new_run(run_input, caller, OnBusy.REJECT, self._lifecycle.own_budget())
         self._lifecycle.show(run, Kept(kept, waiting))
-        return self._read(run, 0)
+        return self._readers.read(run, 0)
 
     def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
         """What is to happen to the runs that stand before this one on its thread."""
         line = self._lifecycle.line(key.owner, key.thread_id)
-        if on_busy is OnBusy.REJECT and any(run.grace is None for run in line):
+        if on_busy is OnBusy.REJECT and any(run.audience.grace is None for run in line):
             raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
         for run in reversed(line):
-            if on_busy is OnBusy.INTERRUPT or run.grace is not None:
+            if on_busy is OnBusy.INTERRUPT or run.audience.grace is not None:
                 run.cancel()
 
     def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy, budget: Budget) -> Run:
@@ -188,41 +187,13 @@ class Service:
         """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""
         run = self.runs.here(caller, thread_id, run_id)
         if run is not None and await is_let_in(run):
-            return self._read(run, after)
+            return self._readers.read(run, after)
         return self._elsewhere(await self.runs.kept(caller, thread_id, run_id), after)
-
-    # --- readers ---
-
-    def _read(self, run: Readable, after: int) -> Reader:
-        reader = Reader(run, after, self._left)
-        self._readers += 1
-        self._all_read.clear()
-        return reader
 
     def _elsewhere(self, record: RunRecord, after: int) -> Reader:
         if not record.kept or not self.archive.durable:
             raise AppError(Code.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        return self._read(RunElsewhere(self.archive, record), after)
-
-    def _left(self, run: Readable) -> None:
-        """A reader is gone."""
-        self._readers -= 1
-        if not self._readers:
-            self._all_read.set()
-        if not run.readers:
-            self._abandon(run)
-        self._leaver.set()
-        self._leaver.clear()
-
-    def _abandon(self, run: Readable) -> None:
-        """Nobody reads this run any more."""
-        grace = self._policy.on_disconnect.grace
-        if run.log.ended:
-            self._lifecycle.trim()
-        elif grace == 0:
-            run.cancel()
-        elif grace is not None:
-            run.grace = self._clock.call_later(grace, run.cancel)
+        return self._readers.read(RunElsewhere(self.archive, record), after)
 
     # --- the process ---
 
@@ -236,33 +207,8 @@ class Service:
             return
         await self.archive.open()
         if self.archive.durable:
-            self._keeping = asyncio.create_task(Leases(self.archive, self).keep(), name="keep leases")
+            self._keeping = asyncio.create_task(Leases(self.archive, self.holdings).keep(), name="keep leases")
         self.health.start()
-
-    def claimed(self) -> Sequence[RunKey]:
-        """Implements ``leases.Here``."""
-        return self._lifecycle.claimed()
-
-    def holds(self, key: RunKey) -> bool:
-        """Implements ``leases.Here``."""
-        return self._lifecycle.holds(key)
-
-    def cancel(self, key: RunKey) -> None:
-        """Implements ``leases.Here``."""
-        if (run := self._lifecycle.get(key)) is not None:
-            run.cancel()
-
-    def lost(self, key: RunKey) -> None:
-        """Implements ``leases.Here``."""
-        if (run := self._lifecycle.get(key)) is not None:
-            run.fail(TAKEN)
-
-    def watched(self, key: RunKey) -> None:
-        """Implements ``leases.Here``: a reader elsewhere is a reader."""
-        run = self._lifecycle.get(key)
-        if run is not None and run.grace is not None:
-            run.grace.cancel()
-            self._abandon(run)
 
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones within ``grace`` seconds and a moment."""
@@ -271,9 +217,7 @@ class Service:
 
     async def read_out(self, seconds: float) -> None:
         """After a drain: let readers that are behind get to the end of their runs, for ``seconds`` at most."""
-        if self._readers:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_read.wait(), seconds)
+        await self._readers.all_gone(seconds)
 
     async def aclose(self) -> None:
         """Close connections to models and tools. Nothing runs any more."""

@@ -61,9 +61,10 @@ class RunRecord:
         replica: who runs it, or ran it last.
         lease_until: until when that is so without a word from there.
         last_seq: how many envelopes are stored; the last one's ``seq``.
-        usage: JSON; None until it has ended, or where nothing is known.
+        usage: JSON, what its model calls have cost so far; None where nothing is known.
         error: JSON; None unless it failed.
         kept: whether its envelopes can still be read. ``forget`` ends that.
+        readers: how many read it, as its replica has said last.
     """
 
     key: RunKey
@@ -76,6 +77,7 @@ class RunRecord:
     usage: bytes | None = None
     error: bytes | None = None
     kept: bool = True
+    readers: int = 0
 
     @property
     def active(self) -> bool:
@@ -123,18 +125,33 @@ class Lease:
     unwanted: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an active run stands with its replica: who reads it, and its ``usage`` so far."""
+
+    key: RunKey
+    readers: int = 0
+    usage: bytes | None = None
+
+
 # --- interrupts -------------------------------------------------------------------------------------------------------
 
 
 class Place(NamedTuple):
-    """Where something waits for an answer: how deep below the first assistant, and on which thread.
+    """Where something waits for an answer: how deep below the first assistant, on which thread, in which part of it.
 
-    At depth -1 a thread's turn waits to be taken up again.
+    At depth -1 a thread's turn waits to be taken up again. ``part`` is a subagent's own thread; empty for the client's.
     """
 
     depth: int
     owner: str
     thread_id: str
+    part: str = ""
+
+    @property
+    def thread(self) -> ThreadKey:
+        """The thread that it goes with."""
+        return ThreadKey(self.owner, self.thread_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,7 @@ class RunContext:
         allowance: what the run may use. Whoever makes model calls keeps to it.
         tool_call_id: the call that is being run, for a tool.
         subagent_run_id: the delegated part of the run this is; None in the run's own agent.
+        part_of: the client's thread that the thread of a subagent is a part of; None in the run's own agent.
     """
 
     thread_id: str
@@ -146,6 +147,7 @@ class RunContext:
     allowance: Allowance = Allowance()
     tool_call_id: str | None = None
     subagent_run_id: str | None = None
+    part_of: str | None = None
 
     @property
     def cancelled(self) -> bool:

@@ -26,7 +26,20 @@ from app.ports.conversation import (
     ThreadStatus,
     Triage,
 )
-from app.ports.records import Busy, Claim, Claimed, Held, Known, Lease, Page, Place, RunKey, RunRecord, ThreadKey
+from app.ports.records import (
+    Busy,
+    Claim,
+    Claimed,
+    Held,
+    Known,
+    Lease,
+    Page,
+    Place,
+    RunKey,
+    RunRecord,
+    Standing,
+    ThreadKey,
+)
 from app.ports.run import Agent
 
 PAGE = 100
@@ -113,8 +126,11 @@ class Runs(Protocol):
 
     # --- leases ---
 
-    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
-        """Hold all runs of the replica until then. Gives what it holds: what is not among them has been lost."""
+    async def renew(self, replica: str, until: float, standings: Sequence[Standing] = ()) -> Sequence[Lease]:
+        """Hold all runs of the replica until then, and note how these of them stand.
+
+        Gives what it holds: what is not among them has been lost.
+        """
 
     async def unwant(self, run: RunKey) -> bool:
         """Ask for the run's end: its replica hears of it when it renews. Gives whether the run is active."""

@@ -160,7 +160,7 @@ async def test_what_another_version_has_written_is_not_run(caplog: pytest.LogCap
         pass
     await interrupts.hold(PLACE, [Held("new", b'{"call": 5}', START + 9)])
     await interrupts.hold(PLACE._replace(depth=-1), [Held("new", b'{"goals": 5}', START + 9)])
-    assert [held.call.id for held in await approvals.held(("anonymous", "thread"))] == ["c"]
+    assert [held.call.id for held in await approvals.held(("anonymous", "thread", ""))] == ["c"]
     assert list(await goals.held(run_context())) == []
     assert "call=<new> | what waits cannot be read, and is not run" in caplog.text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.main import build_service
+from app.ports.records import Place
 from app.settings import Settings
 from tests.behaviour.client import Client, outcome
 from tests.behaviour.desk import PAID, POLICY, TOOLS
@@ -14,8 +15,8 @@ from tests.behaviour.goals import NOTE, SUM, goals, standing, told
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.minds import Offline
 from tests.behaviour.talk import PAINT, Talk, answer, calls, interrupts, results
-from tests.behaviour.team import paid, team
-from tests.engine.doubles import FakeClock
+from tests.behaviour.team import paid, parts, team
+from tests.engine.doubles import FakeClock, ask
 from tests.requirements import requirement
 
 Begin = Callable[[], Awaitable[Client]]
@@ -110,6 +111,17 @@ async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(st
     async with server(settings) as talk.client:
         assert outcome(await talk.resume(*yes)) == "success"
     assert sorted(paid) == [1, 2]
+
+
+@requirement("thread.delete")
+async def test_what_a_subagent_asks_goes_with_the_clients_thread(store: str) -> None:
+    async with server(Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})) as client:
+        events = await client.run(ask(text='delegate call pay {"amount": 1}'))
+        [part], waiting = parts(events), client.service.archive.store.interrupts
+        places = [Place(0, "everybody", "t1"), Place(1, "everybody", "t1", f"t1/{part}")]
+        assert [len(await waiting.held(place, 0.0)) for place in places] == [1, 1]
+        await client.command({"command": {"type": "threads.delete", "threadId": "t1"}})
+        assert [len(await waiting.held(place, 0.0)) for place in places] == [0, 0]
 
 
 @requirement("goal.restart")

@@ -55,7 +55,7 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
 async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
     replicas, talk = Replicas(), Talk()
     here, there = await replicas.start(talk), await replicas.start(brief)
-    keeping = asyncio.create_task(Leases(here.archive, here).keep())
+    keeping = asyncio.create_task(Leases(here.archive, here.holdings).keep())
     theirs = await here.admit(asking(), caller())
     await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 2)
     async with serving(create_app(Settings(), there)) as url:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from string import ascii_lowercase
 
 from ag_ui.core import RunAgentInput
 
@@ -21,7 +22,7 @@ class Replicas:
 
     def __init__(self) -> None:
         self.store, self.bus, self.clock = MemoryStore(), MemoryBus(), FakeClock()
-        self._names = iter("abcdef")
+        self._names = iter(ascii_lowercase)
 
     async def start(self, agent: object, settings: Settings | None = None, limits: Limits | None = None) -> Service:
         archive = Archive(self.store, self.bus, self.clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")

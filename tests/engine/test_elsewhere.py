@@ -25,16 +25,16 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
-    keeping = asyncio.create_task(Leases(here.archive, here).keep())
+    keeping = asyncio.create_task(Leases(here.archive, here.holdings).keep())
     (await here.admit(asking(), caller())).close()
     run = here._lifecycle._runs[RUN]
     await eventually(lambda: run.log.shown == 3)
-    before = run.grace
+    before = run.audience.grace
     reading = asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0)))
-    await eventually(lambda: run.grace is not before)
+    await eventually(lambda: run.audience.grace is not before)
     replicas.clock.advance(29)
-    after = run.grace
-    await eventually(lambda: run.grace is not after)
+    after = run.audience.grace
+    await eventually(lambda: run.audience.grace is not after)
     replicas.clock.advance(29)
     assert not run.log.ended
     run.cancel()

@@ -67,7 +67,7 @@ async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
     await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
     there = (await replicas.start(hello)).archive
     there.clock = theirs = FakeClock(START + seconds)
-    ours, others = Leases(here.archive, here), Leases(there, Nobody())
+    ours, others = Leases(here.archive, here.holdings), Leases(there, Nobody())
     for _ in range(10):
         await beat(others)  # at the worst moment: ours are about to speak
         await ours.renew()

@@ -15,7 +15,7 @@ from app.engine.leases import Leases
 from app.engine.service import Service
 from app.ports import Item
 from app.ports.conversation import Change, Ending, StoredMessage, ThreadStatus
-from app.ports.records import Claim, RunKey, RunStatus, ThreadKey
+from app.ports.records import Claim, RunKey, RunStatus, Standing, ThreadKey
 from app.ports.store import StoreUnavailable
 from app.stores.memory import MemoryStore
 from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, make_service
@@ -47,16 +47,17 @@ class Nobody:
         self.cancelled: list[RunKey] = []
         self.cancel = self.cancelled.append
 
-    def claimed(self) -> Sequence[RunKey]:
+    def standings(self) -> Sequence[Standing]:
         return ()
 
     def holds(self, _: RunKey) -> bool:
         return False
 
-    def watched(self, key: RunKey) -> None:
+    def lost(self, key: RunKey) -> None:
         raise AssertionError(key)
 
-    lost = watched
+    def watched(self, key: RunKey, reader: str) -> None:
+        raise AssertionError(key, reader)
 
 
 async def beat(leases: Leases) -> None:
@@ -246,7 +247,7 @@ async def test_an_end_that_could_not_be_written_is_written_later(monkeypatch: py
         patched.setattr(runs, "finish", gone)
         await envelopes(await service.admit(asking(), caller()))
         await finished(service)
-    leases = Leases(service.archive, service)
+    leases = Leases(service.archive, service.holdings)
     await beat(leases)
     record = await runs.get(RUN)
     assert record is not None

@@ -129,6 +129,8 @@ async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ende
         "startedAt": START,
         "seconds": 200.0,
         "events": 3,
+        "tokens": 0,
+        "readers": 0,
     }
     own = {name: newest[name] for name in ("runId", "seconds", "tokens", "readers")}
     assert own == {"runId": "r2", "seconds": 0.0, "tokens": 0, "readers": 1}

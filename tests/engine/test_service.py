@@ -33,7 +33,7 @@ async def test_closing_a_reader_twice_counts_once() -> None:
     await service.attach(caller(), "t1", "r1", 0)
     first.close()
     first.close()
-    assert (first.run.readers, first.run.status) == (1, "running")
+    assert (first.run.audience.here, first.run.status) == (1, "running")
     await service.drain(0)
 
 
@@ -44,8 +44,8 @@ async def test_a_reader_that_is_refused_is_no_reader() -> None:
     first.close()
     with pytest.raises(AppError):
         await service.attach(caller(), "t1", "r1", 9)
-    assert first.run.readers == 0
-    assert first.run.grace is not None
+    assert first.run.audience.here == 0
+    assert first.run.audience.grace is not None
     await service.drain(0)
 
 
@@ -55,7 +55,7 @@ async def test_a_refused_request_ends_no_run_in_its_grace() -> None:
     first = service.start(asking(), caller())
     service.start(asking(run="r2", forwardedProps={"onBusy": "enqueue"}), caller())
     first.close()
-    assert first.run.grace is not None
+    assert first.run.audience.grace is not None
     with pytest.raises(AppError, match="active on this thread"):
         service.start(asking(run="r3"), caller())
     assert not first.run.log.ended

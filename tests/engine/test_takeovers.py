@@ -31,7 +31,7 @@ async def test_a_quiet_run_ends_where_it_is_no_longer_ours() -> None:
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
     await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
-    ours, theirs = Leases(here.archive, here), Leases(there.archive, there)
+    ours, theirs = Leases(here.archive, here.holdings), Leases(there.archive, there.holdings)
     await theirs.renew()
     replicas.clock.advance(LEASE_SECONDS + 1)
     await theirs.renew()
@@ -52,7 +52,7 @@ async def test_who_has_been_out_of_touch_does_not_take_the_runs_of_others() -> N
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
     await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
-    theirs = Leases(there.archive, there)
+    theirs = Leases(there.archive, there.holdings)
     for _ in range(5):
         await beat(theirs)  # nobody has reached the store for a while, and they are the first
         replicas.clock.advance(LEASE_SECONDS + 1)
@@ -120,7 +120,7 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
     await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
     monkeypatch.setattr(replicas.bus, "send", silent)
     assert (await there.runs.cancel(caller(), None, "r1"))["status"] == "running"
-    await Leases(here.archive, here).renew()
+    await Leases(here.archive, here.holdings).renew()
     seen = await envelopes(reader)
     assert b'"cancelled"' in seen[-1].data
     assert (await there.runs.cancel(caller(), "t1", "r1"))["status"] == "cancelled"
@@ -282,7 +282,7 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     await asyncio.wait_for(asked.wait(), WAIT)
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
     may.set()
-    await Leases(there.archive, there).renew()
+    await Leases(there.archive, there.holdings).renew()
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     (await retry).close()
     await finished(here)

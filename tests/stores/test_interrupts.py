@@ -8,7 +8,13 @@ from app.ports.store import Store
 from tests.stores.conftest import Replica
 
 PLACE = Place(0, "owner", "t1")
-OTHERS = (Place(1, "owner", "t1"), Place(0, "another", "t1"), Place(0, "owner", "t2"))
+OTHERS = (
+    Place(1, "owner", "t1"),
+    Place(0, "another", "t1"),
+    Place(0, "owner", "t2"),
+    Place(0, "owner", "t1", "t1/s"),
+    Place(0, "owner", "t1/s"),
+)
 
 
 async def test_what_is_held_is_there_in_its_order_and_place(store: Store) -> None:

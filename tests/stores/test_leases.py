@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.ports.conversation import Change
-from app.ports.records import Known, Lease, RunStatus
+from app.ports.records import Known, Lease, RunStatus, Standing
 from app.ports.store import LeaseLost, Store
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
@@ -32,8 +32,23 @@ async def test_a_replica_renews_its_own_active_runs(store: Store) -> None:
     assert [record.key for record in await store.runs.expired(200.0)] == [run("r2", "t2")]
 
 
+@requirement("replica.standing")
+async def test_a_replica_that_renews_says_how_its_active_runs_stand(store: Store) -> None:
+    theirs, ended, other = run("r2", "t2"), run("r3", "t3"), run("r4", "t4")
+    for key, replica in ((RUN, A), (theirs, B), (ended, A), (other, A)):
+        await claimed(store, key, replica)
+    await store.runs.finish(ended, A, [], ending())
+    await store.runs.renew(A, 300.0, [Standing(key, 2, b"[1]") for key in (RUN, theirs, ended)])
+    stand = [await store.runs.get(key) for key in (RUN, theirs, ended, other)]
+    assert [it and (it.readers, it.usage) for it in stand] == [(2, b"[1]"), (0, None), (0, ending().usage), (0, None)]
+    await store.runs.renew(A, 400.0, [Standing(RUN, 1, b"[2]")])
+    await store.runs.renew(A, 500.0)
+    [known, _] = (await store.runs.list("owner", active=True)).items[:0:-1]
+    assert (known.key, known.readers, known.usage) == (RUN, 1, b"[2]")
+
+
 @requirement("durable.cancel")
-async def test_a_replica_that_renews_hears_which_runs_are_unwanted(store: Store) -> None:
+async def test_a_replica_that_renews_hears_hears_which_runs_are_unwanted(store: Store) -> None:
     await claimed(store, RUN, A)
     await claimed(store, run("r2", "t2"), A)
     assert await store.runs.unwant(RUN)

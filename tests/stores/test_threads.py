@@ -82,8 +82,10 @@ async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
     await claimed(store)
     await store.runs.finish(RUN, A, envelopes(1, 3), ending(Change([message("m1")])))
     await store.feedbacks.give(THREAD, Feedback("m1", "positive", (), None, 1.0, 1.0))
-    place = Place(1, *THREAD)
-    await store.interrupts.hold(place, [Held("i", b"{}", 1e9)])
+    places = Place(1, *THREAD), Place(1, *THREAD, "t1/s")
+    others = Place(1, "owner", "t1/s"), Place(1, "owner", "t2", "t1")
+    for place in (*places, *others):
+        await store.interrupts.hold(place, [Held("i", b"{}", 1e9)])
     await told(store, message("m1"), key=run("r1", "t2"))
     assert await store.threads.delete(THREAD)
     assert not await store.threads.delete(THREAD)
@@ -93,7 +95,8 @@ async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
     assert list(await store.runs.envelopes(RUN, 0)) == []
     assert list(await store.feedbacks.of(THREAD)) == []
     assert list((await store.feedbacks.reviews()).items) == []
-    assert list(await store.interrupts.held(place, 1.0)) == []
+    assert [bool(await store.interrupts.held(place, 1.0)) for place in places] == [False, False]
+    assert [bool(await store.interrupts.held(place, 1.0)) for place in others] == [True, True]
     assert await listed(store, "owner", 10) == ["t2"]
     assert isinstance(await store.runs.claim(claim()), Claimed)
     assert list(await store.runs.envelopes(RUN, 0)) == []

@@ -13,7 +13,7 @@ from functools import cache
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from app.agents.keeping import available
+from app.agents.keeping import available, where
 from app.interrupts import MemoryInterrupts
 from app.ports import GoalRecord, GoalStatus, RunContext
 from app.ports.conversation import StoredGoal
@@ -88,7 +88,7 @@ def _key(ctx: RunContext, run_id: str) -> RunKey:
 
 
 def _place(ctx: RunContext) -> Place:
-    return Place(-1, ctx.caller.owner, ctx.thread_id)
+    return Place(-1, *where(ctx))
 
 
 # --- as JSON ----------------------------------------------------------------------------------------------------------

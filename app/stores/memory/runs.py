@@ -5,7 +5,19 @@ from dataclasses import replace
 
 from app.core.wire import Envelope
 from app.ports.conversation import Change, Ending, ThreadRecord, ThreadStatus
-from app.ports.records import Busy, Claim, Claimed, Known, Lease, Page, RunKey, RunRecord, RunStatus, ThreadKey
+from app.ports.records import (
+    Busy,
+    Claim,
+    Claimed,
+    Known,
+    Lease,
+    Page,
+    RunKey,
+    RunRecord,
+    RunStatus,
+    Standing,
+    ThreadKey,
+)
 from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
 from app.stores.memory.contents import Contents, Run
 from app.stores.pages import number_in, page_of, unstored
@@ -117,11 +129,13 @@ class MemoryRuns:
 
     # --- leases ---
 
-    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
-        """Hold all runs of the replica until then."""
-        mine = [run for run in self._active() if run.record.replica == replica]
+    async def renew(self, replica: str, until: float, standings: Sequence[Standing] = ()) -> Sequence[Lease]:
+        """Hold all runs of the replica until then, and note how these of them stand."""
+        mine, stand = [run for run in self._active() if run.record.replica == replica], {it.key: it for it in standings}
         for run in mine:
-            run.record = replace(run.record, lease_until=until)
+            record = run.record
+            it = stand.get(record.key) or Standing(record.key, record.readers, record.usage)
+            run.record = replace(record, lease_until=until, readers=it.readers, usage=it.usage)
         return [Lease(run.record.key, run.unwanted) for run in mine]
 
     async def unwant(self, run: RunKey) -> bool:

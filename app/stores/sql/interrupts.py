@@ -28,9 +28,10 @@ class SqlInterrupts:
         """Store these, each in place of the one with its id."""
         rows = [
             {
-                "thread": digest(place.owner, place.thread_id),
+                "thread": digest(*place.thread),
                 "depth": place.depth,
-                "digest": digest(it.id),
+                "part": place.part,
+                "digest": _digest(place, it.id),
                 "interrupt_id": it.id,
                 "payload": it.payload,
                 "until": it.until,
@@ -57,7 +58,7 @@ class SqlInterrupts:
     async def take(self, place: Place, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
         """Settle what is open and has not expired."""
         is_open = and_(INTERRUPTS.c.settled.is_(False), INTERRUPTS.c.until > now)
-        taken = update(INTERRUPTS).where(_is_at(place), INTERRUPTS.c.digest == digest(id), is_open)
+        taken = update(INTERRUPTS).where(_is_at(place), INTERRUPTS.c.digest == _digest(place, id), is_open)
         async with self._database.writing() as connection:
             done = await connection.execute(taken.values(settled=True, payload=payload, until=until))
             return done.rowcount == 1
@@ -70,4 +71,10 @@ class SqlInterrupts:
 
 
 def _is_at(place: Place) -> ColumnElement[bool]:
-    return and_(INTERRUPTS.c.thread == digest(place.owner, place.thread_id), INTERRUPTS.c.depth == place.depth)
+    thread = and_(INTERRUPTS.c.thread == digest(*place.thread), INTERRUPTS.c.depth == place.depth)
+    return and_(thread, INTERRUPTS.c.part == place.part)
+
+
+def _digest(place: Place, name: str) -> bytes:
+    """What is unique on a thread and at a depth: parts use the same ids."""
+    return digest(place.part, name)

@@ -72,6 +72,7 @@ def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
         row.usage,
         row.error,
         row.kept,
+        row.readers,
     )
 
 

@@ -6,19 +6,31 @@ Rule: what a replica writes it writes where the row says that the run is its own
 from collections.abc import Sequence
 
 from ag_ui.core import EventType
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.core.wire import Envelope
 from app.ports.conversation import Change, Ending, ThreadStatus
-from app.ports.records import Busy, Claim, Claimed, Known, Lease, Page, RunKey, RunRecord, RunStatus, ThreadKey
+from app.ports.records import (
+    Busy,
+    Claim,
+    Claimed,
+    Known,
+    Lease,
+    Page,
+    RunKey,
+    RunRecord,
+    RunStatus,
+    Standing,
+    ThreadKey,
+)
 from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
 from app.stores.pages import number_in, page_of, unstored
 from app.stores.sql.changes import apply
 from app.stores.sql.columns import digest
 from app.stores.sql.database import Database, whole
-from app.stores.sql.envelopes import RUNNING, Appends, held, write
+from app.stores.sql.envelopes import MINE, RUNNING, Appends, held, write
 from app.stores.sql.rows import (
     RUN_FACTS,
     insert,
@@ -29,6 +41,9 @@ from app.stores.sql.rows import (
     touch,
 )
 from app.stores.sql.schema import ENVELOPES, RUNS, THREADS
+
+NOTE = MINE.values(readers=bindparam("read_by"), usage=bindparam("cost"))
+"""How a run stands, from its own replica."""
 
 TYPES = {kind.value: kind for kind in EventType}
 
@@ -168,15 +183,16 @@ class SqlRuns:
     # --- leases ---
 
     @whole
-    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
-        """Hold all runs of the replica until then."""
+    async def renew(self, replica: str, until: float, standings: Sequence[Standing] = ()) -> Sequence[Lease]:
+        """Hold all runs of the replica until then, and note how these of them stand."""
         in_order = select(RUNS.c.number).where(RUNNING, RUNS.c.replica == replica).order_by(RUNS.c.number)
         mine = update(RUNS).where(RUNS.c.number.in_(in_order.with_for_update())).values(lease_until=until)
         facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted)
         async with self._database.writing() as connection:
-            return [
-                Lease(RunKey(*key), unwanted) for *key, unwanted in await connection.execute(mine.returning(*facts))
-            ]
+            held = (await connection.execute(mine.returning(*facts))).all()
+            if standings:
+                await connection.execute(NOTE, [_noted(it, replica) for it in standings])
+        return [Lease(RunKey(*key), unwanted) for *key, unwanted in held]
 
     @whole
     async def unwant(self, run: RunKey) -> bool:
@@ -223,6 +239,11 @@ async def _thread(connection: AsyncConnection, claim: Claim) -> int:
     kept = new.on_conflict_do_update(index_elements=["digest"], set_={"digest": new.excluded.digest})
     number: int = await connection.scalar(kept.returning(THREADS.c.number)) or 0
     return number
+
+
+def _noted(it: Standing, replica: str) -> dict[str, object]:
+    """The values of ``NOTE``."""
+    return {"of_run": digest(*it.key), "by": replica, "read_by": it.readers, "cost": it.usage}
 
 
 def _row(claim: Claim, thread: int) -> dict[str, object]:

@@ -84,6 +84,7 @@ RUNS = Table(
     Column("error", LargeBinary),
     Column("kept", Boolean, nullable=False),
     Column("unwanted", Boolean, nullable=False, server_default=false()),
+    Column("readers", Integer, nullable=False, server_default="0"),
     UniqueConstraint("digest"),
     Index(None, "owner", "number"),
     Index("runs_by_thread", "thread", "number"),
@@ -144,6 +145,7 @@ INTERRUPTS = Table(
     Column("payload", LargeBinary, nullable=False),
     Column("until", Double, nullable=False),
     Column("settled", Boolean, nullable=False),
+    Column("part", Words, nullable=False, server_default=""),
     UniqueConstraint("thread", "depth", "digest"),
     Index(None, "until"),
 )

@@ -1,0 +1,43 @@
+"""Who reads a run: readers of this process, and those of other replicas, who say so now and then.
+
+Rule: a reader is a reader wherever it is. One elsewhere that has been silent for too long has left.
+"""
+
+from app.ports import Timer
+
+WATCH_SECONDS = 2.0
+"""Between two words of a reader to the replica that runs what it reads. A grace must be longer to be held up."""
+
+HEARD_SECONDS = 6.0
+"""How long a reader elsewhere counts after a word of it: it may be waiting for the bus when the next one is due."""
+
+
+class Audience:
+    """The readers of one run."""
+
+    __slots__ = ("_elsewhere", "grace", "here")
+
+    def __init__(self) -> None:
+        self.here = 0
+        """Readers of this process."""
+        self.grace: Timer | None = None
+        """Ends the run; set while nobody reads it here."""
+        self._elsewhere: dict[str, float] | None = None
+
+    def enter(self) -> None:
+        """One more reader of this process."""
+        self.here += 1
+        if self.grace is not None:
+            self.grace.cancel()
+            self.grace = None
+
+    def hear(self, reader: str, now: float) -> None:
+        """A reader of another replica is there."""
+        self._elsewhere = self._lately(now) | {reader: now}
+
+    def size(self, now: float) -> int:
+        """How many there are, here and elsewhere."""
+        return self.here + len(self._lately(now))
+
+    def _lately(self, now: float) -> dict[str, float]:
+        return {who: at for who, at in (self._elsewhere or {}).items() if now - at < HEARD_SECONDS}
