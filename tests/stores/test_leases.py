@@ -2,11 +2,14 @@
 
 import asyncio
 
+import psycopg
 import pytest
 
 from app.ports.conversation import Change
 from app.ports.records import Known, Lease, RunStatus, Standing
 from app.ports.store import LeaseLost, Store
+from app.stores import open_store
+from app.stores.sql.database import PATIENCE
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
 from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
@@ -45,6 +48,18 @@ async def test_a_replica_that_renews_says_how_its_active_runs_stand(store: Store
     await store.runs.renew(A, 500.0)
     [known, _] = (await store.runs.list("owner", active=True)).items[:0:-1]
     assert (known.key, known.readers, known.usage) == (RUN, 1, b"[2]")
+
+
+@requirement("replica.standing")
+async def test_a_replica_that_renews_waits_for_no_threads_lock(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    await store.open()
+    await claimed(store)
+    async with await psycopg.AsyncConnection.connect(postgres_url) as holder:
+        await holder.execute("SELECT 1 FROM threads FOR UPDATE")
+        async with asyncio.timeout(PATIENCE / 2):
+            assert list(await store.runs.renew(A, 300.0, [Standing(RUN, 2)])) == [Lease(RUN)]
+    await store.aclose()
 
 
 @requirement("durable.cancel")

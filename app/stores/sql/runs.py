@@ -190,7 +190,10 @@ class SqlRuns:
         facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted)
         async with self._database.writing() as connection:
             held = (await connection.execute(mine.returning(*facts))).all()
-            if standings:
+        if standings:
+            # Apart: PostgreSQL looks for the thread of a row that one transaction changes twice, and waits for who
+            # holds it, as the end of a run does while it waits for this.
+            async with self._database.writing() as connection:
                 await connection.execute(NOTE, [_noted(it, replica) for it in standings])
         return [Lease(RunKey(*key), unwanted) for *key, unwanted in held]
 
