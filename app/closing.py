@@ -6,14 +6,9 @@ who feeds it (a model's connection, a user's generator) run at once and in the r
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 T = TypeVar("T")
-
-
-@runtime_checkable
-class _Closable(Protocol):
-    async def aclose(self) -> None: ...
 
 
 @asynccontextmanager
@@ -22,5 +17,6 @@ async def closing(items: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
     try:
         yield items
     finally:
-        if isinstance(items, _Closable):
-            await items.aclose()
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()

@@ -18,6 +18,7 @@ from app.edge.body import read_body, understand
 from app.edge.commands import Commands
 from app.edge.formats import Format, format_of
 from app.edge.gate import INVOCATIONS, caller_of
+from app.edge.lookout import Lookout
 from app.edge.stream import HEADERS, RunStream
 from app.engine.service import Service
 from app.ports import Caller
@@ -32,16 +33,17 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         max_body: bytes of a request body.
         keepalive: seconds of silence before a comment, where the format has comments.
     """
+    lookout = Lookout(keepalive)
 
-    async def invocations(request: Request) -> Response:
+    async def invocations(request: Request) -> Response | RunStream:
         caller = caller_of(request)
         form = format_of(request)
         asked = await understand(await read_body(request, max_body))
         if isinstance(asked, RunAgentInput):
-            return RunStream(await service.admit(asked, caller), form, caller.request_id, keepalive)
+            return RunStream(await service.admit(asked, caller), form, caller.request_id, lookout)
         if isinstance(asked.command, Attach):
             reader = await service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
-            return RunStream(reader, form, caller.request_id, keepalive)
+            return RunStream(reader, form, caller.request_id, lookout)
         return await answered(asked, caller, form)
 
     async def answered(asked: CommandRequest, caller: Caller, form: Format) -> Response:
@@ -49,11 +51,11 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         ids = asked.thread_id or service.new_id(), asked.run_id or service.new_id()
         return command_run(*ids, {"command": asked.command.type, **result}, caller, form)
 
-    async def events(request: Request) -> Response:
+    async def events(request: Request) -> RunStream:
         caller, run_id = caller_of(request), request.path_params["run_id"]
         after = wire.cursor(request.query_params.get("after") or request.headers.get("last-event-id"))
         reader = await service.attach(caller, request.query_params.get("threadId"), run_id, after)
-        return RunStream(reader, format_of(request), caller.request_id, keepalive)
+        return RunStream(reader, format_of(request), caller.request_id, lookout)
 
     return [
         Route(INVOCATIONS, invocations, methods=["POST"]),

@@ -72,7 +72,8 @@ class Ledger:
         self.lapses: Sequence[Lapse] = ()
         """What the store could not do and did not fail for, known when the run begins."""
         self._ending: Ending | None = None
-        self._news = asyncio.Event()
+        self._news = False
+        self._listener: asyncio.Future[None] | None = None
 
     # --- the beginning ---
 
@@ -87,6 +88,7 @@ class Ledger:
         with available():
             self._claiming.add_done_callback(looked_at)
             await asyncio.shield(self._claiming)  # a cancel must know whether there is something to end
+            self._claiming = None
             return await self._taken_up(run_input)
 
     async def _claim(self, asked: bytes) -> None:
@@ -130,12 +132,21 @@ class Ledger:
 
     def noted(self) -> None:
         """There is something to store."""
-        self._news.set()
+        self._news = True
+        if self._listener is not None and not self._listener.done():
+            self._listener.set_result(None)
+
+    async def _noted(self) -> None:
+        """Wait for that. Lighter than an ``Event``, and a run has one for as long as it goes on."""
+        if not self._news:
+            self._listener = asyncio.get_running_loop().create_future()
+            await self._listener
+        self._news = False
 
     def end(self, ending: Ending) -> None:
         """The run has ended like this, and its last event is in the log."""
         self._ending = ending
-        self._news.set()
+        self.noted()
 
     async def write(self, log: RunLog) -> None:
         """Store what comes, and let readers see it, until the end is stored. The owner awaits it."""
@@ -143,8 +154,7 @@ class Ledger:
             await asyncio.wait([self._claiming])
         outcome = Outcome.ON if self.claimed else Outcome.UNSTORED
         while outcome is Outcome.ON:
-            await self._news.wait()
-            self._news.clear()
+            await self._noted()
             if self._ending is None:
                 await asyncio.sleep(WINDOW_SECONDS)
             outcome = await self._put(log)
@@ -209,7 +219,7 @@ class Ledger:
         log.show(len(envelopes))
         await self.archive.publish(self.key, envelopes)
         if not is_last and (ending is not None or log.shown < len(log)):
-            self._news.set()  # more than one batch holds: it must not wait for the next event
+            self.noted()  # more than one batch holds: it must not wait for the next event
         return Outcome.OVER if is_last else Outcome.ON
 
 

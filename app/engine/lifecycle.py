@@ -6,7 +6,7 @@ What is kept is bounded (``Limits``); only what has ended and has no reader is f
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Iterator, Sequence
 from functools import partial
 
@@ -41,7 +41,7 @@ class Lifecycle:
         self._health = health
         self._run_timeout = run_timeout
         self._turns = Turns()
-        self._threads: dict[tuple[str, str], deque[Run]] = {}
+        self._threads: dict[tuple[str, str], list[Run]] = {}
         self._runs: dict[RunKey, Run] = {}
         self._kept: OrderedDict[RunKey, Run] = OrderedDict()
         self._forgotten: OrderedDict[RunKey, None] = OrderedDict()
@@ -91,7 +91,7 @@ class Lifecycle:
             AppError: THREAD_BUSY when the line is full, RATE_LIMIT_EXCEEDED when the process is.
         """
         owner, thread_id, _ = run.key
-        line = self._threads.get((owner, thread_id), deque())
+        line = self._threads.get((owner, thread_id)) or []
         if len(line) > self._limits.queued_runs:
             raise AppError(Code.THREAD_BUSY, "Too many runs are waiting on this thread.")
         if len(self._runs) - len(self._kept) >= self._limits.open_runs:

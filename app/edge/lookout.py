@@ -1,0 +1,53 @@
+"""One look at all streams of a process, again and again while there are any.
+
+Rule: a stream has no timer of its own, which would be a twentieth of what it takes in memory. What it must notice may
+be late by one look.
+"""
+
+import asyncio
+from typing import Protocol
+
+LOOK_SECONDS = 1.0
+"""Between two looks at most."""
+
+
+class Watched(Protocol):
+    """What is looked at."""
+
+    def look(self, now: float) -> None:
+        """Notice what is due. ``now`` is the event loop's time, in seconds."""
+
+
+class Lookout:
+    """The streams that are open.
+
+    Args:
+        keepalive: seconds of silence before a comment; no look is later.
+    """
+
+    def __init__(self, keepalive: float) -> None:
+        self.keepalive = keepalive
+        self._open: set[Watched] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, stream: Watched) -> None:
+        """Look at it from now on."""
+        self._open.add(stream)
+        if self._timer is None:
+            self._wait()
+
+    def leave(self, stream: Watched) -> None:
+        """Look at it no more. Harmless when called again."""
+        self._open.discard(stream)
+        if not self._open and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wait(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(min(self.keepalive, LOOK_SECONDS), self._look)
+
+    def _look(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for stream in tuple(self._open):
+            stream.look(now)
+        self._wait()
