@@ -14,6 +14,7 @@ from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_memory import MEMORY
+from tests.requirements_speed import SPEED
 from tests.requirements_threads import DURABLE
 
 
@@ -289,6 +290,7 @@ GROUPS = (
     APPROVALS,
     GOALS,
     MEMORY,
+    SPEED,
     BUDGETS,
     DURABLE,
     THREADS,

@@ -31,7 +31,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.core.order import kind_of
+from app.core.order import Kind, kind_of
 
 ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | DeveloperMessage]] = {
     "assistant": AssistantMessage,
@@ -70,7 +70,11 @@ class Transcript:
 
     def feed(self, event: BaseEvent) -> None:
         """Take one event; those that say nothing of messages change nothing."""
-        fold = self._FOLDS.get(kind_of(type(event)).event)
+        self.take(kind_of(type(event)), event)
+
+    def take(self, kind: Kind, event: BaseEvent) -> None:
+        """``feed``, for who knows already what the event is."""
+        fold = self._FOLDS.get(kind.event)
         if fold is not None:
             fold(self, event)
 
@@ -117,8 +121,11 @@ class Transcript:
         self._append(kind(id=event.message_id, content="", name=event.name, subagent_run_id=event.subagent_run_id))
 
     def _text(self, event: TextMessageContentEvent | ReasoningMessageContentEvent) -> None:
-        if event.message_id in self._messages:
-            self._texts.setdefault(event.message_id, []).append(event.delta)
+        pieces = self._texts.get(event.message_id)
+        if pieces is not None:
+            pieces.append(event.delta)
+        elif event.message_id in self._messages:
+            self._texts[event.message_id] = [event.delta]
 
     def _reasoning_start(self, event: ReasoningMessageStartEvent) -> None:
         self._append(ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id))

@@ -70,7 +70,10 @@ class RunSequence:
 
     def feed(self, event: BaseEvent) -> None:
         """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
-        kind = kind_of(type(event))
+        self.take(kind_of(type(event)), event)
+
+    def take(self, kind: Kind, event: BaseEvent) -> None:
+        """``feed``, for who knows already what the event is."""
         state = self._moves.get(kind.mark)
         if state is None:
             raise IllegalEvent(f"{kind.event.__name__} may not come in a run that is {self.state}")

@@ -27,6 +27,8 @@ class Format(Protocol):
     """How events leave over HTTP."""
 
     media_type: str
+    waits: bool
+    """Whether making a body may have to wait."""
     comment: bytes
     """What says only that the stream still stands; empty where the format has no such thing."""
 
@@ -44,6 +46,7 @@ class EventStream:
     """Server-Sent Events: ``id`` is the event's number, and a comment breaks long silence."""
 
     media_type = EVENT_STREAM
+    waits = False
     comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
 
     async def body(self, _: Log, batch: wire.Batch) -> bytes:
@@ -63,6 +66,7 @@ class ProtobufFrames:
     """One event per frame and nothing else: no numbers, which a reader counts for itself, and no sign of life."""
 
     media_type = PROTOBUF
+    waits = True
     comment = b""
 
     async def body(self, log: Log, batch: wire.Batch) -> bytes:

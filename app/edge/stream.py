@@ -1,21 +1,25 @@
 """A run as an HTTP response: written by one task, while the request's own waits for the client to leave.
 
-Rule: what is ready goes out in one write, and only the writing task writes, so a comment never falls into an event. The
-reader is closed however the response ends. Of sse-starlette's response this has the headers and the comments; it
-writes by itself, because a cancel scope around each write and three tasks beside it cost more than everything else
-that happens to an event (decision 0018).
+Rule: what is ready goes out in one write. While the writing task waits for news, whoever brings them writes in its
+place: a lone event costs no switch of tasks, and one that cannot be written at once is finished by the writing task, so
+there is one write at a time (decision 0026). The reader is closed however the response ends. Of sse-starlette's
+response this has the headers and the comments; it writes by itself, because a cancel scope around each write and three
+tasks beside it cost more than everything else that happens to an event (decision 0018).
 """
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from functools import cache
 
 from sse_starlette import EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
 from app.core.errors import AppError
+from app.core.wire import Batch
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
+from app.engine.pauses import Resumed
 from app.engine.reader import Reader
 
 SEND_SECONDS = 60.0
@@ -37,7 +41,7 @@ class RunStream:
         lookout: has the stream notice silence, which a comment breaks, and a write that is not taken, which ends it.
     """
 
-    __slots__ = ("_form", "_limit", "_lookout", "_reader", "_request_id", "_since", "_writing")
+    __slots__ = ("_form", "_limit", "_lookout", "_reader", "_request_id", "_rest", "_send", "_since", "_writing")
 
     def __init__(self, reader: Reader, form: Format, request_id: str, lookout: Lookout) -> None:
         self._reader = reader
@@ -45,6 +49,7 @@ class RunStream:
         self._request_id = request_id
         self._lookout = lookout
         self._limit = asyncio.timeout(None)
+        self._rest: Awaitable[None] | None = None
         self._writing = False
         self._since = asyncio.get_running_loop().time()
 
@@ -52,10 +57,11 @@ class RunStream:
         """Send until the run ends or the client leaves."""
         if scope["method"] == "HEAD":
             self._reader.close()  # headers only
+        self._send = send
         self._lookout.watch(self)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._write(send), name="write a stream")
+                tasks.create_task(self._write(), name="write a stream")
                 while (await receive())["type"] != "http.disconnect":  # comes after the response's end, too
                     pass
                 self._reader.close()
@@ -65,20 +71,41 @@ class RunStream:
             self._lookout.leave(self)
             self._reader.close()
 
-    async def _write(self, send: Send) -> None:
-        form, log, time = self._form, self._reader.run.log, asyncio.get_running_loop().time
-        headers = [*head_of(form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
+    async def _write(self) -> None:
+        headers = [*head_of(self._form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
         async with self._limit:
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            if not self._form.waits:
+                self._reader.offer(self._at_once)
             try:
                 async for batch in self._reader:
-                    body = await form.body(log, batch) if batch.data else form.comment
-                    self._writing, self._since = True, time()
-                    await send({"type": "http.response.body", "body": body, "more_body": True})
-                    self._writing = False
+                    rest, self._rest = self._rest, None
+                    await (self._put(batch) if rest is None else rest)
             except AppError as error:  # the stream ends here, the run does not: the client may read on later
                 logger.warning("a reader is let go: %s", error.code)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _put(self, batch: Batch) -> None:
+        form = self._form
+        body = await form.body(self._reader.run.log, batch) if batch.data else form.comment
+        self._writing, self._since = True, asyncio.get_running_loop().time()
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        self._writing = False
+
+    def _at_once(self, batch: Batch) -> bool:
+        """Write while the writing task waits, in whoever's task this is; what must wait that task finishes."""
+        put = self._put(batch)
+        try:
+            waits_for = put.send(None)
+        except StopIteration:
+            return True
+        except Exception as error:  # noqa: BLE001 - not for the agent, whose task this may be
+            self._rest = asyncio.get_running_loop().create_future()
+            self._rest.set_exception(error)
+        else:
+            self._rest = Resumed(put, waits_for)
+        self._reader.nudge()
+        return True
 
     def look(self, now: float) -> None:
         """Has nothing been written for long, or is a write not taken?"""

@@ -98,6 +98,9 @@ class PlaceElsewhere:
         """What comes next; empty only where ``nudge`` asked for it."""
         return await anext(self._batches)
 
+    def offer(self, take: Callable[[Batch], bool]) -> None:
+        """Nothing comes at once here: it is read."""
+
     def nudge(self) -> None:
         """Hand out an empty batch at the next silence."""
         self._nudged = True

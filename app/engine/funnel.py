@@ -61,9 +61,9 @@ class Funnel:
         kind = kind_of(type(event))
         if kind.tells_of_calls:
             self._duties.feed(event)
-        self._sequence.feed(event)
+        self._sequence.take(kind, event)
         if kind.tells_of_messages:
-            self._transcript.feed(event)
+            self._transcript.take(kind, event)
         elif kind.event is CustomEvent and isinstance(event, CustomEvent):
             self._goals.feed(event)
         if kind.changes_state:

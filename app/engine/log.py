@@ -22,6 +22,10 @@ ENVELOPE_BYTES = 64
 """What an envelope takes in memory besides its data: the head of the bytes, and its places in two lists."""
 
 
+Take = Callable[[Batch], bool]
+"""Takes a batch at once, or says that it cannot. Raises nothing."""
+
+
 class Budget:
     """Bytes that logs may hold: each one at most, and all of a process together.
 
@@ -57,7 +61,8 @@ class RunLog:
         self.bytes = 0
         self._types: list[EventType] = []
         self._data: list[bytes] = []
-        self._waiting: set[asyncio.Future[bool]] = set()
+        self._waiting: set[Cursor] = set()
+        self._in_burst = False
         self._rendition: Rendition | None = None
         self._rendered = 0
 
@@ -79,8 +84,18 @@ class RunLog:
         self._budget.used += size
         if self._on_append is not None:
             self._on_append()
-        elif self._waiting:
+        elif self._waiting and not self._in_burst:
             self._wake()
+
+    def hold(self) -> None:
+        """More may follow at once: readers need not hear of each event, until ``release``."""
+        self._in_burst = True
+
+    def release(self) -> None:
+        """Nothing follows at once: readers who wait get what there is."""
+        self._in_burst = False
+        if self._waiting and self._on_append is None:
+            self._deliver()
 
     def end(self) -> None:
         """Nothing more will come; readers stop after the last event."""
@@ -129,7 +144,10 @@ class RunLog:
     def show(self, count: int) -> None:
         """Let readers see so many more events: they are stored."""
         self.shown += count
-        self._wake()
+        if self.over:
+            self._wake()
+        else:
+            self._deliver()
 
     def show_all(self) -> None:
         """Let readers see what there is and will be: nothing is stored any more."""
@@ -168,35 +186,46 @@ class RunLog:
             del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]
         return Batch(self.run_id, after + 1, self._types[after : after + len(data)], data)
 
-    def wait(self, waiter: asyncio.Future[bool]) -> None:
-        """Have the waiter set to True when something is appended or the run ends."""
-        self._waiting.add(waiter)
+    def wait(self, cursor: "Cursor") -> None:
+        """Have the cursor told when something is appended or the run ends."""
+        self._waiting.add(cursor)
 
-    def leave(self, waiter: asyncio.Future[bool]) -> None:
+    def leave(self, cursor: "Cursor") -> None:
         """It does not wait any more."""
-        self._waiting.discard(waiter)
+        self._waiting.discard(cursor)
 
     def _wake(self) -> None:
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(True)
+        for cursor in self._waiting:
+            cursor.wake()
         self._waiting.clear()
+
+    def _deliver(self) -> None:
+        for cursor in tuple(self._waiting):
+            cursor.deliver()
 
 
 class Cursor:
     """A place in a log that moves on: batches of what has come, each all that is ready.
 
-    Ends when the run has ended and all was handed over, or when it is closed.
+    Ends when the run has ended and all was handed over, or when it is closed. While it waits it first offers what comes
+    to who takes it at once, so that a lone event costs no switch of tasks.
     """
+
+    __slots__ = ("_after", "_closed", "_log", "_take", "_waiter")
 
     def __init__(self, log: RunLog, after: int) -> None:
         self._log = log
         self._after = after
         self._waiter: asyncio.Future[bool] | None = None
         self._closed = False
+        self._take: Take | None = None
 
     def __aiter__(self) -> Self:
         return self
+
+    def offer(self, take: Take) -> None:
+        """Offer what comes while this waits; what ``take`` takes is not handed out."""
+        self._take = take
 
     async def __anext__(self) -> Batch:
         """What comes next; empty only where ``nudge`` asked for it."""
@@ -209,13 +238,30 @@ class Cursor:
             if log.over:
                 break
             self._waiter = waiter = asyncio.get_running_loop().create_future()
-            log.wait(waiter)
+            log.wait(self)
             try:
                 if not await waiter and not self._closed:
-                    return batch
+                    return Batch(log.run_id, self._after + 1, [], [])
             finally:
-                log.leave(waiter)
+                log.leave(self)
         raise StopAsyncIteration
+
+    def wake(self) -> None:
+        """Go on: there is something, or the run has ended."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(True)
+
+    def deliver(self) -> None:
+        """Have what there is taken, or go on."""
+        waiter, batch = self._waiter, self._log.batch(self._after)
+        if not batch.data or waiter is None or waiter.done():
+            return
+        if self._take is None or not self._take(batch):
+            waiter.set_result(True)
+            return
+        self._after += len(batch.data)
+        if self._log.batch(self._after).data:
+            self.wake()
 
     def nudge(self) -> None:
         """Hand out an empty batch now, if nothing else is ready."""

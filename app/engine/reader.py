@@ -20,6 +20,9 @@ class Places(Protocol):
 
     async def __anext__(self) -> Batch: ...
 
+    def offer(self, take: Callable[[Batch], bool]) -> None:
+        """Offer what comes while this waits, where it comes at once; what ``take`` takes is not handed out."""
+
     def nudge(self) -> None:
         """Hand out an empty batch now, if nothing else is ready."""
 
@@ -78,6 +81,10 @@ class Reader:
 
     def __aiter__(self) -> Places:
         return self._places
+
+    def offer(self, take: Callable[[Batch], bool]) -> None:
+        """Have what comes offered while the iteration waits; what ``take`` takes is not handed out."""
+        self._places.offer(take)
 
     def nudge(self) -> None:
         """Have the iteration give an empty batch, if there is nothing else to give."""

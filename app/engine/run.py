@@ -9,7 +9,7 @@ Sources: design 5, promise 1; AG-UI spec 1.1, events/lifecycle.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 from ag_ui.core import (
     BaseEvent,
@@ -38,6 +38,7 @@ from app.engine.boundary import (
     started,
     warned,
 )
+from app.engine.bursts import drive
 from app.engine.ending import ending_of
 from app.engine.funnel import Funnel
 from app.engine.ledger import AlreadyRun, Ledger
@@ -46,9 +47,6 @@ from app.engine.status import Status
 from app.engine.turns import Turns
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext
 from app.ports.records import RunKey, RunStatus
-
-BURST = 128
-"""Events an agent may yield before other runs and /ping get their turn."""
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +147,7 @@ class Run:
         task = asyncio.current_task()
         try:
             async with closing(agent.run(run_input, self.ctx)) as stream:
-                await self._iterate(stream, turns)
+                await drive(stream, self.emit, self.log, turns)
             self.finish()
         except asyncio.CancelledError:
             if task is not None and task.cancelling():
@@ -164,17 +162,6 @@ class Run:
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit in an agent must not stop the server
             self._blame(f"the agent raised {type(error).__name__}")
-
-    async def _iterate(self, stream: AsyncIterator[Item], turns: Turns) -> None:
-        count = 0
-        async for item in stream:
-            if self.log.ended:
-                logger.warning("the agent went on after the end of its run; the rest is dropped")
-                return
-            self.emit(item)
-            count += 1
-            if count % BURST == 0 and not self.log.ended:
-                await turns.next()
 
     # --- the funnel ---
 

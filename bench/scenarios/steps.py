@@ -18,8 +18,8 @@ from app.core.frames import frames
 from app.core.inbound import parse
 from app.core.sequence import RunSequence
 from app.core.wire import Batch, sse
+from app.engine.bursts import BURST
 from app.engine.log import Budget, RunLog
-from app.engine.run import BURST
 from app.engine.service import Service
 from app.main import build_service
 from app.ports import Caller

@@ -19,8 +19,8 @@ from ag_ui.core import (
 )
 
 from app.core.wire import Envelope
+from app.engine.bursts import BURST
 from app.engine.policy import Limits
-from app.engine.run import BURST
 from app.engine.service import Service
 from app.ports import LOG_FIELDS, Item, RunContext
 from tests.core.samples import forged

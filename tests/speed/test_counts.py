@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 from app.core.encoder import encode
 from app.engine import funnel, run
-from app.engine.run import BURST
+from app.engine.bursts import BURST
 from app.main import create_app
 from app.ports import Item
 from app.settings import Settings

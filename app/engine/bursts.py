@@ -1,0 +1,48 @@
+"""How an agent is driven: in bursts, as much as it says without waiting.
+
+Rule: readers get a burst when the agent has to wait, in the agent's own task, or when the burst is long enough that
+others must have their turn. So what is ready is one write, and a lone event is on its way before anybody else works.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from app.engine.log import RunLog
+from app.engine.pauses import Resumed
+from app.engine.turns import Turns
+from app.ports import Item
+
+BURST = 128
+"""Events an agent may yield before other runs and /ping get their turn."""
+
+logger = logging.getLogger(__name__)
+
+
+async def drive(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> None:
+    """Emit what an agent yields, up to its end or its run's. Raises what either raises."""
+    ask, count = aiter(stream).__anext__, 0
+    log.hold()
+    try:
+        while True:
+            step = ask().__await__()
+            try:
+                waits_for = step.send(None)
+            except StopIteration as given:
+                item = given.value
+            else:
+                log.release()
+                item = await Resumed(step, waits_for)
+                log.hold()
+            if log.ended:
+                logger.warning("the agent went on after the end of its run; the rest is dropped")
+                return
+            emit(item)
+            count += 1
+            if count % BURST == 0 and not log.ended:
+                log.release()
+                await turns.next()
+                log.hold()
+    except StopAsyncIteration:
+        return
+    finally:
+        log.release()

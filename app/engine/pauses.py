@@ -1,0 +1,46 @@
+"""What is awaited, taken step by step, so that whoever drives it sees where it has to wait.
+
+Rule: a coroutine that was begun here is driven to its end by one task; between its steps that task waits for exactly
+what the coroutine waits for.
+"""
+
+from collections.abc import Coroutine, Generator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+Step = Generator[object, None, T]
+"""What an awaitable's ``__await__`` gives."""
+
+
+class Resumed(Generic[T]):
+    """The rest of something that was begun and has to wait; await it once.
+
+    Args:
+        step: what was begun.
+        waits_for: what it gave when it stopped.
+    """
+
+    __slots__ = ("_step", "_waits_for")
+
+    def __init__(self, step: Step[T] | Coroutine[object, None, T], waits_for: object) -> None:
+        self._step = step
+        self._waits_for = waits_for
+
+    def __await__(self) -> Generator[object, None, T]:
+        """Its result. Raises what it raises."""
+        step, waits_for = self._step, self._waits_for
+        try:
+            while True:
+                try:
+                    yield waits_for
+                except GeneratorExit:
+                    step.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is the step's to handle, also a cancellation
+                    waits_for = step.throw(error)
+                else:
+                    waits_for = step.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result

@@ -1,0 +1,200 @@
+"""An agent is driven in bursts: what it says without waiting goes out together, and when it waits readers have it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from typing import Self
+
+import pytest
+
+from app.engine.bursts import BURST, drive
+from app.engine.log import Budget, RunLog
+from app.engine.pauses import Resumed
+from app.engine.turns import Turns
+from app.ports import Item
+from tests.engine.doubles import eventually
+from tests.requirements import requirement
+
+Agent = Callable[[], AsyncIterator[Item]]
+
+
+class Door:
+    """Something to wait for, and a count of those who wait."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.waiting = 0
+
+    async def passed(self) -> str:
+        self.waiting += 1
+        await self.open.wait()
+        return "passed"
+
+
+async def driven(agent: Agent) -> tuple[RunLog, list[list[str]], asyncio.Task[None]]:
+    """An agent at work, and the batches that somebody takes who takes all at once."""
+    log, taken = RunLog("r1", Budget(1 << 30, 1 << 30)), list[list[str]]()
+    cursor = log.read()
+
+    def take(batch: object) -> bool:
+        taken.append([data.decode() for data in batch.data])  # type: ignore[attr-defined]
+        return True
+
+    cursor.offer(take)
+    waiting = asyncio.ensure_future(anext(cursor))
+    await asyncio.sleep(0)
+    task = asyncio.create_task(drive(agent(), lambda item: log.append("x", str(item).encode()), log, Turns()))  # type: ignore[arg-type]
+    task.add_done_callback(lambda _: waiting.cancel())
+    return log, taken, task
+
+
+@requirement("speed.bursts")
+async def test_readers_have_what_was_said_before_the_agent_waits() -> None:
+    door = Door()
+
+    async def agent() -> AsyncIterator[Item]:
+        yield "a"
+        yield "b"
+        assert taken == []
+        yield str(await door.passed())
+        yield "c"
+
+    _, taken, task = await driven(agent)
+    await eventually(lambda: door.waiting)
+    assert taken == [["a", "b"]]
+    door.open.set()
+    await task
+    assert taken == [["a", "b"], ["passed", "c"]]
+
+
+@requirement("speed.bursts")
+async def test_an_agent_that_never_waits_is_read_burst_by_burst() -> None:
+    async def agent() -> AsyncIterator[Item]:
+        for number in range(2 * BURST + 1):
+            yield str(number)
+
+    _, taken, task = await driven(agent)
+    await task
+    assert [len(batch) for batch in taken] == [BURST, BURST, 1]
+
+
+@requirement("speed.bursts")
+async def test_what_comes_from_elsewhere_while_the_agent_waits_wakes_who_reads() -> None:
+    log, door = RunLog("r1", Budget(1 << 30, 1 << 30)), Door()
+
+    async def agent() -> AsyncIterator[Item]:
+        await door.passed()
+        yield "never"
+
+    reading = asyncio.ensure_future(anext(log.read()))
+    task = asyncio.create_task(drive(agent(), lambda _: None, log, Turns()))
+    await eventually(lambda: door.waiting)
+    log.append("x", b"a tool's")  # type: ignore[arg-type]
+    assert (await reading).data == [b"a tool's"]
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@requirement("speed.bursts")
+async def test_a_cancellation_reaches_the_agent_where_it_waits() -> None:
+    door, seen = Door(), list[str]()
+
+    async def agent() -> AsyncIterator[Item]:
+        yield "a"
+        try:
+            await door.passed()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    _, taken, task = await driven(agent)
+    await eventually(lambda: door.waiting)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (task.cancelled(), seen, taken) == (True, ["cancelled"], [["a"]])
+
+
+@requirement("speed.bursts")
+async def test_what_an_agent_raises_after_it_has_waited_is_raised() -> None:
+    async def agent() -> AsyncIterator[Item]:
+        yield "a"
+        await asyncio.sleep(0)
+        raise KeyError("lost")
+
+    _, taken, task = await driven(agent)
+    with pytest.raises(KeyError):
+        await task
+    assert taken == [["a"]]
+
+
+class Plain:
+    """An iterator of one's own, which is no generator."""
+
+    def __init__(self) -> None:
+        self._left = 3
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        if not self._left:
+            raise StopAsyncIteration
+        self._left -= 1
+        if self._left == 1:
+            await asyncio.sleep(0)
+        return str(self._left)
+
+
+@requirement("speed.bursts")
+async def test_any_iterator_will_do() -> None:
+    _, taken, task = await driven(Plain)
+    await task
+    assert taken == [["2"], ["1", "0"]]
+
+
+# --- what was begun and goes on ---------------------------------------------------------------------------------------
+
+
+def begun(work: Awaitable[object]) -> Resumed[object]:
+    """Its first step, up to where it has to wait."""
+    step = work.__await__()
+    assert isinstance(step, Generator) or hasattr(step, "send")
+    return Resumed(step, step.send(None))
+
+
+async def test_what_was_begun_gives_its_result() -> None:
+    door = Door()
+    rest = begun(door.passed())
+    asyncio.get_running_loop().call_soon(door.open.set)
+    assert await rest == "passed"
+
+
+async def test_what_was_begun_may_handle_a_cancellation() -> None:
+    async def stubborn() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+        return "done all the same"
+
+    async def waits(rest: Resumed[object]) -> object:
+        return await rest
+
+    task = asyncio.create_task(waits(begun(stubborn())))
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "done all the same"
+
+
+async def test_what_was_begun_and_is_left_is_closed() -> None:
+    left = list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.append("closed")
+
+    waiting = begun(work()).__await__()
+    next(waiting)
+    waiting.close()
+    assert left == ["closed"]

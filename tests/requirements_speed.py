@@ -1,0 +1,12 @@
+"""What makes the speed and can be seen without a clock; a part of the manifest in ``requirements``."""
+
+SPEED = {
+    "speed.bursts": (
+        "issue 4, item 2",
+        "What an agent says without waiting is one write; when it waits, readers have it.",
+    ),
+    "speed.at-once": (
+        "issue 4, item 3",
+        "A lone event is written without a switch of tasks, in order, and harms nobody.",
+    ),
+}
