@@ -27,10 +27,11 @@ class Format(Protocol):
     """How events leave over HTTP."""
 
     media_type: str
-    waits: bool
-    """Whether making a body may have to wait."""
     comment: bytes
     """What says only that the stream still stands; empty where the format has no such thing."""
+
+    def frames(self, batch: wire.Batch) -> bytes | None:
+        """One write: these events; None where they are not at hand."""
 
     async def body(self, log: Log, batch: wire.Batch) -> bytes:
         """One write: these events of this log."""
@@ -46,12 +47,15 @@ class EventStream:
     """Server-Sent Events: ``id`` is the event's number, and a comment breaks long silence."""
 
     media_type = EVENT_STREAM
-    waits = False
     comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
+
+    def frames(self, batch: wire.Batch) -> bytes:
+        """One write: these events."""
+        return wire.sse(batch.data, batch.first)
 
     async def body(self, _: Log, batch: wire.Batch) -> bytes:
         """One write: these events."""
-        return wire.sse(batch.data, batch.first)
+        return self.frames(batch)
 
     def whole(self, data: Sequence[bytes]) -> bytes:
         """A body that is complete already, of events as JSON."""
@@ -66,8 +70,10 @@ class ProtobufFrames:
     """One event per frame and nothing else: no numbers, which a reader counts for itself, and no sign of life."""
 
     media_type = PROTOBUF
-    waits = True
     comment = b""
+
+    def frames(self, _: wire.Batch) -> None:
+        """They are encoded once for all readers, which may take a while."""
 
     async def body(self, log: Log, batch: wire.Batch) -> bytes:
         """One write: these events of this log."""

@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from functools import cache
 
 from sse_starlette import EventSourceResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.core.errors import AppError
 from app.core.wire import Batch
@@ -41,7 +41,18 @@ class RunStream:
         lookout: has the stream notice silence, which a comment breaks, and a write that is not taken, which ends it.
     """
 
-    __slots__ = ("_form", "_limit", "_lookout", "_reader", "_request_id", "_rest", "_send", "_since", "_writing")
+    __slots__ = (
+        "_form",
+        "_limit",
+        "_lookout",
+        "_reader",
+        "_request_id",
+        "_rest",
+        "_send",
+        "_since",
+        "_writing",
+        "_wrote",
+    )
 
     def __init__(self, reader: Reader, form: Format, request_id: str, lookout: Lookout) -> None:
         self._reader = reader
@@ -50,7 +61,7 @@ class RunStream:
         self._lookout = lookout
         self._limit = asyncio.timeout(None)
         self._rest: Awaitable[None] | None = None
-        self._writing = False
+        self._writing = self._wrote = False
         self._since = asyncio.get_running_loop().time()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,49 +83,59 @@ class RunStream:
             self._reader.close()
 
     async def _write(self) -> None:
-        headers = [*head_of(self._form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
+        form, log, time = self._form, self._reader.run.log, asyncio.get_running_loop().time
+        headers = [*head_of(form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
         async with self._limit:
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-            if not self._form.waits:
-                self._reader.offer(self._at_once)
+            self._reader.offer(self._at_once)
             try:
                 async for batch in self._reader:
                     rest, self._rest = self._rest, None
-                    await (self._put(batch) if rest is None else rest)
+                    if rest is None:
+                        body = await form.body(log, batch) if batch.data else form.comment
+                        self._writing, self._since = True, time()
+                        rest = self._send(piece(body))
+                    await rest
+                    self._writing, self._wrote = False, True
             except AppError as error:  # the stream ends here, the run does not: the client may read on later
                 logger.warning("a reader is let go: %s", error.code)
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _put(self, batch: Batch) -> None:
-        form = self._form
-        body = await form.body(self._reader.run.log, batch) if batch.data else form.comment
-        self._writing, self._since = True, asyncio.get_running_loop().time()
-        await self._send({"type": "http.response.body", "body": body, "more_body": True})
-        self._writing = False
-
     def _at_once(self, batch: Batch) -> bool:
-        """Write while the writing task waits, in whoever's task this is; what must wait that task finishes."""
-        put = self._put(batch)
+        """Write while the writing task waits, in whoever's task this is; what has to wait that task finishes."""
+        body = self._form.frames(batch)
+        if body is None:
+            return False
+        step = self._send(piece(body)).__await__()
         try:
-            waits_for = put.send(None)
+            waits_for = next(step)
         except StopIteration:
+            self._wrote = True
             return True
         except Exception as error:  # noqa: BLE001 - not for the agent, whose task this may be
             self._rest = asyncio.get_running_loop().create_future()
             self._rest.set_exception(error)
         else:
-            self._rest = Resumed(put, waits_for)
+            self._rest = Resumed(step, waits_for)
+        self._writing, self._since = True, asyncio.get_running_loop().time()
         self._reader.nudge()
         return True
 
     def look(self, now: float) -> None:
         """Has nothing been written for long, or is a write not taken?"""
+        if self._wrote:
+            self._wrote, self._since = False, now
         silence = now - self._since
         if self._writing and silence >= SEND_SECONDS:
             self._writing = False
             self._limit.reschedule(now)
         elif not self._writing and silence >= self._lookout.keepalive and self._form.comment:
             self._reader.nudge()
+
+
+def piece(body: bytes) -> Message:
+    """A part of the response."""
+    return {"type": "http.response.body", "body": body, "more_body": True}
 
 
 @cache

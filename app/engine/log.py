@@ -132,10 +132,14 @@ class RunLog:
         """Read what comes after ``seq`` ``after``, to the end of the run."""
         return Cursor(self, after)
 
+    @property
+    def visible(self) -> int:
+        """How many events readers may see."""
+        return len(self._data) if self._on_append is None else self.shown
+
     def batch(self, after: int) -> Batch:
         """What readers may see after ``seq`` ``after``, up to ``BATCH_BYTES`` and the event that exceeds them."""
-        last = len(self._data) if self._on_append is None else self.shown
-        return self._batch(after, last)
+        return self._batch(after, self.visible)
 
     def unstored(self) -> Batch:
         """What readers may not see yet, as much as one batch holds."""
@@ -253,14 +257,15 @@ class Cursor:
 
     def deliver(self) -> None:
         """Have what there is taken, or go on."""
-        waiter, batch = self._waiter, self._log.batch(self._after)
-        if not batch.data or waiter is None or waiter.done():
+        waiter, log = self._waiter, self._log
+        if waiter is None or waiter.done() or self._after == log.visible:
             return
+        batch = log.batch(self._after)
         if self._take is None or not self._take(batch):
             waiter.set_result(True)
             return
         self._after += len(batch.data)
-        if self._log.batch(self._after).data:
+        if self._after < log.visible:
             self.wake()
 
     def nudge(self) -> None:

@@ -4,7 +4,7 @@ Rule: a coroutine that was begun here is driven to its end by one task; between 
 what the coroutine waits for.
 """
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Generator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class Resumed(Generic[T]):
 
     __slots__ = ("_step", "_waits_for")
 
-    def __init__(self, step: Step[T] | Coroutine[object, None, T], waits_for: object) -> None:
+    def __init__(self, step: Step[T], waits_for: object) -> None:
         self._step = step
         self._waits_for = waits_for
 
