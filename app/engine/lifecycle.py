@@ -48,7 +48,7 @@ class Lifecycle:
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._writing: set[asyncio.Task[None]] = set()
-        self._written: set[RunKey] = set()
+        self._written: dict[RunKey, Run] = {}
 
     def own_budget(self) -> Budget:
         """For the log of a run that is only shown: it goes with its readers."""
@@ -146,21 +146,21 @@ class Lifecycle:
 
     def _write(self, run: Run) -> None:
         """Have the run's ledger written, once: from its beginning where that matters, else at its end."""
-        if run.ledger is None or run.key in self._written:
+        if run.ledger is None or self._written.get(run.key) is run:  # one that was refused may still be at it
             return
-        self._written.add(run.key)
+        self._written[run.key] = run
         task = asyncio.create_task(run.ledger.write(run.log), name=f"write run {run.ctx.run_id}")
         self._writing.add(task)
-        task.add_done_callback(partial(self._done_writing, run.key))
+        task.add_done_callback(partial(self._done_writing, run))
 
-    def _done_writing(self, key: RunKey, task: asyncio.Task[None]) -> None:
-        self._written.discard(key)
+    def _done_writing(self, run: Run, task: asyncio.Task[None]) -> None:
+        if self._written.get(run.key) is run:
+            del self._written[run.key]
         self._writing.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a run could not be written down", exc_info=error)
-        run = self._kept.get(key)
-        if run is not None and run.ledger is not None and run.ledger.is_others:
-            del self._kept[key]  # it was ended before the store had said that these ids are another run's
+        if self._kept.get(run.key) is run and run.ledger is not None and run.ledger.is_others:
+            del self._kept[run.key]  # it was ended before the store had said that these ids are another run's
             self._withdraw(run)
         self.trim()
 
