@@ -7,23 +7,31 @@ import asyncio
 
 
 class Admission:
-    """One run's. Made on the event loop."""
+    """One run's."""
+
+    __slots__ = ("_error", "_waiting", "is_settled")
 
     def __init__(self) -> None:
-        self._answer: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def is_settled(self) -> bool:
+        self.is_settled = False
         """Whether there is an answer."""
-        return self._answer.done()
+        self._error: Exception | None = None
+        self._waiting: list[asyncio.Future[None]] = []
 
     def settle(self, error: Exception | None = None) -> None:
         """Let it in, or say why not. What was said first counts."""
-        if not self._answer.done():
-            self._answer.set_result(error)
+        if self.is_settled:
+            return
+        self.is_settled, self._error = True, error
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiting.clear()
 
     async def granted(self) -> None:
         """Wait for the answer. Raises what it was settled with."""
-        error = await asyncio.shield(self._answer)
-        if error is not None:
-            raise error
+        if not self.is_settled:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+        if self._error is not None:
+            raise self._error

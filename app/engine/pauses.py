@@ -4,7 +4,8 @@ Rule: a coroutine that was begun here is driven to its end by one task; between 
 what the coroutine waits for.
 """
 
-from collections.abc import Generator
+import asyncio
+from collections.abc import Coroutine, Generator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -44,3 +45,26 @@ class Resumed(Generic[T]):
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def begun(work: Coroutine[object, None, T]) -> asyncio.Future[T]:
+    """Begin it at once; a task is made for what has to wait. Its result or what it raises is in the future.
+
+    The first step is the caller's, so up to there nothing may be bound to a task, as ``asyncio.timeout`` is.
+    """
+    step = work.__await__()
+    try:
+        waits_for = next(step)
+    except StopIteration as end:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        done.set_result(end.value)
+    except Exception as error:  # noqa: BLE001 - for who asks the future
+        done = asyncio.get_running_loop().create_future()
+        done.set_exception(error)
+    else:
+        return asyncio.create_task(_finish(Resumed(step, waits_for)))
+    return done
+
+
+async def _finish(rest: Resumed[T]) -> T:
+    return await rest

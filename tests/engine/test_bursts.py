@@ -9,6 +9,7 @@ import pytest
 from app.engine.bursts import BURST, drive
 from app.engine.log import Budget, RunLog
 from app.engine.pauses import Resumed
+from app.engine.pauses import begun as begun_in_task
 from app.engine.turns import Turns
 from app.ports import Item
 from tests.engine.doubles import eventually
@@ -198,3 +199,22 @@ async def test_what_was_begun_and_is_left_is_closed() -> None:
     next(waiting)
     waiting.close()
     assert left == ["closed"]
+
+
+async def test_what_need_not_wait_is_done_at_once() -> None:
+    async def quick() -> str:
+        return "done"
+
+    async def failing() -> str:
+        raise KeyError("lost")
+
+    assert begun_in_task(quick()).result() == "done"
+    assert isinstance(begun_in_task(failing()).exception(), KeyError)
+
+
+async def test_what_has_to_wait_goes_on_in_a_task() -> None:
+    door = Door()
+    going_on = begun_in_task(door.passed())
+    assert (door.waiting, going_on.done()) == (1, False)
+    door.open.set()
+    assert await going_on == "passed"
