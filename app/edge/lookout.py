@@ -1,7 +1,7 @@
 """One look at all streams of a process, again and again while there are any.
 
 Rule: a stream has no timer of its own, which would be a twentieth of what it takes in memory. What it must notice may
-be late by one look.
+be late by two looks, and one that cannot be looked at costs the others nothing.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Lookout:
         self._timer = asyncio.get_running_loop().call_later(min(self.keepalive, LOOK_SECONDS), self._look)
 
     def _look(self) -> None:
+        self._wait()
         now = asyncio.get_running_loop().time()
         for stream in tuple(self._open):
             stream.look(now)
-        self._wait()

@@ -1,4 +1,4 @@
-"""A run as an HTTP response: written by one task, while the request's own waits for the client to leave.
+"""A run as an HTTP response: one write at a time, while the request's own task waits for the client to leave.
 
 Rule: what is ready goes out in one write. While the writing task waits for news, whoever brings them writes in its
 place: a lone event costs no switch of tasks, and one that cannot be written at once is finished by the writing task, so
@@ -10,6 +10,7 @@ tasks beside it cost more than everything else that happens to an event (decisio
 import asyncio
 import logging
 from collections.abc import Awaitable
+from contextvars import copy_context
 from functools import cache
 
 from sse_starlette import EventSourceResponse
@@ -42,6 +43,7 @@ class RunStream:
     """
 
     __slots__ = (
+        "_context",
         "_form",
         "_limit",
         "_lookout",
@@ -69,10 +71,11 @@ class RunStream:
         if scope["method"] == "HEAD":
             self._reader.close()  # headers only
         self._send = send
+        self._context = copy_context()
         self._lookout.watch(self)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._write(), name="write a stream")
+                tasks.create_task(self._write(), name="write a stream", context=self._context)
                 while (await receive())["type"] != "http.disconnect":  # comes after the response's end, too
                     pass
                 self._reader.close()
@@ -86,7 +89,9 @@ class RunStream:
         form, log, time = self._form, self._reader.run.log, asyncio.get_running_loop().time
         headers = [*head_of(form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
         async with self._limit:
+            self._writing = True
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            self._writing = False
             self._reader.offer(self._at_once)
             try:
                 async for batch in self._reader:
@@ -99,16 +104,20 @@ class RunStream:
                     self._writing, self._wrote = False, True
             except AppError as error:  # the stream ends here, the run does not: the client may read on later
                 logger.warning("a reader is let go: %s", error.code)
+            self._writing, self._since = True, time()
+            if self._rest is not None:  # the reader was closed while a write had to wait
+                await self._rest
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            self._writing = False
 
     def _at_once(self, batch: Batch) -> bool:
         """Write while the writing task waits, in whoever's task this is; what has to wait that task finishes."""
         body = self._form.frames(batch)
         if body is None:
             return False
-        step = self._send(piece(body)).__await__()
         try:
-            waits_for = next(step)
+            step = self._send(piece(body)).__await__()
+            waits_for = self._context.run(next, step)
         except StopIteration:
             self._wrote = True
             return True

@@ -6,7 +6,8 @@ Rule: a reader is a reader wherever it is. One elsewhere that has been silent fo
 from app.ports import Timer
 
 WATCH_SECONDS = 2.0
-"""Between two words of a reader to the replica that runs what it reads. A grace must be longer to be held up."""
+"""Between two words of a reader to the replica that runs what it reads, at least; twice that where the run is quiet. A
+grace must be longer to be held up."""
 
 HEARD_SECONDS = 6.0
 """How long a reader elsewhere counts after a word of it: it may be waiting for the bus when the next one is due."""
@@ -38,6 +39,10 @@ class Audience:
     def size(self, now: float) -> int:
         """How many there are, here and elsewhere."""
         return self.here + len(self._lately(now))
+
+    def is_gone(self, now: float) -> bool:
+        """Whether there was one here, and there is none now, here or elsewhere."""
+        return self.grace is not None and not self.size(now)
 
     def _lately(self, now: float) -> dict[str, float]:
         return {who: at for who, at in (self._elsewhere or {}).items() if now - at < HEARD_SECONDS}

@@ -1,7 +1,8 @@
 """How an agent is driven: in bursts, as much as it says without waiting.
 
-Rule: readers get a burst when the agent has to wait, in the agent's own task, or when the burst is long enough that
+Rule: readers are offered a burst when the agent has to wait, in the agent's own task, or when it is long enough that
 others must have their turn. So what is ready is one write, and a lone event is on its way before anybody else works.
+Where events are stored first, they are offered once they are.
 """
 
 import logging
@@ -26,13 +27,16 @@ async def drive(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: 
         while True:
             step = ask().__await__()
             try:
-                waits_for = step.send(None)
-            except StopIteration as given:
-                item = given.value
-            else:
-                log.release()
-                item = await Resumed(step, waits_for)
-                log.hold()
+                try:
+                    waits_for = next(step)
+                except StopIteration as given:
+                    item = given.value
+                else:
+                    log.release()
+                    item = await Resumed(step, waits_for)
+                    log.hold()
+            except StopAsyncIteration:
+                return
             if log.ended:
                 logger.warning("the agent went on after the end of its run; the rest is dropped")
                 return
@@ -42,7 +46,5 @@ async def drive(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: 
                 log.release()
                 await turns.next()
                 log.hold()
-    except StopAsyncIteration:
-        return
     finally:
         log.release()

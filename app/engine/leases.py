@@ -83,31 +83,38 @@ class Leases:
             for work, pause in (
                 (self._listen, PAUSE_SECONDS),
                 (self.renew, BEAT_SECONDS),
+                (self.tell, BEAT_SECONDS),
                 (self.bury, BEAT_SECONDS),
                 (self.tidy, TIDY_SECONDS),
             ):
                 tasks.create_task(again_and_again(work, pause), name=work.__name__)
 
     async def renew(self) -> None:
-        """Say that we live, and how our runs stand. What is ours no more ends here, and what is unwanted.
+        """Say that we live. What is ours no more ends here, and what is unwanted.
 
         Raises:
             StoreUnavailable: nobody has heard it.
         """
         archive, here = self._archive, self._here
-        standings = {it.key: it for it in here.standings()}
-        news = [it for it in standings.values() if self._told.get(it.key) != it]
-        leases = await archive.store.runs.renew(archive.replica, archive.lease(), news)
-        self._told = standings
+        claimed = [it.key for it in here.standings()]
+        leases = await archive.store.runs.renew(archive.replica, archive.lease())
         self._note(archive.clock.time())
         for lease in leases:
             if lease.unwanted:
                 here.cancel(lease.key)
         ours = {lease.key for lease in leases}
         self._stray = [key for key in ours if not here.holds(key)]
-        for key in standings:
+        for key in claimed:
             if key not in ours:
                 here.lost(key)
+
+    async def tell(self) -> None:
+        """Note how our runs stand, where that has changed. Raises ``StoreUnavailable``, and then tells it again."""
+        archive, standings = self._archive, {it.key: it for it in self._here.standings()}
+        news = [it for it in standings.values() if self._told.get(it.key) != it]
+        if news:
+            await archive.store.runs.note(archive.replica, news)
+        self._told = standings
 
     def _note(self, now: float) -> None:
         """The store has answered; since when it does so without a break."""

@@ -19,7 +19,6 @@ from app.core.state import dumped
 from app.core.wire import Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, available
 from app.engine.log import RunLog
-from app.engine.pauses import begun
 from app.engine.policy import OnBusy
 from app.ports.conversation import Change, Ending, Lapse, StoredMessage
 from app.ports.records import Claim, Claimed, Known, RunKey, RunRecord
@@ -85,12 +84,10 @@ class Ledger:
             AlreadyRun: run nothing; read that run.
             AppError: THREAD_BUSY, STORE_UNAVAILABLE.
         """
-        self._claiming = claiming = begun(self._claim(asked_of(run_input) if self.archive.durable else b"{}"))
+        self._claiming = asyncio.ensure_future(self._claim(asked_of(run_input) if self.archive.durable else b"{}"))
         with available():
-            if not claiming.done():
-                claiming.add_done_callback(looked_at)
-                await asyncio.shield(claiming)  # a cancel must know whether there is something to end
-            claiming.result()
+            self._claiming.add_done_callback(looked_at)
+            await asyncio.shield(self._claiming)  # a cancel must know whether there is something to end
             self._claiming = None
             return await self._taken_up(run_input)
 

@@ -258,10 +258,10 @@ class Cursor:
     def deliver(self) -> None:
         """Have what there is taken, or go on."""
         waiter, log = self._waiter, self._log
-        if waiter is None or waiter.done() or self._after == log.visible:
+        if waiter is None or waiter.done() or self._after >= log.visible:
             return
-        batch = log.batch(self._after)
-        if self._take is None or not self._take(batch):
+        batch = None if self._take is None else log.batch(self._after)
+        if self._take is None or batch is None or not self._take(batch):
             waiter.set_result(True)
             return
         self._after += len(batch.data)
@@ -275,5 +275,5 @@ class Cursor:
 
     def close(self) -> None:
         """End here."""
-        self._closed = True
+        self._closed, self._take = True, None
         self.nudge()

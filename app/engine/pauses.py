@@ -1,11 +1,10 @@
 """What is awaited, taken step by step, so that whoever drives it sees where it has to wait.
 
-Rule: a coroutine that was begun here is driven to its end by one task; between its steps that task waits for exactly
-what the coroutine waits for.
+Rule: whoever resumes what was begun waits for exactly what it waits for. Where that is another task than the one that
+began it, nothing in it may be bound to a task, as ``asyncio.timeout`` is.
 """
 
-import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Generator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -33,38 +32,16 @@ class Resumed(Generic[T]):
         step, waits_for = self._step, self._waits_for
         try:
             while True:
+                thrown: BaseException | None = None
                 try:
                     yield waits_for
                 except GeneratorExit:
                     step.close()
                     raise
                 except BaseException as error:  # noqa: BLE001 - it is the step's to handle, also a cancellation
-                    waits_for = step.throw(error)
-                else:
-                    waits_for = step.send(None)
+                    thrown = error
+                # Outside the block: the step must not find an exception that somebody handles.
+                waits_for = step.send(None) if thrown is None else step.throw(thrown)
         except StopIteration as end:
             result: T = end.value
             return result
-
-
-def begun(work: Coroutine[object, None, T]) -> asyncio.Future[T]:
-    """Begin it at once; a task is made for what has to wait. Its result or what it raises is in the future.
-
-    The first step is the caller's, so up to there nothing may be bound to a task, as ``asyncio.timeout`` is.
-    """
-    step = work.__await__()
-    try:
-        waits_for = next(step)
-    except StopIteration as end:
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        done.set_result(end.value)
-    except Exception as error:  # noqa: BLE001 - for who asks the future
-        done = asyncio.get_running_loop().create_future()
-        done.set_exception(error)
-    else:
-        return asyncio.create_task(_finish(Resumed(step, waits_for)))
-    return done
-
-
-async def _finish(rest: Resumed[T]) -> T:
-    return await rest

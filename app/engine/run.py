@@ -100,17 +100,20 @@ class Run:
 
     async def _main(self, agent: Agent, seconds: float, turns: Turns) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)
-        if not await self._begin():
-            return
+        try:
+            if await self._begin():
+                await self._go(agent, seconds, turns)
+        except asyncio.CancelledError:
+            if not self.log.ended:
+                self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
+            raise
+
+    async def _go(self, agent: Agent, seconds: float, turns: Turns) -> None:
         self._announce()
         timer = self._clock.call_later(seconds, lambda: self.fail(TOOK_TOO_LONG))
         try:
             if self._input is not None:
                 await self._drive(agent, self._input, turns)
-        except asyncio.CancelledError:
-            if not self.log.ended:
-                self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
-            raise
         finally:
             timer.cancel()
 

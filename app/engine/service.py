@@ -154,11 +154,11 @@ class Service:
 
     def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
         """What is to happen to the runs that stand before this one on its thread."""
-        line = self._lifecycle.line(key.owner, key.thread_id)
-        if on_busy is OnBusy.REJECT and any(run.audience.grace is None for run in line):
+        line, now = self._lifecycle.line(key.owner, key.thread_id), self._clock.time()
+        if on_busy is OnBusy.REJECT and not all(run.audience.is_gone(now) for run in line):
             raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
         for run in reversed(line):
-            if on_busy is OnBusy.INTERRUPT or run.audience.grace is not None:
+            if on_busy is OnBusy.INTERRUPT or run.audience.is_gone(now):
                 run.cancel()
 
     def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy, budget: Budget) -> Run:

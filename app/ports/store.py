@@ -126,11 +126,11 @@ class Runs(Protocol):
 
     # --- leases ---
 
-    async def renew(self, replica: str, until: float, standings: Sequence[Standing] = ()) -> Sequence[Lease]:
-        """Hold all runs of the replica until then, and note how these of them stand.
+    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
+        """Hold all runs of the replica until then. Gives what it holds: what is not among them has been lost."""
 
-        Gives what it holds: what is not among them has been lost.
-        """
+    async def note(self, replica: str, standings: Sequence[Standing]) -> None:
+        """Note how active runs of the replica stand. Those that are no longer its own stay as they are."""
 
     async def unwant(self, run: RunKey) -> bool:
         """Ask for the run's end: its replica hears of it when it renews. Gives whether the run is active."""

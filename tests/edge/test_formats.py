@@ -133,9 +133,10 @@ async def test_a_refusal_in_the_stream_is_a_frame(
 # --- readers ---
 
 
-async def stream(client: OverSse, http: httpx.AsyncClient, body: Json) -> httpx.Response:
+async def stream(client: OverSse, http: httpx.AsyncClient, body: Json, **headers: str) -> httpx.Response:
     """An answer whose body is still to come."""
-    request = http.build_request("POST", "/invocations", content=json.dumps(body), headers=ASKED)
+    asked = {**ASKED, **headers}
+    request = http.build_request("POST", "/invocations", content=json.dumps(body), headers=asked)
     return await http.send(request, stream=True)
 
 
@@ -176,7 +177,10 @@ async def test_a_run_ends_with_its_last_reader(serve: Serve) -> None:
 
 
 @requirement("binary.leave")
-async def test_a_reader_that_takes_nothing_is_let_go(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("accept", [PROTOBUF, "text/event-stream"])
+async def test_a_reader_that_takes_nothing_is_let_go(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, accept: str
+) -> None:
     async def flood(_: RunAgentInput) -> AsyncIterator[Item]:
         for _number in range(200):
             yield CustomEvent(name="n", value="x" * 100_000)
@@ -184,7 +188,7 @@ async def test_a_reader_that_takes_nothing_is_let_go(serve: Serve, monkeypatch: 
     monkeypatch.setattr(stream_module, "SEND_SECONDS", 0.2)
     client, _ = await serve(flood, on_disconnect="continue")
     async with http_client(client.url) as http:
-        await stream(client, http, ask())
+        await stream(client, http, ask(), accept=accept)
         await eventually(lambda: client.service._readers._open == 0)
     assert len((await get(client, "/runs/r1/events?after=200", ASKED)).content) > 0
 

@@ -4,11 +4,14 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
 
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 from starlette.types import Message
 
+from app.edge import lookout, stream
+from app.engine.run import Run
 from app.engine.service import Service
 from app.main import create_app
 from app.ports import Item
@@ -31,12 +34,19 @@ async def written(service: Service, on_write: On) -> list[bytes]:
         await done.wait()
         return {"type": "http.disconnect"}
 
+    under_way = 0
+
     async def send(message: Message) -> None:
+        nonlocal under_way
+        under_way += 1
+        assert under_way == 1
+        if message["type"] == "http.response.body":
+            await on_write(message["body"])
         if body := message.get("body"):
-            await on_write(body)
             writes.append(body)
         if message["type"] == "http.response.body" and not message["more_body"]:
             done.set()
+        under_way -= 1
 
     await service.open()
     async with asyncio.timeout(WAIT):
@@ -122,7 +132,74 @@ async def test_whatever_waits_the_frames_are_the_run_in_order(seed: int) -> None
 
     async def sometimes_full(_: bytes) -> None:
         for _turn in range(dice.choice((0, 0, 1, 3, 10))):
-            await asyncio.sleep(0)
+            room = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_soon(room.set_result, None)
+            await room
 
     writes = await written(make_service(agent), sometimes_full)
     assert numbers(writes) == list(range(1, 203))
+
+
+@requirement("speed.at-once")
+async def test_all_writes_of_a_stream_see_one_context_and_the_agent_another() -> None:
+    spans, agents = ContextVar[str]("spans", default="none"), list[str]()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(20):
+            yield CustomEvent(name="n", value=number)
+            await asyncio.sleep(0)
+            agents.append(spans.get())
+
+    async def traced(_: bytes) -> None:
+        token = spans.set("a write")
+        try:
+            await asyncio.sleep(0)
+        finally:
+            spans.reset(token)
+
+    assert numbers(await written(make_service(agent), traced)) == list(range(1, 23))
+    assert agents == ["none"] * 20
+
+
+@requirement("speed.at-once")
+@pytest.mark.parametrize("stuck", [b'"value":0', b""], ids=["an event", "the end"])
+async def test_a_client_that_takes_nothing_is_let_go_whatever_is_written(
+    monkeypatch: pytest.MonkeyPatch, stuck: bytes
+) -> None:
+    monkeypatch.setattr(stream, "SEND_SECONDS", 0.05)
+    monkeypatch.setattr(lookout, "LOOK_SECONDS", 0.01)
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield CustomEvent(name="n", value=0)
+        await asyncio.sleep(0)
+
+    async def full(body: bytes) -> None:
+        if body == stuck or (stuck and stuck in body):
+            await asyncio.Event().wait()
+
+    service = make_service(agent)
+    writes = await written(service, full)
+    assert 1 not in (run.audience.here for run in service._lifecycle.runs("everybody"))
+    assert len(numbers(writes)) < 3 or not stuck
+
+
+@requirement("speed.at-once")
+async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(5):
+            yield CustomEvent(name="n", value=number)
+            await asyncio.sleep(0)
+
+    async def full(body: bytes) -> None:
+        if b'"value":2' in body:
+            [run] = service._lifecycle.runs("everybody")
+            asyncio.get_running_loop().call_soon(close_readers, run)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    def close_readers(run: Run) -> None:
+        for cursor in list(run.log._waiting):
+            cursor.close()
+
+    service = make_service(agent)
+    assert numbers(await written(service, full)) == [1, 2, 3, 4]

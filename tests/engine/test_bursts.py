@@ -1,6 +1,7 @@
 """An agent is driven in bursts: what it says without waiting goes out together, and when it waits readers have it."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Self
 
@@ -9,7 +10,6 @@ import pytest
 from app.engine.bursts import BURST, drive
 from app.engine.log import Budget, RunLog
 from app.engine.pauses import Resumed
-from app.engine.pauses import begun as begun_in_task
 from app.engine.turns import Turns
 from app.ports import Item
 from tests.engine.doubles import eventually
@@ -201,20 +201,18 @@ async def test_what_was_begun_and_is_left_is_closed() -> None:
     assert left == ["closed"]
 
 
-async def test_what_need_not_wait_is_done_at_once() -> None:
-    async def quick() -> str:
-        return "done"
+async def test_what_was_begun_finds_no_exception_that_it_has_handled() -> None:
+    seen = list[object]()
 
-    async def failing() -> str:
-        raise KeyError("lost")
+    async def careful(failing: asyncio.Future[None]) -> None:
+        try:
+            await failing
+        except ConnectionError:
+            seen.append("handled")
+        seen.append(sys.exc_info()[0])
 
-    assert begun_in_task(quick()).result() == "done"
-    assert isinstance(begun_in_task(failing()).exception(), KeyError)
-
-
-async def test_what_has_to_wait_goes_on_in_a_task() -> None:
-    door = Door()
-    going_on = begun_in_task(door.passed())
-    assert (door.waiting, going_on.done()) == (1, False)
-    door.open.set()
-    assert await going_on == "passed"
+    failing = asyncio.get_running_loop().create_future()
+    rest = begun(careful(failing))
+    failing.set_exception(ConnectionError("gone"))
+    await rest
+    assert seen == ["handled", None]

@@ -8,6 +8,7 @@ from ag_ui.core import RunAgentInput
 
 from app.core.errors import AppError, Code
 from app.engine import ledger
+from app.engine.audience import HEARD_SECONDS
 from app.engine.service import Service
 from app.ports import Item
 from app.ports.records import Busy, Claim, Claimed, Known, RunKey
@@ -94,6 +95,22 @@ async def test_a_run_that_nobody_reads_gives_way_to_a_new_run_of_its_own_replica
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
     assert holder.begun == ["r1", "r3"]
     await over(here, there)
+
+
+@requirement("replica.watched")
+async def test_a_run_that_is_read_elsewhere_does_not_give_way() -> None:
+    replicas, holder = Replicas(), Holder()
+    here = await replicas.start(holder)
+    (await here.admit(asking(run="r1"), caller())).close()
+    await eventually(lambda: holder.begun)
+    here.holdings.watched(RunKey("everybody", "t1", "r1"), "somebody")
+    with pytest.raises(AppError) as refused:
+        await here.admit(asking(run="r2"), caller())
+    assert refused.value.code is Code.THREAD_BUSY
+    replicas.clock.advance(HEARD_SECONDS)
+    holder.may_end.set()
+    assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
+    await over(here)
 
 
 @requirement("replica.watched")

@@ -13,7 +13,7 @@ from app.engine.facts import Facts
 from app.engine.leases import Leases
 from app.engine.service import Service
 from app.ports import Item, RunContext
-from app.ports.records import Lease, Standing
+from app.ports.records import Standing
 from tests.engine.doubles import asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello
 from tests.engine.test_ledger import RUN, Nobody, finished
@@ -45,13 +45,13 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     await eventually(lambda: run.log.shown == 3)
     reading = [asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0))) for _ in range(2)]
     await eventually(lambda: run.audience.size(replicas.clock.time()) == 3)
-    await leases.renew()
+    await leases.tell()
     assert await shown(there) == await shown(here) == {"status": "running", "tokens": 8, "readers": 3}
     for task in reading:
         task.cancel()
     await asyncio.wait(reading)
     replicas.clock.advance(HEARD_SECONDS)
-    await leases.renew()
+    await leases.tell()
     assert await shown(there) == await shown(here) == {"status": "running", "tokens": 8, "readers": 1}
     run.cancel()
     await finished(here)
@@ -65,20 +65,20 @@ async def test_a_run_that_stands_as_it_did_is_not_written_again(monkeypatch: pyt
     replicas = Replicas()
     here = await replicas.start(hello)
     runs, written = replicas.store.runs, list[list[Standing]]()
-    renew = runs.renew
+    note = runs.note
 
-    async def noted(replica: str, until: float, standings: Sequence[Standing] = ()) -> Sequence[Lease]:
+    async def noted(replica: str, standings: Sequence[Standing]) -> None:
         written.append(list(standings))
-        return await renew(replica, until, standings)
+        await note(replica, standings)
 
-    monkeypatch.setattr(runs, "renew", noted)
+    monkeypatch.setattr(runs, "note", noted)
     leases = Leases(here.archive, here.holdings)
     first = await here.admit(asking(), caller())
-    await leases.renew()
-    await leases.renew()
+    await leases.tell()
+    await leases.tell()
     first.close()
-    await leases.renew()
-    assert written == [[Standing(RUN, 1)], [], [Standing(RUN, 0)]]
+    await leases.tell()
+    assert written == [[Standing(RUN, 1)], [Standing(RUN, 0)]]
     await here.drain(0)
     await finished(here)
 
@@ -89,7 +89,7 @@ async def test_what_a_lost_run_had_cost_stays_known() -> None:
     here, there = await replicas.start(costly), await replicas.start(hello)
     await here.admit(asking(), caller())
     await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
-    await Leases(here.archive, here.holdings).renew()
+    await Leases(here.archive, here.holdings).tell()
     others = Leases(there.archive, Nobody())
     await others.renew()
     replicas.clock.advance(LEASE_SECONDS)

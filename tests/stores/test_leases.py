@@ -36,34 +36,36 @@ async def test_a_replica_renews_its_own_active_runs(store: Store) -> None:
 
 
 @requirement("replica.standing")
-async def test_a_replica_that_renews_says_how_its_active_runs_stand(store: Store) -> None:
+async def test_a_replica_says_how_its_active_runs_stand(store: Store) -> None:
     theirs, ended, other = run("r2", "t2"), run("r3", "t3"), run("r4", "t4")
     for key, replica in ((RUN, A), (theirs, B), (ended, A), (other, A)):
         await claimed(store, key, replica)
     await store.runs.finish(ended, A, [], ending())
-    await store.runs.renew(A, 300.0, [Standing(key, 2, b"[1]") for key in (RUN, theirs, ended)])
+    await store.runs.note(A, [Standing(key, 2, b"[1]") for key in (RUN, theirs, ended)])
     stand = [await store.runs.get(key) for key in (RUN, theirs, ended, other)]
     assert [it and (it.readers, it.usage) for it in stand] == [(2, b"[1]"), (0, None), (0, ending().usage), (0, None)]
-    await store.runs.renew(A, 400.0, [Standing(RUN, 1, b"[2]")])
+    await store.runs.note(A, [Standing(RUN, 1, b"[2]")])
+    await store.runs.note(A, [])
     await store.runs.renew(A, 500.0)
     [known, _] = (await store.runs.list("owner", active=True)).items[:0:-1]
     assert (known.key, known.readers, known.usage) == (RUN, 1, b"[2]")
 
 
 @requirement("replica.standing")
-async def test_a_replica_that_renews_waits_for_no_threads_lock(postgres_url: str) -> None:
+async def test_a_replica_that_says_how_runs_stand_waits_for_no_threads_lock(postgres_url: str) -> None:
     store = open_store(postgres_url)
     await store.open()
     await claimed(store)
     async with await psycopg.AsyncConnection.connect(postgres_url) as holder:
         await holder.execute("SELECT 1 FROM threads FOR UPDATE")
         async with asyncio.timeout(PATIENCE / 2):
-            assert list(await store.runs.renew(A, 300.0, [Standing(RUN, 2)])) == [Lease(RUN)]
+            assert list(await store.runs.renew(A, 300.0)) == [Lease(RUN)]
+            await store.runs.note(A, [Standing(RUN, 2)])
     await store.aclose()
 
 
 @requirement("durable.cancel")
-async def test_a_replica_that_renews_hears_hears_which_runs_are_unwanted(store: Store) -> None:
+async def test_a_replica_that_renews_hears_which_runs_are_unwanted(store: Store) -> None:
     await claimed(store, RUN, A)
     await claimed(store, run("r2", "t2"), A)
     assert await store.runs.unwant(RUN)

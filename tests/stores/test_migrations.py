@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Inspector, inspect, make_url, text
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.ports.records import RunStatus
+from app.ports.records import Held, Place, RunStatus
 from app.ports.store import StoreUnavailable
 from app.stores import open_store
 from app.stores.sql.columns import digest
@@ -72,6 +72,10 @@ OLD_RUN = """
 INSERT INTO runs (number, thread, digest, owner, thread_id, run_id, replica, lease_until, status, started_at, kept)
 VALUES (1, 1, :run, 'owner', 't1', 'r1', :replica, 115, 'running', 100, true)
 """
+OLD_INTERRUPT = """
+INSERT INTO interrupts (number, thread, depth, digest, interrupt_id, payload, until, settled)
+VALUES (1, :thread, 0, :id, 'i1', :payload, 1e9, false)
+"""
 OLD_SEQ = "UPDATE runs SET last_seq = 1"
 OLD_ENVELOPE = "INSERT INTO envelopes (run, seq, type, data) VALUES (1, 1, 'CUSTOM', :data)"
 
@@ -84,6 +88,8 @@ async def test_an_older_database_keeps_its_data(url: str) -> None:
         await connection.execute(text(OLD_RUN), {"run": digest(*RUN), "replica": A})
         await connection.execute(text(OLD_SEQ))
         await connection.execute(text(OLD_ENVELOPE), {"data": envelopes(1, 1)[0].data})
+        asked = {"thread": digest(*THREAD), "id": digest("i1"), "payload": b"asked"}
+        await connection.execute(text(OLD_INTERRUPT), asked)
     store = open_store(url)
     await store.open()
     try:
@@ -95,6 +101,9 @@ async def test_an_older_database_keeps_its_data(url: str) -> None:
         delta = await store.threads.changes(THREAD)
         assert delta is not None
         assert list(delta.goals or ()) == []
+        place = Place(0, *THREAD)
+        assert list(await store.interrupts.held(place, 1.0)) == [Held("i1", b"asked", 1e9)]
+        assert await store.interrupts.take(place, "i1", b"answered", 1e9, 1.0)
     finally:
         await store.aclose()
 

@@ -81,6 +81,7 @@ class AgentCoreRuns:
         self.named = here.named
         self.list = here.list
         self.renew = here.renew
+        self.note = here.note
         self.unwant = here.unwant
         self.expired = here.expired
         self.take_over = here.take_over

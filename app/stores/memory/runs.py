@@ -129,14 +129,19 @@ class MemoryRuns:
 
     # --- leases ---
 
-    async def renew(self, replica: str, until: float, standings: Sequence[Standing] = ()) -> Sequence[Lease]:
-        """Hold all runs of the replica until then, and note how these of them stand."""
-        mine, stand = [run for run in self._active() if run.record.replica == replica], {it.key: it for it in standings}
+    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
+        """Hold all runs of the replica until then."""
+        mine = [run for run in self._active() if run.record.replica == replica]
         for run in mine:
-            record = run.record
-            it = stand.get(record.key) or Standing(record.key, record.readers, record.usage)
-            run.record = replace(record, lease_until=until, readers=it.readers, usage=it.usage)
+            run.record = replace(run.record, lease_until=until)
         return [Lease(run.record.key, run.unwanted) for run in mine]
+
+    async def note(self, replica: str, standings: Sequence[Standing]) -> None:
+        """Note how active runs of the replica stand."""
+        for it in standings:
+            run = self._contents.runs.get(it.key)
+            if run is not None and run.record.active and run.record.replica == replica:
+                run.record = replace(run.record, readers=it.readers, usage=it.usage)
 
     async def unwant(self, run: RunKey) -> bool:
         """Ask for the run's end."""

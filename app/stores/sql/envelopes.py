@@ -35,9 +35,12 @@ logger = logging.getLogger(__name__)
 
 RUNNING = RUNS.c.status == RunStatus.RUNNING
 
-MINE = update(RUNS).where(RUNS.c.digest == bindparam("of_run"), RUNNING, RUNS.c.replica == bindparam("by"))
-NUMBERED = MINE.returning(RUNS.c.number)
-ADVANCE = NUMBERED.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
+MINE = (
+    update(RUNS)
+    .where(RUNS.c.digest == bindparam("of_run"), RUNNING, RUNS.c.replica == bindparam("by"))
+    .returning(RUNS.c.number)
+)
+ADVANCE = MINE.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
 """Every append of one run begins with it, so it is built once."""
 
 ADVANCE_EACH = update(RUNS).where(RUNS.c.number == bindparam("of_run")).values(last_seq=bindparam("last"))
@@ -74,7 +77,7 @@ async def write(
         mine = ADVANCE if not ending else ADVANCE.values(ending)
         where |= {"follows": envelopes[0].seq - 1, "last": envelopes[-1].seq}
     else:
-        mine = NUMBERED.values(ending)
+        mine = MINE.values(ending)
     number: int | None = await connection.scalar(mine, where)
     if number is not None and envelopes:
         await insert(connection, [(number, envelope) for envelope in envelopes])

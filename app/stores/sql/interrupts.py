@@ -77,4 +77,4 @@ def _is_at(place: Place) -> ColumnElement[bool]:
 
 def _digest(place: Place, name: str) -> bytes:
     """What is unique on a thread and at a depth: parts use the same ids."""
-    return digest(place.part, name)
+    return digest(place.part, name) if place.part else digest(name)

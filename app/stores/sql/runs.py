@@ -30,7 +30,7 @@ from app.stores.pages import number_in, page_of, unstored
 from app.stores.sql.changes import apply
 from app.stores.sql.columns import digest
 from app.stores.sql.database import Database, whole
-from app.stores.sql.envelopes import MINE, RUNNING, Appends, held, write
+from app.stores.sql.envelopes import RUNNING, Appends, held, write
 from app.stores.sql.rows import (
     RUN_FACTS,
     insert,
@@ -42,7 +42,9 @@ from app.stores.sql.rows import (
 )
 from app.stores.sql.schema import ENVELOPES, RUNS, THREADS
 
-NOTE = MINE.values(readers=bindparam("read_by"), usage=bindparam("cost"))
+NOTE = (
+    update(RUNS).where(RUNS.c.number == bindparam("at")).values(readers=bindparam("read_by"), usage=bindparam("cost"))
+)
 """How a run stands, from its own replica."""
 
 TYPES = {kind.value: kind for kind in EventType}
@@ -183,19 +185,30 @@ class SqlRuns:
     # --- leases ---
 
     @whole
-    async def renew(self, replica: str, until: float, standings: Sequence[Standing] = ()) -> Sequence[Lease]:
-        """Hold all runs of the replica until then, and note how these of them stand."""
+    async def renew(self, replica: str, until: float) -> Sequence[Lease]:
+        """Hold all runs of the replica until then."""
         in_order = select(RUNS.c.number).where(RUNNING, RUNS.c.replica == replica).order_by(RUNS.c.number)
         mine = update(RUNS).where(RUNS.c.number.in_(in_order.with_for_update())).values(lease_until=until)
         facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted)
         async with self._database.writing() as connection:
-            held = (await connection.execute(mine.returning(*facts))).all()
-        if standings:
-            # Apart: PostgreSQL looks for the thread of a row that one transaction changes twice, and waits for who
-            # holds it, as the end of a run does while it waits for this.
-            async with self._database.writing() as connection:
-                await connection.execute(NOTE, [_noted(it, replica) for it in standings])
-        return [Lease(RunKey(*key), unwanted) for *key, unwanted in held]
+            return [
+                Lease(RunKey(*key), unwanted) for *key, unwanted in await connection.execute(mine.returning(*facts))
+            ]
+
+    @whole
+    async def note(self, replica: str, standings: Sequence[Standing]) -> None:
+        """Note how active runs of the replica stand.
+
+        Apart from ``renew``: PostgreSQL looks for the thread of a row that one transaction changes twice, and waits for
+        who holds it, as the end of a run does while it waits for the row. Locked in the order that ``renew`` has.
+        """
+        stand = {digest(*it.key): it for it in standings}
+        mine = select(RUNS.c.number, RUNS.c.digest).where(RUNNING, RUNS.c.replica == replica, RUNS.c.digest.in_(stand))
+        async with self._database.writing() as connection:
+            found = (await connection.execute(mine.order_by(RUNS.c.number).with_for_update())).all()
+            rows = [{"at": at, "read_by": stand[name].readers, "cost": stand[name].usage} for at, name in found]
+            if rows:
+                await connection.execute(NOTE, rows)
 
     @whole
     async def unwant(self, run: RunKey) -> bool:
@@ -242,11 +255,6 @@ async def _thread(connection: AsyncConnection, claim: Claim) -> int:
     kept = new.on_conflict_do_update(index_elements=["digest"], set_={"digest": new.excluded.digest})
     number: int = await connection.scalar(kept.returning(THREADS.c.number)) or 0
     return number
-
-
-def _noted(it: Standing, replica: str) -> dict[str, object]:
-    """The values of ``NOTE``."""
-    return {"of_run": digest(*it.key), "by": replica, "read_by": it.readers, "cost": it.usage}
 
 
 def _row(claim: Claim, thread: int) -> dict[str, object]:

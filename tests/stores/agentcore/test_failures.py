@@ -2,15 +2,22 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 import pytest
+from ag_ui.core import RunAgentInput
 
+from app.buses.memory import MemoryBus
+from app.engine.archive import Archive
+from app.ports import Item
 from app.ports.conversation import Change, Lapse
 from app.ports.records import Claimed
 from app.ports.store import StoreUnavailable
 from app.stores.agentcore import AgentCoreStore
 from app.stores.agentcore.client import ATTEMPTS
 from app.stores.agentcore.histories import UNREAD, UNWRITTEN
+from tests.engine.doubles import FakeClock, asking, caller, make_service
+from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import MEMORY_ID, Process
 from tests.stores.agentcore.doubles import asked, ids, turn, user
@@ -142,6 +149,21 @@ async def test_a_service_that_stalls_is_not_waited_for(process: Process, service
     service.down = None
     stalled.release.set()
     await turn(process(), 2)
+
+
+async def test_a_run_goes_on_while_the_service_stalls(process: Process, service: Memory) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hello"
+
+    stalled = service.down = Fault(hold=True)
+    clock = FakeClock()
+    archive = Archive(process(call_seconds=0.2), MemoryBus(), clock, durable=False, new_id=lambda: "replica-1")
+    engine = make_service(agent, clock=clock, archive=archive)
+    seen = await envelopes_of(await engine.admit(asking(), caller()))
+    assert [seen[0].type, seen[-1].type] == ["RUN_STARTED", "RUN_FINISHED"]
+    assert UNREAD.name.encode() in b"".join(envelope.data for envelope in seen)
+    stalled.release.set()
+    await engine.drain(0)
 
 
 async def test_the_event_loop_goes_on_while_the_service_stalls(store: AgentCoreStore, service: Memory) -> None:
