@@ -20,7 +20,7 @@ from app.core.errors import AppError
 from app.core.wire import Batch
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
-from app.engine.pauses import Resumed
+from app.engine.pauses import Rest
 from app.engine.reader import Reader
 
 SEND_SECONDS = 60.0
@@ -125,7 +125,7 @@ class RunStream:
             self._rest = asyncio.get_running_loop().create_future()
             self._rest.set_exception(error)
         else:
-            self._rest = Resumed(step, waits_for)
+            self._rest = Rest(step, waits_for)
         self._writing, self._since = True, asyncio.get_running_loop().time()
         self._reader.nudge()
         return True

@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 from app.engine.log import RunLog
-from app.engine.pauses import Resumed
+from app.engine.pauses import Rest
 from app.engine.turns import Turns
 from app.ports import Item
 
@@ -19,7 +19,7 @@ BURST = 128
 logger = logging.getLogger(__name__)
 
 
-async def drive(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> None:
+async def iterate(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> None:
     """Emit what an agent yields, up to its end or its run's. Raises what either raises."""
     ask, count = aiter(stream).__anext__, 0
     log.hold()
@@ -33,7 +33,7 @@ async def drive(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: 
                     item = given.value
                 else:
                     log.release()
-                    item = await Resumed(step, waits_for)
+                    item = await Rest(step, waits_for)
                     log.hold()
             except StopAsyncIteration:
                 return

@@ -13,7 +13,7 @@ Step = Generator[object, None, T]
 """What an awaitable's ``__await__`` gives."""
 
 
-class Resumed(Generic[T]):
+class Rest(Generic[T]):
     """The rest of something that was begun and has to wait; await it once.
 
     Args:

@@ -38,7 +38,7 @@ from app.engine.boundary import (
     started,
     warned,
 )
-from app.engine.bursts import drive
+from app.engine.bursts import iterate
 from app.engine.ending import ending_of
 from app.engine.funnel import Funnel
 from app.engine.ledger import AlreadyRun, Ledger
@@ -150,7 +150,7 @@ class Run:
         task = asyncio.current_task()
         try:
             async with closing(agent.run(run_input, self.ctx)) as stream:
-                await drive(stream, self.emit, self.log, turns)
+                await iterate(stream, self.emit, self.log, turns)
             self.finish()
         except asyncio.CancelledError:
             if task is not None and task.cancelling():

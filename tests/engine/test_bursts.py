@@ -7,9 +7,9 @@ from typing import Self
 
 import pytest
 
-from app.engine.bursts import BURST, drive
+from app.engine.bursts import BURST, iterate
 from app.engine.log import Budget, RunLog
-from app.engine.pauses import Resumed
+from app.engine.pauses import Rest
 from app.engine.turns import Turns
 from app.ports import Item
 from tests.engine.doubles import eventually
@@ -43,7 +43,7 @@ async def driven(agent: Agent) -> tuple[RunLog, list[list[str]], asyncio.Task[No
     cursor.offer(take)
     waiting = asyncio.ensure_future(anext(cursor))
     await asyncio.sleep(0)
-    task = asyncio.create_task(drive(agent(), lambda item: log.append("x", str(item).encode()), log, Turns()))  # type: ignore[arg-type]
+    task = asyncio.create_task(iterate(agent(), lambda item: log.append("x", str(item).encode()), log, Turns()))  # type: ignore[arg-type]
     task.add_done_callback(lambda _: waiting.cancel())
     return log, taken, task
 
@@ -87,7 +87,7 @@ async def test_what_comes_from_elsewhere_while_the_agent_waits_wakes_who_reads()
         yield "never"
 
     reading = asyncio.ensure_future(anext(log.read()))
-    task = asyncio.create_task(drive(agent(), lambda _: None, log, Turns()))
+    task = asyncio.create_task(iterate(agent(), lambda _: None, log, Turns()))
     await eventually(lambda: door.waiting)
     log.append("x", b"a tool's")  # type: ignore[arg-type]
     assert (await reading).data == [b"a tool's"]
@@ -155,11 +155,11 @@ async def test_any_iterator_will_do() -> None:
 # --- what was begun and goes on ---------------------------------------------------------------------------------------
 
 
-def begun(work: Awaitable[object]) -> Resumed[object]:
+def begun(work: Awaitable[object]) -> Rest[object]:
     """Its first step, up to where it has to wait."""
     step = work.__await__()
     assert isinstance(step, Generator) or hasattr(step, "send")
-    return Resumed(step, step.send(None))
+    return Rest(step, step.send(None))
 
 
 async def test_what_was_begun_gives_its_result() -> None:
@@ -177,7 +177,7 @@ async def test_what_was_begun_may_handle_a_cancellation() -> None:
             await asyncio.sleep(0)
         return "done all the same"
 
-    async def waits(rest: Resumed[object]) -> object:
+    async def waits(rest: Rest[object]) -> object:
         return await rest
 
     task = asyncio.create_task(waits(begun(stubborn())))
