@@ -20,6 +20,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 # -I: a PYTHONPATH meant for the agent must not change what pip finds installed.
 PIP := $(BIN)/python -I -m pip --disable-pip-version-check --quiet
 
+# Whoever runs Python without bytecode would have every process that a test starts compile the application again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

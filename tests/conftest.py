@@ -1,13 +1,15 @@
 """Fixtures of the whole suite: one server around an agent that the test defines, reached over every transport."""
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import hypothesis
 import pytest
+from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
 from app.engine.policy import Limits
 from app.main import create_app
@@ -32,6 +34,14 @@ hypothesis.settings.load_profile("suite")
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
     config.addinivalue_line("markers", "durable: what must be true with a database, too")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_of_aws() -> Iterator[None]:
+    """boto3 parses each of its files once: a client reads 1.5 MB of them, and hundreds of tests make clients."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", staticmethod(cache(JSONFileLoader().load_file)))
+        yield
 
 
 class Connect(Protocol):
