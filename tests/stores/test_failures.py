@@ -173,7 +173,7 @@ async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(store: Store
 async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no_lock(
     kind: str, statement: int, request: pytest.FixtureRequest
 ) -> None:
-    store = SqlStore(make_url(request.getfixturevalue(kind)), PATIENCE)
+    store = SqlStore(make_url(request.getfixturevalue(kind)), PATIENCE * 10)
     await store.open()
     counted, asking = count(1), asyncio.create_task(claimed(store))
 
@@ -185,6 +185,7 @@ async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no
     event.listen(engine, "before_cursor_execute", go)
     await asyncio.wait([asking])
     await claimed(store, run("r2", "t2"))
+    await store.aclose()  # what has begun comes to its end
     assert await store.runs.get(RUN) is not None
     await store.aclose()
 
