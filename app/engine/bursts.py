@@ -21,30 +21,24 @@ logger = logging.getLogger(__name__)
 
 async def iterate(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> None:
     """Emit what an agent yields, up to its end or its run's. Raises what either raises."""
-    ask, count = aiter(stream).__anext__, 0
+    step = _emitted(stream, emit, log, turns).__await__()
     log.hold()
     try:
-        while True:
-            step = ask().__await__()
-            try:
-                try:
-                    waits_for = next(step)
-                except StopIteration as given:
-                    item = given.value
-                else:
-                    log.release()
-                    item = await Rest(step, waits_for)
-                    log.hold()
-            except StopAsyncIteration:
-                return
-            if log.ended:
-                logger.warning("the agent went on after the end of its run; the rest is dropped")
-                return
-            emit(item)
-            count += 1
-            if count % BURST == 0 and not log.ended:
-                log.release()
-                await turns.next()
-                log.hold()
+        waits_for = next(step)
+        await Rest(step, waits_for, pause=log.release, resume=log.hold)
+    except StopIteration:  # it never had to wait
+        return
     finally:
         log.release()
+
+
+async def _emitted(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> None:
+    count = 0
+    async for item in stream:
+        if log.ended:
+            logger.warning("the agent went on after the end of its run; the rest is dropped")
+            return
+        emit(item)
+        count += 1
+        if count % BURST == 0 and not log.ended:
+            await turns.next()

@@ -4,7 +4,7 @@ Rule: whoever resumes what was begun waits for exactly what it waits for. Where 
 began it, nothing in it may be bound to a task, as ``asyncio.timeout`` is.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -13,25 +13,40 @@ Step = Generator[object, None, T]
 """What an awaitable's ``__await__`` gives."""
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 class Rest(Generic[T]):
     """The rest of something that was begun and has to wait; await it once.
 
     Args:
         step: what was begun.
         waits_for: what it gave when it stopped.
+        pause: called whenever it has to wait.
+        resume: called whenever it goes on.
     """
 
-    __slots__ = ("_step", "_waits_for")
+    __slots__ = ("_pause", "_resume", "_step", "_waits_for")
 
-    def __init__(self, step: Step[T], waits_for: object) -> None:
+    def __init__(
+        self,
+        step: Step[T],
+        waits_for: object,
+        pause: Callable[[], None] = _nothing,
+        resume: Callable[[], None] = _nothing,
+    ) -> None:
         self._step = step
         self._waits_for = waits_for
+        self._pause = pause
+        self._resume = resume
 
     def __await__(self) -> Generator[object, None, T]:
         """Its result. Raises what it raises."""
-        step, waits_for = self._step, self._waits_for
+        step, waits_for, pause, resume = self._step, self._waits_for, self._pause, self._resume
         try:
             while True:
+                pause()
                 thrown: BaseException | None = None
                 try:
                     yield waits_for
@@ -40,6 +55,7 @@ class Rest(Generic[T]):
                     raise
                 except BaseException as error:  # noqa: BLE001 - it is the step's to handle, also a cancellation
                     thrown = error
+                resume()
                 # Outside the block: the step must not find an exception that somebody handles.
                 waits_for = step.send(None) if thrown is None else step.throw(thrown)
         except StopIteration as end:
