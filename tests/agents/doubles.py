@@ -3,9 +3,14 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ag_ui.core import RunFinishedEvent, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
 
-from app.ports import Delta, Prompt, RunContext, ToolCallDelta
+from app.agents.assistant import Assistant
+from app.ports import Delta, Item, Prompt, RunContext, TextDelta, ToolCallDelta
+from tests.contexts import client_tool, collected, of_type, run_context, run_input
+
+DONE = [TextDelta("Done.")]
 
 
 @dataclass
@@ -63,3 +68,16 @@ def asks(*calls: str | tuple[str, str]) -> list[ToolCallDelta]:
     """The deltas of parallel calls: names, or names with arguments."""
     pairs = [call if isinstance(call, tuple) else (call, "{}") for call in calls]
     return [ToolCallDelta(index, arguments, name) for index, (name, arguments) in enumerate(pairs)]
+
+
+async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) -> list[Item]:
+    request = run_input(*(said or ("go",)), tools=[client_tool(name) for name in client])
+    yielded = await collected(assistant.run(request, run_context()))
+    assert isinstance(yielded.pop(), RunFinishedEvent)
+    return yielded
+
+
+async def results(*turns: Sequence[Delta | Exception], tools: tuple[ScriptedTool, ...] = ()) -> list[object]:
+    """The contents of all TOOL_CALL_RESULTs of a run."""
+    yielded = await items(Assistant(ScriptedModel(turns), tools))
+    return [event.content for event in of_type(yielded, ToolCallResultEvent)]

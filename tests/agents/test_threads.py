@@ -2,12 +2,10 @@
 
 import asyncio
 import logging
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from ag_ui.core import RunAgentInput
@@ -18,7 +16,6 @@ from app.core.errors import AppError, Code
 from app.ports import Item, RunContext
 from tests.contexts import collected, run_context, run_input
 
-ROOT = Path(__file__).parents[2]
 WAIT = 30
 """Seconds after which a wait has failed; no test waits this long."""
 
@@ -266,42 +263,3 @@ def test_a_thread_that_ends_after_the_loop_harms_nobody() -> None:
     go_on.set()
     threads[0].join(WAIT)
     assert not threads[0].is_alive()
-
-
-BLOCKED = """
-import asyncio, threading
-from app.agents.callables import adapt
-from app.tools.function import FunctionTool
-from tests.contexts import collected, run_context, run_input
-
-began = threading.Semaphore(0)
-
-def block():
-    began.release()
-    threading.Event().wait()
-
-def agent(input):
-    block()
-    yield "never"
-
-async def main():
-    tool = FunctionTool("block", "Blocks.", {}, block)
-    runs = [collected(adapt(agent, "agent").run(run_input("go"), run_context())), tool.call({}, run_context())]
-    tasks = [asyncio.create_task(run) for run in runs]
-    for task in tasks:
-        await asyncio.to_thread(began.acquire)
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-
-asyncio.run(main())
-"""
-
-
-async def test_threads_that_block_for_ever_do_not_hold_up_the_exit_of_the_process() -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-W", "error", "-c", BLOCKED, cwd=ROOT)
-    try:
-        assert await asyncio.wait_for(process.wait(), 4 * WAIT) == 0
-    finally:
-        if process.returncode is None:
-            process.kill()

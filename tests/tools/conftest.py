@@ -1,0 +1,22 @@
+"""MCP servers of today and of before, and one that is a process."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.tools.mcp.source import McpSource
+from tests.tools.mcp_demo import Demo
+from tests.tools.mcp_rig import PROCESS, Rig, rigged
+
+
+@pytest.fixture(params=["today", "before"])
+async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
+    async with rigged(legacy=request.param == "before") as made:
+        yield made
+
+
+@pytest.fixture
+async def process() -> AsyncIterator[Rig]:
+    rig = Rig(McpSource(PROCESS), Demo())
+    yield rig
+    await rig.source.aclose()

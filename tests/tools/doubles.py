@@ -1,0 +1,36 @@
+"""Types that tools take as arguments, and what a model is shown of a tool."""
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from app.ports import Tool
+
+
+def shown(made: Tool) -> dict[str, Any]:
+    """The parameters as a model sees them."""
+    assert isinstance(made.spec.parameters, dict)
+    return made.spec.parameters
+
+
+class Colour(enum.Enum):
+    """A colour."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Item(BaseModel):
+    """One line of an order."""
+
+    title: str
+    count: int = Field(1, ge=1, description="How many")
+    parts: list["Item"] = []
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 0.0

@@ -1,0 +1,120 @@
+"""MCP servers that come and go: a run loses no more than their tools, and finds them again."""
+
+import asyncio
+import sys
+
+import pytest
+from ag_ui.core import CustomEvent, ToolCallResultEvent
+
+from app.agents.assistant import Assistant
+from app.models.offline import OfflineModel
+from app.ports import ToolError
+from app.tools.builtin import builtin_tools
+from app.tools.mcp import connection
+from app.tools.mcp.servers import HttpServer, Server, StdioServer
+from app.tools.mcp.source import McpSource
+from tests.contexts import collected, of_type, run_context, run_input
+from tests.engine.doubles import eventually
+from tests.tools.mcp_demo import Demo, refusing, served
+from tests.tools.mcp_rig import WAIT, Rig, rigged
+
+UNREACHABLE = "The MCP server 'demo' cannot be reached."
+OUTAGE = {"source": "demo", "message": UNREACHABLE}
+
+
+async def test_a_server_that_was_restarted_is_found_again(rig: Rig) -> None:
+    tool = (await rig.tools())["demo_add"]
+    await rig.restart()
+    assert await tool.call({"a": 1, "b": 2}, run_context()) == "3"
+    assert await rig.call("add", {"a": 2, "b": 2}) == "4"
+    assert rig.demo.calls == ["add", "add"]
+
+
+async def test_a_call_that_was_cut_off_is_not_repeated(rig: Rig) -> None:
+    calling = asyncio.create_task(rig.call("wait"))
+    await asyncio.wait_for(rig.demo.began.wait(), WAIT)
+    await rig.restart()
+    with pytest.raises(ToolError, match="went away; the call may or may not have been carried out"):
+        await asyncio.wait_for(calling, WAIT)
+    assert rig.demo.calls == []
+
+
+async def test_a_server_that_is_away_is_tried_again_after_a_pause(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.0)
+    await rig.running.aclose()
+    for _ in range(2):
+        with pytest.raises(ToolError, match=UNREACHABLE):
+            await rig.tools()
+    assert rig.source._connection._not_before > 0
+    rig.source._connection._not_before = 0.0
+    await rig.start()
+    assert await rig.call("add", {"a": 1, "b": 2}) == "3"
+
+
+async def test_changes_are_told_again_after_the_stream_of_changes_broke(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.0)
+    async with rigged() as rig:
+        await rig.tools()
+        await rig.restart()
+        await eventually(lambda: rig.source._listing is None)
+        assert "demo_grown" not in await rig.tools()
+        await rig.call("grow")
+        await eventually(lambda: rig.source._listing is None)
+        assert await rig.call("grown") == "new"
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [
+        (500, "The MCP server 'demo' could not list its tools."),
+        (None, "The MCP server 'demo' did not answer in time."),
+    ],
+)
+async def test_a_server_that_does_not_list_its_tools_is_said(status: int | None, sentence: str) -> None:
+    async with served(refusing(Demo().server.streamable_http_app(), "tools/list", status)) as port:
+        server = HttpServer.model_validate(
+            {"name": "demo", "url": f"http://127.0.0.1:{port}/mcp", "connect_timeout": 0.5}
+        )
+        source = McpSource(server)
+        with pytest.raises(ToolError) as caught:
+            await source.tools(run_context())
+        await source.aclose()
+    assert str(caught.value) == sentence
+
+
+async def test_a_run_that_is_cancelled_leaves_the_connection_to_others(process: Rig) -> None:
+    one, other = (asyncio.create_task(process.tools()) for _ in range(2))
+    await eventually(lambda: process.source._connection._session is not None)
+    one.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await one
+    assert "demo_add" in await asyncio.wait_for(other, WAIT)
+
+
+async def test_a_process_is_spoken_to_and_started_again_when_it_died(process: Rig) -> None:
+    assert await process.call("add", {"a": 1, "b": 2}) == "3"
+    with pytest.raises(ToolError, match="went away"):
+        await process.call("die")
+    assert await process.call("add", {"a": 2, "b": 2}) == "4"
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        StdioServer(name="demo", command="no-such-command"),
+        StdioServer(name="demo", command=sys.executable, args=("-c", "print('not MCP')")),
+        StdioServer(name="demo", command=sys.executable, args=("-c", "input(); input()"), connect_timeout=0.2),
+        HttpServer.model_validate({"name": "demo", "url": "http://127.0.0.1:9/mcp"}),
+    ],
+    ids=["no command", "no server", "silent", "refused"],
+)
+async def test_a_dead_server_costs_a_run_only_its_own_tools(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    source = McpSource(server)
+    assistant = Assistant(OfflineModel(), builtin_tools(), sources=(source,))
+    try:
+        items = await collected(assistant.run(run_input("calculate 6*7"), run_context()))
+    finally:
+        await source.aclose()
+    assert [event.value for event in of_type(items, CustomEvent)] == [OUTAGE]
+    assert [event.content for event in of_type(items, ToolCallResultEvent)] == ["42"]
+    assert f"source=<demo> | tools are unavailable: {UNREACHABLE}" in caplog.text
