@@ -6,7 +6,7 @@ are ignored, as newer clients may send them.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -27,6 +27,15 @@ MAX_CATEGORIES = 50
 MAX_PAGE = 100
 """Items of one page of a list."""
 
+
+def _number(value: object) -> object:
+    """``true`` is no number, although it is one to Python."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return value
+
+
+Number = Annotated[int, BeforeValidator(_number)]
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID)]
 Token = Annotated[str, Field(max_length=MAX_ID)]
 
@@ -58,7 +67,7 @@ class Attach(_OnRun):
     """Replay a run's events after ``after`` and follow it."""
 
     type: Literal["attach"] = "attach"
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Annotated[Number, Field(ge=0)] = 0
 
 
 class Capabilities(_OnRun):
@@ -80,7 +89,7 @@ class ThreadsList(_Command):
     """The caller's threads, the one that changed last first. ``page`` is a ``next`` of an earlier answer."""
 
     type: Literal["threads.list"] = "threads.list"
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = MAX_PAGE
+    limit: Annotated[Number, Field(ge=1, le=MAX_PAGE)] = MAX_PAGE
     page: Token | None = None
 
 

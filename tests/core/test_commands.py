@@ -61,6 +61,8 @@ def test_a_thread_is_named_by_the_command_or_by_what_is_around_it(document: Json
         ({"type": "threads.delete", "threadId": "x" * (MAX_ID + 1)}, "command.threadId: String should have at most"),
         ({"type": "threads.list", "limit": 0}, "command.limit: Input should be greater than or equal to 1"),
         ({"type": "threads.list", "limit": MAX_PAGE + 1}, "command.limit: Input should be less than or equal to 100"),
+        ({"type": "threads.list", "limit": True}, "command.limit: Input should be a valid integer"),
+        ({"type": "attach", "threadId": "t", "after": True}, "command.after: Input should be a valid integer"),
         ({"type": "threads.list", "page": "x" * (MAX_ID + 1)}, "command.page: String should have at most 512"),
         ({"type": "threads.delta", "threadId": "t", "since": 1}, "command.since: Input should be a valid string"),
         ({"type": "threads.fork", "threadId": "t"}, "command.messageId: Field required"),
