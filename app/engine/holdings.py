@@ -21,8 +21,12 @@ class Holdings:
         self._readers = readers
         self._clock = clock
 
+    def claimed(self) -> Sequence[RunKey]:
+        """Those that go on and that the store knows."""
+        return [run.key for run in self._lifecycle.claimed()]
+
     def standings(self) -> Sequence[Standing]:
-        """How those stand that go on and that the store knows."""
+        """How those stand."""
         now = self._clock.time()
         return [
             Standing(run.key, run.audience.size(now), stored(summed(run.ctx.usage)))

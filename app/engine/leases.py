@@ -48,8 +48,11 @@ logger = logging.getLogger(__name__)
 class Here(Protocol):
     """The runs of this process."""
 
+    def claimed(self) -> Sequence[RunKey]:
+        """Those that go on and that the store knows."""
+
     def standings(self) -> Sequence[Standing]:
-        """How those stand that go on and that the store knows."""
+        """How those stand."""
 
     def holds(self, key: RunKey) -> bool:
         """Whether a run goes on here, or is being written down."""
@@ -96,7 +99,7 @@ class Leases:
             StoreUnavailable: nobody has heard it.
         """
         archive, here = self._archive, self._here
-        claimed = [it.key for it in here.standings()]
+        claimed = here.claimed()
         leases = await archive.store.runs.renew(archive.replica, archive.lease())
         self._note(archive.clock.time())
         for lease in leases:

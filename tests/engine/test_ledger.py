@@ -47,6 +47,9 @@ class Nobody:
         self.cancelled: list[RunKey] = []
         self.cancel = self.cancelled.append
 
+    def claimed(self) -> Sequence[RunKey]:
+        return ()
+
     def standings(self) -> Sequence[Standing]:
         return ()
 
