@@ -1,14 +1,19 @@
 """Plain ASGI that reads the wish and sends bytes encoded beforehand, one send per event: no work but the server's.
 
-What a framework adds to this is its own cost; what sends several events in one write can be cheaper.
+What a framework adds to this is its own cost; what sends several events in one write can be cheaper. Of a paced event
+only the time is put into the bytes, so this is what it costs on uvicorn without any protocol.
 """
 
+import asyncio
 import json
+import time
+from collections.abc import AsyncIterator
 
+from ag_ui.core import TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 from starlette.types import Receive, Scope, Send
 
-from bench.script import made
+from bench.script import MESSAGE, made
 
 HEADERS = [(b"content-type", b"text/event-stream")]
 ENCODER = EventEncoder()
@@ -24,10 +29,14 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         body += message.get("body", b"")
         if not message.get("more_body"):
             break
-    count = int(json.loads(body)["messages"][-1]["content"].split()[1])
+    kind, count, *seconds = json.loads(body)["messages"][-1]["content"].split()
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-    for frame in frames(count):
-        await send({"type": "http.response.body", "body": frame, "more_body": True})
+    if kind == "paced":
+        async for frame in paced(int(count), float(*seconds)):
+            await send({"type": "http.response.body", "body": frame, "more_body": True})
+    else:
+        for frame in frames(int(count)):
+            await send({"type": "http.response.body", "body": frame, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -39,3 +48,11 @@ def frames(count: int) -> list[bytes]:
 
 
 KNOWN: dict[int, list[bytes]] = {}
+
+
+async def paced(count: int, seconds: float) -> AsyncIterator[bytes]:
+    """Frames that say when they were sent, as those of ``script.paced`` do; the first and the last are left out."""
+    stamped = ENCODER.encode(TextMessageContentEvent(message_id=MESSAGE, delta="at %d")).encode()
+    for _ in range(count):
+        yield stamped % time.monotonic_ns()
+        await asyncio.sleep(seconds)

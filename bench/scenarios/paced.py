@@ -13,7 +13,7 @@ import uvloop
 
 from bench.options import Extra, Options, Section
 from bench.results import Samples, compared, percentile
-from bench.server import AGENTCORE, OFFICIAL, TRANSPORT, Server
+from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, Server
 from bench.streams import Crowd, many_files
 
 PER_SECOND = 20
@@ -21,7 +21,7 @@ OPENING = 1.5
 """Seconds in which the streams are opened, one after another; then half a second to settle."""
 SETTLING = 0.5
 WARM = 20
-CONTESTANTS = (TRANSPORT, AGENTCORE, OFFICIAL)
+CONTESTANTS = (TRANSPORT, AGENTCORE, OFFICIAL, RAW)
 MS, MICRO, KIB = 1e-6, 1e6, 1024
 
 
