@@ -4,10 +4,14 @@ Rule: one event per frame, and what is ready goes out in one write. A reader tha
 the run in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and http-protobuf; reference 7, R17.
 """
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
 from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunAgentInput, RunFinishedEvent, RunStartedEvent
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.core import wire
 from app.core.commands import Attach
@@ -22,6 +26,18 @@ from app.edge.lookout import Lookout
 from app.edge.stream import HEADERS, RunStream
 from app.engine.service import Service
 from app.ports import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A route's own ASGI application. What Starlette puts around a function would last as long as the stream does."""
+
+    answer: Callable[[Request], Awaitable[ASGIApp]]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. Raises what the answer raises."""
+        response = await self.answer(Request(scope, receive))
+        await response(scope, receive, send)
 
 
 def routes(service: Service, commands: Commands, *, max_body: int, keepalive: float) -> list[BaseRoute]:
@@ -58,8 +74,8 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         return RunStream(reader, format_of(request), caller.request_id, lookout)
 
     return [
-        Route(INVOCATIONS, invocations, methods=["POST"]),
-        Route("/runs/{run_id:path}/events", events, methods=["GET"]),
+        Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),
+        Route("/runs/{run_id:path}/events", Endpoint(events), methods=["GET"]),
     ]
 
 
