@@ -138,6 +138,8 @@ class Leases:
         if not self._since + LEASE_SECONDS <= now <= self._renewed + LEASE_SECONDS:
             return
         for record in await runs.expired(now):
+            if self._here.holds(record.key):
+                continue  # ours, and the store is slow to hear that we live
             with logged(record.key):
                 if await runs.take_over(record, archive.replica, archive.lease()):
                     await self._bury(record)

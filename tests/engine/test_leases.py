@@ -59,6 +59,23 @@ async def test_what_waits_for_an_answer_is_removed_when_it_has_expired() -> None
     assert [held.id for held in await interrupts.held(place, START)] == ["late"]
 
 
+@requirement("replica.lost")
+async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs() -> None:
+    replicas = Replicas()
+    here = await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    leases = Leases(here.archive, here.holdings)
+    await leases.renew()
+    for seconds in (LEASE_SECONDS - 2, 3):  # what is asked for in between is answered late
+        leases._note(replicas.clock.time())
+        replicas.clock.advance(seconds)
+    await leases.bury()
+    record = await replicas.store.runs.get(RUN)
+    assert record is not None
+    assert record.active
+
+
 async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
     """A run of a replica that lives, beside another one whose clock is ahead, until that may end the runs of others."""
     replicas = Replicas()
