@@ -16,7 +16,7 @@ from ag_ui.core import BaseEvent
 from annotated_types import Ge, Le
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticSerializationError, ValidationError, to_json
+from pydantic_core import PydanticSerializationError, ValidationError, from_json, to_json
 
 from app.core.errors import IllegalEvent
 from app.core.order import KINDS
@@ -26,6 +26,12 @@ MAX_EVENT_BYTES = 8_000_000
 
 MAX_INTEGER = 2**53 - 1
 """The largest that every JSON reader gets right; the official models allow no larger one."""
+
+SHALLOW = 100
+"""A value with fewer brackets than this cannot be deep."""
+
+AROUND = 10
+"""Levels that may be around a value where it is read again; pydantic reads 200 in all."""
 
 Writer = Callable[[Any], str]
 """A value as JSON. Raises ``Unsure``, or the ``TypeError`` that a string's encoder raises for anything else."""
@@ -172,7 +178,14 @@ def _integer(bounds: Sequence[object]) -> Writer:
 
 
 def _json(value: object) -> str:
-    return to_json(value, by_alias=True, inf_nan_mode="null").decode()
+    """Raises ``IllegalEvent`` for what could be written, but not be read by whoever keeps it."""
+    data = to_json(value, by_alias=True, inf_nan_mode="null")
+    if data.count(b"[") + data.count(b"{") >= SHALLOW:
+        try:
+            from_json(b"[" * AROUND + data + b"]" * AROUND)
+        except ValueError:
+            raise IllegalEvent("a value is nested too deeply") from None
+    return data.decode()
 
 
 def _object(value: object) -> str:

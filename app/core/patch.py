@@ -8,12 +8,15 @@ Sources: RFC 6901, RFC 6902; AG-UI spec 1.1, basic/patterns/snapshots#deltas.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ag_ui.core import StateDeltaEvent
 from pydantic_core import from_json, to_json
 
 INDEX = re.compile(r"0|[1-9][0-9]*")
+
+MAX_DEPTH = 190
+"""Levels of a document; one that is deeper could be written, but not be read again."""
 
 Json = object
 """None, bool, int, float, str, or a list or dict of these."""
@@ -82,6 +85,7 @@ class Document:
     # --- operations ---
 
     def _add(self, path: str, value: Json) -> None:
+        check_depth(path, value)
         parent, key = self._parent(path)
         if parent is self._root:
             self._replace(path, value)
@@ -108,6 +112,7 @@ class Document:
         return removed
 
     def _replace(self, path: str, value: Json) -> None:
+        check_depth(path, value)
         parent, key = self._parent(path)
         if isinstance(parent, dict):
             member(parent, key)
@@ -155,6 +160,23 @@ def tokens(path: str) -> Sequence[str]:
     if not path:
         return ()
     return [token.replace("~1", "/").replace("~0", "~") for token in path[1:].split("/")]
+
+
+def check_depth(path: str, value: Json) -> None:
+    """Raises ``PatchError`` for a value that would be too deep at this place."""
+    depth, level = len(tokens(path)), [value]
+    while level:
+        depth += 1
+        level = [inner for node in level for inner in children(node)]
+    if depth > MAX_DEPTH:
+        raise PatchError("it would be nested too deeply")
+
+
+def children(node: Json) -> Iterable[Json]:
+    """The parts of a value, if it has any."""
+    if isinstance(node, dict):
+        return node.values()
+    return node if isinstance(node, list) else ()
 
 
 def child(node: Json, key: str) -> Json:

@@ -92,7 +92,17 @@ class Funnel:
         return self._duties.pending()
 
     def change(self, run_id: str) -> Change:
-        """What the events so far have done to the thread."""
+        """What the events so far have done to the thread; nothing where that cannot be told.
+
+        No end of a run depends on it.
+        """
+        try:
+            return self._change(run_id)
+        except Exception:
+            logger.exception("what the run leaves to its thread cannot be kept")
+            return Change()
+
+    def _change(self, run_id: str) -> Change:
         transcript = self._transcript
         return Change(
             messages=[StoredMessage(message.id, dumped(message), run_id) for message in transcript.changed],

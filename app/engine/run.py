@@ -110,7 +110,7 @@ class Run:
 
     async def _go(self, agent: Agent, seconds: float, turns: Turns) -> None:
         self._announce()
-        timer = self._clock.call_later(seconds, lambda: self.fail(TOOK_TOO_LONG))
+        timer = self._clock.call_later(seconds, self._expire)
         try:
             if self._input is not None:
                 await self._drive(agent, self._input, turns)
@@ -266,10 +266,10 @@ class Run:
             logger.exception("the run cannot be closed in order")
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
+        change = self._funnel.change(self.ctx.run_id)
         self._funnel.accept(event, data)
         self.ended_at = self._clock.time()
         if self.ledger is not None:
-            change = self._funnel.change(self.ctx.run_id)
             self.ledger.end(
                 ending_of(event, RunStatus(status), self.ended_at, change, goals_failed=self._funnel.goals_failed)
             )
@@ -279,6 +279,11 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
+
+    def _expire(self) -> None:
+        """The time is over, also for an agent that goes on behind the end of its run."""
+        self.fail(TOOK_TOO_LONG)
+        self._unwind()
 
     def _unwind(self) -> None:
         if self._task is not None and self._task is not asyncio.current_task():

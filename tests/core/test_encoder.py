@@ -91,3 +91,11 @@ def test_whatever_a_model_inside_holds_the_outcome_is_the_official_one(event: Ba
     for name in data.draw(st.lists(st.sampled_from(sorted(type(inner).model_fields)), max_size=3)):
         inner.__dict__[name] = data.draw(values, name)
     assert outcome(encode, changed) == outcome(exactly, changed)
+
+
+def test_a_value_that_is_too_deep_to_be_read_again_is_refused() -> None:
+    value: object = 1
+    for _ in range(220):
+        value = [value]
+    with pytest.raises(IllegalEvent, match="nested too deeply"):
+        encode(StateSnapshotEvent(snapshot=value))

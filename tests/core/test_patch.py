@@ -8,8 +8,9 @@ import pytest
 from ag_ui.core import StateDeltaEvent
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import from_json, to_json
 
-from app.core.patch import Document, PatchError, equal
+from app.core.patch import MAX_DEPTH, Document, PatchError, equal
 
 Json = Any
 
@@ -132,3 +133,22 @@ def test_a_patch_is_done_as_a_whole_or_not_at_all(document: Json, patch: list[Js
 @given(values, values)
 def test_values_are_equal_where_their_json_is(one: Json, other: Json) -> None:
     assert equal(one, other) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
+
+
+def nested(levels: int) -> Json:
+    value: Json = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_a_document_gets_no_deeper_than_it_can_be_read() -> None:
+    document = Document({"a": nested(MAX_DEPTH // 2)})
+    deep = [{"op": "add", "path": "/b", "value": 1}, {"op": "move", "from": "/a", "path": "/b/a"}]
+    with pytest.raises(PatchError):
+        document.apply(StateDeltaEvent(delta=deep))
+    path = "/a" * (MAX_DEPTH // 2)
+    with pytest.raises(PatchError, match="nested too deeply"):
+        document.apply(StateDeltaEvent(delta=[{"op": "replace", "path": path, "value": nested(MAX_DEPTH // 2 + 1)}]))
+    assert document.value == {"a": nested(MAX_DEPTH // 2)}
+    assert from_json(to_json(document.value)) == document.value
