@@ -111,6 +111,8 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
+        if (ran := await self._known_to_store(run_input, caller)) is not None:
+            return self._elsewhere(ran, 0)
         if is_connect(run_input) and (shown := await self._shown(run_input, caller)):
             return shown
         deadline = asyncio.get_running_loop().time() + LEAVING_SECONDS
@@ -123,6 +125,18 @@ class Service:
                 if error.code is not Code.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
             await self._readers.one_gone(deadline)
+
+    async def _known_to_store(self, run_input: RunAgentInput, caller: Caller) -> RunRecord | None:
+        """The run of these ids, where the store has one that is not here: a retry must not touch the thread's others.
+
+        It is asked for where something would happen before the claim, which finds it, too.
+        """
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        stands_behind = self._lifecycle.line(key.owner, key.thread_id) or is_connect(run_input)
+        if not self.archive.durable or self._lifecycle.get(key) is not None or not stands_behind:
+            return None
+        with available():
+            return await self.archive.store.runs.get(key)
 
     async def _admitted(self, run_input: RunAgentInput, caller: Caller) -> Reader:
         reader = self.start(run_input, caller)

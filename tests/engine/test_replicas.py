@@ -9,17 +9,22 @@ from ag_ui.core import RunAgentInput
 from app.core.errors import AppError, Code
 from app.engine import ledger
 from app.engine.audience import HEARD_SECONDS
+from app.engine.policy import OnBusy
 from app.engine.service import Service
 from app.ports import Item
-from app.ports.records import Busy, Claim, Claimed, Known, RunKey
+from app.ports.records import Busy, Claim, Claimed, Known, RunKey, ThreadKey
 from app.settings import Settings
 from tests.engine.conversations import talked
-from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually
-from tests.engine.replicas import Replicas, types
+from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually, happened
+from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import finished
 from tests.requirements import requirement
 
 ENQUEUE = Settings(on_busy="enqueue")
+
+
+async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "done"
 
 
 class Holder:
@@ -152,3 +157,52 @@ async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ende
     own = {name: newest[name] for name in ("runId", "seconds", "tokens", "readers")}
     assert own == {"runId": "r2", "seconds": 0.0, "tokens": 0, "readers": 1}
     await over(here, there)
+
+
+@requirement("replica.retry")
+@pytest.mark.parametrize("on_busy", list(OnBusy))
+async def test_a_retry_of_a_run_that_has_ended_leaves_the_threads_run_alone(on_busy: OnBusy) -> None:
+    replicas = Replicas()
+    first = await replicas.start(brief)
+    ran = await envelopes(await first.admit(asking("t1", "r1"), caller()))
+    await finished(first)
+    second = await replicas.start(hello, Settings(on_busy=on_busy))
+    going = await second.admit(asking("t1", "r2"), caller())
+    assert await envelopes(await second.admit(asking("t1", "r1"), caller())) == ran
+    assert going.run.status == "running"
+
+
+@requirement("replica.retry")
+async def test_a_retry_of_a_run_without_messages_is_that_run_and_not_the_thread() -> None:
+    replicas = Replicas()
+    first = await replicas.start(brief)
+    speaks_first = asking("t1", "r1").model_copy(update={"messages": []})
+    ran = await envelopes(await first.admit(speaks_first, caller()))
+    await finished(first)
+    second = await replicas.start(brief)
+    assert await envelopes(await second.admit(speaks_first, caller())) == ran
+
+
+@requirement("durable.thread")
+async def test_what_was_sent_is_kept_of_a_run_that_is_cancelled_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas, asked, go_on = Replicas(), asyncio.Event(), asyncio.Event()
+    service = await replicas.start(hello)
+    claim = replicas.store.runs.claim
+
+    async def slow(asking: Claim) -> Claimed | Known | Busy:
+        asked.set()
+        await go_on.wait()
+        return await claim(asking)
+
+    monkeypatch.setattr(replicas.store.runs, "claim", slow)
+    admitting = asyncio.create_task(service.admit(asking("t1", "r1"), caller()))
+    await happened(asked)
+    await service.runs.cancel(caller(), "t1", "r1")
+    go_on.set()
+    await envelopes(await admitting)
+    await finished(service)
+    kept = await replicas.store.threads.changes(ThreadKey("everybody", "t1"))
+    assert kept is not None
+    assert [message.id for message in kept.messages] == ["u1"]
