@@ -71,6 +71,8 @@ class Ledger:
         """Whether these ids have run before, so that they mean that run."""
         self.lapses: Sequence[Lapse] = ()
         """What the store could not do and did not fail for, known when the run begins."""
+        self._asked: RunAgentInput | None = None
+        """What was sent and is not written down yet."""
         self._ending: Ending | None = None
         self._news = False
         self._listener: asyncio.Future[None] | None = None
@@ -84,6 +86,7 @@ class Ledger:
             AlreadyRun: run nothing; read that run.
             AppError: THREAD_BUSY, STORE_UNAVAILABLE.
         """
+        self._asked = run_input
         self._claiming = asyncio.ensure_future(self._claim(asked_of(run_input) if self.archive.durable else b"{}"))
         with available():
             self._claiming.add_done_callback(looked_at)
@@ -123,6 +126,7 @@ class Ledger:
             messages = [StoredMessage(key, data) for key, data in together.changed.items()]
             change = Change(messages=messages, order=together.order, state=said)
             await archive.store.runs.change(self.key, archive.replica, archive.clock.time(), change)
+        self._asked = None
         run_input = with_state(run_input, kept.state)
         if together.messages is run_input.messages:
             return run_input
@@ -157,6 +161,8 @@ class Ledger:
             await self._noted()
             if self._ending is None:
                 await asyncio.sleep(WINDOW_SECONDS)
+            elif self._asked is not None:
+                await self._keep(self._asked)
             outcome = await self._put(log)
         if outcome is Outcome.UNSTORED:
             self._on_loss(AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
@@ -164,6 +170,14 @@ class Ledger:
         elif outcome is Outcome.TAKEN:
             self._on_loss(TAKEN)
             await self._adopt(log)
+
+    async def _keep(self, asked: RunAgentInput) -> None:
+        """Write down what was sent for a run that was ended before it had come to that."""
+        try:
+            await self._taken_up(asked)
+        except Exception:
+            logger.warning("run=<%s> | what was sent for it is not kept", self.key.run_id, exc_info=True)
+            self._asked = None
 
     async def _adopt(self, log: RunLog) -> None:
         """Let readers see how the other replica has ended the run, in place of what they have not seen.
