@@ -79,7 +79,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.aclose()
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
-    commands = Commands(service, Threads(service.archive, service.new_id, service.runs.cancel))
+    commands = Commands(service, Threads(service.archive, service.new_id, service.runs))
     routes = [
         *sse.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *http.routes(service),

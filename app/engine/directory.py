@@ -54,29 +54,52 @@ class Directory:
 
     async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Facts:
         """How a run stands: by its id, or the active, else the latest of a thread. Raises ``AppError`` as ``kept``."""
-        now, run = self._clock.time(), self.here(caller, thread_id, run_id)
-        return summary(run, now) if run else recorded(await self.kept(caller, thread_id, run_id), now)
+        now, found = self._clock.time(), await self.found(caller, thread_id, run_id)
+        return summary(found, now) if isinstance(found, Run) else recorded(found, now)
+
+    async def found(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | RunRecord:
+        """The run here, or its record. Raises ``AppError`` as ``kept``.
+
+        A run here that only waits for its thread is not the thread's active one, as long as another is.
+        """
+        run = self.here(caller, thread_id, run_id)
+        if run is not None and (run_id is not None or not self._waits(run)):
+            return run
+        try:
+            record = await self.kept(caller, thread_id, run_id)
+        except AppError:
+            if run is None:
+                raise
+            return run
+        return record if run is None or record.active else run
+
+    def _waits(self, run: Run) -> bool:
+        return self._archive.durable and run.ledger is not None and not run.ledger.claimed and not run.log.ended
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Facts:
         """End a run as cancelled, wherever it is, and say how it stands. Raises ``AppError`` RUN_NOT_FOUND."""
-        run = self.here(caller, thread_id, run_id)
-        if run is not None:
-            asked = run.ledger is not None and not run.ledger.claimed and self._archive.durable
-            run.cancel()
-            if not asked or (record := await self._others(caller.owner, run)) is None:
-                return summary(run, self._clock.time())
-        else:
-            record = await self.kept(caller, thread_id, run_id)
-        if record.active:
+        found = await self.found(caller, thread_id, run_id)
+        if isinstance(found, Run):
+            waits = self._waits(found)
+            found.cancel()
+            others = await self._others(caller.owner, found) if waits else None
+            if others is None:
+                return summary(found, self._clock.time())
+            found = others
+        if found.active:
             with available():
-                await self._archive.cancel(record)
-        return recorded(record, self._clock.time())
+                await self._archive.cancel(found)
+        return recorded(found, self._clock.time())
 
     async def _others(self, owner: str, run: Run) -> RunRecord | None:
         """The run that these ids mean elsewhere: a retry is a run here until the store has been asked."""
         with available():
             record = await self._stored(owner, run.ctx.thread_id, run.ctx.run_id)
         return None if record is None or record.replica == self._archive.replica else record
+
+    def drop(self, thread: ThreadKey) -> None:
+        """The thread has been deleted: what has run on it here is found no more, and its ids may be used again."""
+        self._lifecycle.drop(*thread)
 
     async def list(self, caller: Caller) -> Sequence[Facts]:
         """The caller's live and recent runs, newest first.

@@ -180,6 +180,13 @@ class Lifecycle:
         if len(self._forgotten) > self._limits.remembered_ids:
             self._forgotten.popitem(last=False)
 
+    def drop(self, owner: str, thread_id: str) -> None:
+        """The thread has been deleted: what has run on it is as if it had never been."""
+        for key in [key for key in self._kept if key[:2] == (owner, thread_id)]:
+            self._withdraw(self._kept.pop(key))
+        for key in [key for key in self._forgotten if key[:2] == (owner, thread_id)]:
+            del self._forgotten[key]
+
     # --- tasks ---
 
     def background(self, work: Awaitable[object]) -> None:

@@ -199,10 +199,11 @@ class Service:
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
         """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""
-        run = self.runs.here(caller, thread_id, run_id)
-        if run is not None and await is_let_in(run):
-            return self._readers.read(run, after)
-        return self._elsewhere(await self.runs.kept(caller, thread_id, run_id), after)
+        found = await self.runs.found(caller, thread_id, run_id)
+        if isinstance(found, Run) and await is_let_in(found):
+            return self._readers.read(found, after)
+        record = found if isinstance(found, RunRecord) else await self.runs.kept(caller, thread_id, run_id)
+        return self._elsewhere(record, after)
 
     def _elsewhere(self, record: RunRecord, after: int) -> Reader:
         if not record.kept or not self.archive.durable:

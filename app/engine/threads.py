@@ -5,9 +5,9 @@ goes out is built field by field here, so what a store keeps besides stays insid
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import anyio.to_thread
 from ag_ui.core import Message
@@ -47,8 +47,15 @@ LARGE_BYTES = 100_000
 
 T = TypeVar("T")
 
-Cancel = Callable[[Caller, str | None, str | None], Awaitable[object]]
-"""Ends a run by its thread and id. Raises ``AppError`` RUN_NOT_FOUND."""
+
+class Runs(Protocol):
+    """What runs on threads, and has run."""
+
+    async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> object:
+        """End a run. Raises ``AppError`` RUN_NOT_FOUND."""
+
+    def drop(self, thread: ThreadKey) -> None:
+        """The thread has been deleted: nothing that has run on it can be read."""
 
 
 class Threads:
@@ -57,13 +64,13 @@ class Threads:
     Args:
         archive: where they are kept.
         new_id: makes the ids of forks.
-        cancel: ends what runs on a thread that is deleted.
+        runs: what becomes of those of a thread that is deleted.
     """
 
-    def __init__(self, archive: Archive, new_id: Callable[[], str], cancel: Cancel) -> None:
+    def __init__(self, archive: Archive, new_id: Callable[[], str], runs: Runs) -> None:
         self._archive = archive
         self._new_id = new_id
-        self._cancel = cancel
+        self._runs = runs
 
     async def answer(self, caller: Caller, asked: OfThreads) -> Facts:
         """Do what is asked of the caller's threads.
@@ -136,6 +143,7 @@ class Threads:
                 await self._cancelled(caller, key)
         if not await self._archive.store.threads.delete(key):
             raise not_found()
+        self._runs.drop(key)
         return {"threadId": key.thread_id, "deleted": True}
 
     async def _cancelled(self, caller: Caller, key: ThreadKey) -> None:
@@ -145,7 +153,7 @@ class Threads:
             if run_id not in asked:
                 asked.add(run_id)
                 with suppress(AppError):  # over by now
-                    await self._cancel(caller, key.thread_id, run_id)
+                    await self._runs.cancel(caller, key.thread_id, run_id)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _fork(self, key: ThreadKey, asked: ThreadsFork) -> Facts:

@@ -14,7 +14,7 @@ from app.ports.store import Store
 from tests.behaviour.client import Client, Refused, outcome
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, talked, talking
-from tests.engine.doubles import START, WAIT, Json, ask, forever
+from tests.engine.doubles import START, WAIT, Json, ask, caller, forever
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -125,6 +125,26 @@ async def test_a_deleted_thread_is_gone(connect: Connect) -> None:
     assert await asked(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
     assert (await refusal(client, "delete", threadId="t1")).code == "THREAD_NOT_FOUND"
     assert await asked(client, "list") == {"threads": []}
+
+
+@requirement("thread.delete")
+async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_again(connect: Connect) -> None:
+    begun: list[str] = []
+
+    async def agent(asked_for: RunAgentInput) -> AsyncIterator[str]:
+        begun.append(asked_for.run_id)
+        yield "hi"
+
+    client = await connect(agent)
+    await client.run(ask())
+    await stored(client, lambda thread: thread["status"] == "user_turn")
+    await asked(client, "delete", threadId="t1")
+    assert await client.service.runs.list(caller()) == []
+    with pytest.raises(Refused) as refused:
+        await client.attach("t1", "r1")
+    assert refused.value.code == "RUN_NOT_FOUND"
+    await client.run(ask())
+    assert begun == ["r1", "r1"]
 
 
 @requirement("thread.delete-active")

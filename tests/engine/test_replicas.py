@@ -206,3 +206,18 @@ async def test_what_was_sent_is_kept_of_a_run_that_is_cancelled_before_it_begins
     kept = await replicas.store.threads.changes(ThreadKey("everybody", "t1"))
     assert kept is not None
     assert [message.id for message in kept.messages] == ["u1"]
+
+
+@requirement("replica.cancel")
+async def test_a_command_that_names_a_thread_means_its_active_run_and_not_one_that_waits() -> None:
+    replicas, holder = Replicas(), Holder()
+    here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
+    going = await here.admit(asking(run="r1"), caller())
+    await eventually(lambda: holder.begun)
+    waiting = asyncio.create_task(there.admit(asking(run="r2"), caller()))
+    await eventually(lambda: there._lifecycle._runs)
+    assert (await there.runs.find(caller(), "t1", None))["runId"] == "r1"
+    await there.runs.cancel(caller(), "t1", "r2")
+    await envelopes(await waiting)
+    assert going.run.status == "running"
+    await over(here, there)

@@ -246,7 +246,12 @@ async def test_a_run_that_is_being_written_is_not_forgotten(monkeypatch: pytest.
 
 
 @requirement("replica.retry")
-async def test_a_run_that_waited_in_line_gives_way_to_the_one_that_runs_elsewhere() -> None:
+async def test_a_run_that_waited_in_line_gives_way_to_the_one_that_ran_elsewhere_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def not_yet(_: RunKey) -> None:
+        """Nobody knows of it when it is sent."""
+
     replicas = Replicas()
     settings = Settings(on_busy="enqueue")
     here, there = await replicas.start(forever, settings), await replicas.start(hello, settings)
@@ -255,7 +260,9 @@ async def test_a_run_that_waited_in_line_gives_way_to_the_one_that_runs_elsewher
     await envelopes(theirs)
     await finished(there)
     first = await here.admit(asking(run="r0"), caller())
-    waiting = await here.admit(asking(), caller())
+    with monkeypatch.context() as patch:
+        patch.setattr(replicas.store.runs, "get", not_yet)
+        waiting = await here.admit(asking(), caller())
     first.run.cancel()
     await envelopes(first)
     assert types(await envelopes(waiting))[-1] == "RUN_ERROR"

@@ -27,12 +27,17 @@ RUN = RunKey("everybody", "t1", "r1")
 
 def threads_of(store: Store) -> Threads:
     archive = Archive(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
-    return Threads(archive, lambda: "fork", over)
+    return Threads(archive, lambda: "fork", NoRuns())
 
 
-async def over(*_: object) -> None:
-    """What a service says of a run that it does not know."""
-    raise AppError(Code.RUN_NOT_FOUND, "There is no such run.")
+class NoRuns:
+    """What a service says of runs that it does not know."""
+
+    async def cancel(self, *_: object) -> None:
+        raise AppError(Code.RUN_NOT_FOUND, "There is no such run.")
+
+    def drop(self, _: ThreadKey) -> None:
+        """There is nothing."""
 
 
 # --- deltas -----------------------------------------------------------------------------------------------------------
