@@ -42,6 +42,9 @@ from app.ports import (
     UsageDelta,
 )
 
+CUT_SHORT = frozenset({StopReason.LENGTH, StopReason.FILTERED})
+"""The model had more to say: what it said last may not be complete."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -108,7 +111,7 @@ class Turn:
     def close(self) -> Events:
         """End what is open: the model has said everything, or what it may (CUSTOM ``model.stopped`` says why)."""
         ends = (ToolCallEndEvent(tool_call_id=call.id) for call in self._calls.values())
-        if self.stop in (StopReason.LENGTH, StopReason.FILTERED):
+        if self.stop in CUT_SHORT:
             return *self._closed(), *ends, CustomEvent(name="model.stopped", value={"reason": self.stop})
         return *self._closed(), *ends
 
@@ -116,7 +119,7 @@ class Turn:
     def calls(self) -> Sequence[Call]:
         """The calls in the order in which the model began them."""
         calls = [Call(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
-        if calls and self.stop is StopReason.LENGTH:
+        if calls and self.stop in CUT_SHORT:
             calls[-1] = replace(calls[-1], complete=False)
         return calls
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 
+import pytest
 from ag_ui.core import CustomEvent, RunFinishedEvent, ToolCallResultEvent
 
 from app.agents.assistant import Assistant
@@ -47,15 +48,17 @@ async def test_an_ordinary_end_is_nothing_to_tell() -> None:
     assert told(await run([TextDelta("Once"), StopDelta(StopReason.END)])) == []
 
 
-async def test_a_call_that_was_cut_off_is_not_run_but_the_ones_before_it_are() -> None:
+@pytest.mark.parametrize("reason", [StopReason.LENGTH, StopReason.FILTERED])
+async def test_a_call_that_was_cut_off_is_not_run_but_the_ones_before_it_are(reason: StopReason) -> None:
     calls: list[Delta] = [
         ToolCallDelta(0, '{"expression":"1+1"}', name="calculate"),
         ToolCallDelta(1, "{}", name="calculate"),
-        StopDelta(StopReason.LENGTH),
+        StopDelta(reason),
     ]
     assert results(await run(calls, [TextDelta("Done.")])) == ["2", CUT]
 
 
-async def test_a_client_never_gets_a_call_that_was_cut_off() -> None:
-    items = await run([ToolCallDelta(0, "", name="paint"), StopDelta(StopReason.LENGTH)], [TextDelta("Done.")])
+@pytest.mark.parametrize("reason", [StopReason.LENGTH, StopReason.FILTERED])
+async def test_a_client_never_gets_a_call_that_was_cut_off(reason: StopReason) -> None:
+    items = await run([ToolCallDelta(0, "", name="paint"), StopDelta(reason)], [TextDelta("Done.")])
     assert results(items) == [CUT]
