@@ -85,9 +85,13 @@ async def test_a_client_call_beside_a_goal_asks_nobody_again() -> None:
     assert [record.status for record in await diary.held(run_context())] == [GoalStatus.PENDING]
 
 
-async def test_a_turn_whose_goals_are_all_achieved_is_not_held() -> None:
+@pytest.mark.parametrize("again", [(NOTE,), ()])
+async def test_goals_that_are_all_achieved_stay_so_when_the_turn_goes_on(again: Sequence[object]) -> None:
     diary = Diary()
     await run(diary, asking(NOTE, client=True), asks("paint", "achieve_note"))
+    model, told, _ = await run(diary, asking(*again), DONE)
+    assert (len(model.prompts), told) == (1, ["goals.declared"])
+    assert diary.lines[-1] == {"note": "achieved"}
     assert await diary.held(run_context()) == []
 
 

@@ -2,8 +2,8 @@
 
 Rules: a goal is achieved by the first call of its tool whose data fits its schema, and by nothing else. A model that
 stops before is asked again, so often and no more. However the run ends, each goal is achieved or failed when it is
-over, unless the turn goes on in the next run: then that run takes up what is pending, if this one ends well. How they
-stand is written down by ``_record`` and nowhere else, after the client has been told. Subagents have no goals.
+over, unless the turn goes on in the next run: then that run takes them up as they stand, if this one ends well. How
+they stand is written down by ``_record`` and nowhere else, after the client has been told. Subagents have no goals.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ class Pursuit:
 
         Raises ``AppError`` STORE_UNAVAILABLE.
         """
-        if self.pending:
+        if self._goals:
             self._held = True
             await self._records.hold(self._ctx, list(self._goals.values()))
 
