@@ -44,16 +44,13 @@ class Document:
         return self._root[0]
 
     def apply(self, event: StateDeltaEvent) -> None:
-        """Do the patch. Raises ``PatchError``."""
+        """Do the patch. Raises ``PatchError``, or another ``ValueError`` for a value that is no JSON."""
         self._undo.clear()
-        for number, operation in enumerate(event.delta, 1):
-            try:
-                self._do(
-                    operation.op, operation.path, getattr(operation, "from_", ""), getattr(operation, "value", None)
-                )
-            except PatchError as error:
-                self._roll_back()
-                raise PatchError(f"operation {number} ({operation.op} {operation.path!r}): {error}") from None
+        try:
+            self._do_all(event)
+        except BaseException:
+            self._roll_back()
+            raise
 
     def check(self, event: StateDeltaEvent) -> None:
         """Raises ``PatchError`` where ``apply`` would; changes nothing."""
@@ -63,6 +60,14 @@ class Document:
     def _roll_back(self) -> None:
         while self._undo:
             self._undo.pop()()
+
+    def _do_all(self, event: StateDeltaEvent) -> None:
+        for number, operation in enumerate(event.delta, 1):
+            source, value = getattr(operation, "from_", ""), getattr(operation, "value", None)
+            try:
+                self._do(operation.op, operation.path, source, value)
+            except PatchError as error:
+                raise PatchError(f"operation {number} ({operation.op} {operation.path!r}): {error}") from None
 
     def _do(self, op: str, path: str, source: str, value: Json) -> None:
         match op:

@@ -89,6 +89,23 @@ def test_the_error_names_the_operation_that_failed() -> None:
         patched({}, *operations)
 
 
+def too_deep() -> Json:
+    value: list[Json] = []
+    for _ in range(300):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [["\ud800"], too_deep(), [object()]])
+def test_a_value_that_is_no_json_leaves_the_document_as_it_was(value: Json) -> None:
+    document = Document({"b": [1]})
+    patch = delta({"op": "remove", "path": "/b/0"}, {"op": "add", "path": "/a", "value": value})
+    for attempt in (document.apply, document.check):
+        with pytest.raises(ValueError, match=r".+"):
+            attempt(patch)
+        assert document.value == {"b": [1]}
+
+
 def test_values_are_copies() -> None:
     value = {"items": [1]}
     document = Document({})
