@@ -119,8 +119,8 @@ def _arguments(text: str) -> str:
 
 
 def _result(id_: str, result: ToolMessage | None) -> Json:
-    text = UNANSWERED if result is None else text_of(result.content) or _error(result)
-    return {"role": "tool", "tool_call_id": id_, "content": text}
+    texts = (UNANSWERED,) if result is None else (text_of(result.content), _error(result))
+    return {"role": "tool", "tool_call_id": id_, "content": "\n".join(filter(None, texts))}
 
 
 def _error(result: ToolMessage) -> str:
