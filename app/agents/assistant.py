@@ -124,6 +124,7 @@ class Assistant:
         asked: Sequence[Approval] = ()
         async with goals:
             resumed = await resume(input, self.approvals, toolbox, ctx)
+            goals.begin()
             for result in resumed.unseen(input.messages):
                 yield shown(result)
             others_turn = bool(resumed.waiting) or resumed.awaits_client

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from ag_ui.core import AssistantMessage, CustomEvent, RunAgentInput, RunFinishedEvent, ToolMessage, UserMessage
 
+from app.agents.approvals import Approval, Approvals
 from app.agents.assistant import Assistant
 from app.agents.goals.kept import KeptGoals
+from app.agents.keeping import Where
 from app.core.errors import AppError, Code
 from app.ports import Delta, Goal, GoalRecord, GoalStatus, Item, RunContext, TextDelta
 from tests.agents.doubles import ScriptedModel, asks
@@ -32,6 +34,17 @@ class Diary(KeptGoals):
         self.lines.append({record.goal.type: record.status for record in goals})
 
 
+class Refusing(Approvals):
+    """Takes no answer, for this reason."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__()
+        self.code = code
+
+    async def held(self, at: Where) -> Sequence[Approval]:
+        raise AppError(self.code, "No.")
+
+
 def asking(*goals: object, client: bool = False, said: Sequence[str] = ("go",)) -> RunAgentInput:
     request = run_input(*said, tools=[client_tool("paint")] if client else None)
     return request.model_copy(update={"forwarded_props": {"goals": list(goals)} if goals else {}})
@@ -41,14 +54,16 @@ async def run(
     diary: Diary,
     request: RunAgentInput,
     *turns: Sequence[Delta | Exception],
+    run_id: str = "run",
     **fields: Any,  # noqa: ANN401 - of Assistant
 ) -> tuple[ScriptedModel, list[str], list[Item]]:
     """The model, the names of what was told of goals, and all items; what a run raises is left out."""
     told: list[Item] = []
     model = ScriptedModel(turns)
     items: list[Item] = []
+    ctx = replace(run_context(emit=told.append), run_id=run_id)
     try:
-        async for item in Assistant(model, goals=diary, **fields).run(request, run_context(emit=told.append)):
+        async for item in Assistant(model, goals=diary, **fields).run(request, ctx):
             items.append(item)  # noqa: PERF401 - those before an error count
     except AppError:
         pass
@@ -155,6 +170,31 @@ async def test_results_of_tools_are_gone_on_from() -> None:
     )
     model, _, _ = await run(Diary(), request, asks("achieve_note"), DONE)
     assert [message.id for message in model.prompts[0].messages] == ["u"]
+
+
+@pytest.mark.parametrize("declared", [(SUM,), (NOTE, {**SUM, "description": "Another."}), (NOTE, SUM), ()])
+async def test_a_run_that_is_refused_leaves_the_goals_of_the_turn_as_they_were(declared: Sequence[object]) -> None:
+    diary = Diary()
+    await run(diary, asking(NOTE, SUM, client=True), asks("paint", "achieve_note"))
+    held, lines = {r.goal.type: r for r in await diary.held(run_context())}, list(diary.lines)
+    request = asking().model_copy(update={"forwarded_props": {"goals": list(declared)}})
+    model, told, _ = await run(diary, request, run_id="next", approvals=Refusing(Code.VALIDATION_ERROR))
+    assert (model.prompts, told, diary.lines) == ([], ["goals.declared"], lines)
+    assert {r.goal.type: r for r in await diary.held(run_context())} == held
+
+
+async def test_goals_of_a_run_that_is_refused_are_not_those_of_the_turn() -> None:
+    diary = Diary()
+    await run(diary, asking(NOTE), approvals=Refusing(Code.VALIDATION_ERROR))
+    assert (await diary.held(run_context()), diary.lines) == ([], [])
+
+
+async def test_goals_that_were_replaced_have_failed_where_a_run_ends_before_it_has_begun() -> None:
+    diary = Diary()
+    await run(diary, asking(NOTE, client=True), asks("paint"))
+    await run(diary, asking(SUM), run_id="next", approvals=Refusing(Code.STORE_UNAVAILABLE))
+    assert diary.lines[1:] == [{"note": "failed", "sum": "pending"}, {"sum": "failed"}]
+    assert await diary.held(run_context()) == []
 
 
 async def test_a_goal_that_is_declared_no_more_has_failed_for_those_who_read_the_thread() -> None:

@@ -52,6 +52,8 @@ async def pursuing(asked: RunAgentInput, records: GoalRecords, prompts: int, ctx
 class Pursuit:
     """A context manager around the run's work: an error fails what is pending, unless it is the caller's to correct.
 
+    Until ``begin`` a caller's error leaves the turn the goals that it had.
+
     Args:
         standing: the goals, and where they stand.
         prompts: how often the model may be asked again.
@@ -74,6 +76,7 @@ class Pursuit:
         self._ctx = ctx
         self._replaced = replaced
         self._held = False
+        self._begun = False
         self._order = asyncio.Lock()
 
     async def __aenter__(self) -> None:
@@ -81,13 +84,13 @@ class Pursuit:
             await self._records.hold(self._ctx, ())
             rows = [{"type": r.goal.type, "tool": tool_name(r.goal), "status": r.status} for r in self._goals.values()]
             self._tell(DECLARED, {"goals": rows})
-            self._record(failed(self._replaced or ()))
 
     async def __aexit__(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> None:
         if error is None or (isinstance(error, AppError) and error.is_callers and await self._is_held_again()):
             return
+        self.begin()
         if self._held:
             self._ctx.background(self._records.hold(self._ctx, ()))
         self._fail("run_ended")
@@ -100,6 +103,12 @@ class Pursuit:
             return False
         return True
 
+    def begin(self) -> None:
+        """The run goes on with its goals and is not refused any more: those that they replace have failed."""
+        if not self._begun and (self._goals or self._replaced is not None):
+            self._record(failed(self._replaced or ()))
+        self._begun = True
+
     def give_up(self) -> None:
         """The turn ends, and what is pending fails."""
         self._fail("given_up")
@@ -109,9 +118,17 @@ class Pursuit:
 
         Raises ``AppError`` STORE_UNAVAILABLE.
         """
-        if self._goals:
+        if lasting := self._lasting:
             self._held = True
-            await self._records.hold(self._ctx, list(self._goals.values()))
+            await self._records.hold(self._ctx, lasting)
+
+    @property
+    def _lasting(self) -> Sequence[GoalRecord]:
+        """The goals of the turn: this run's, or those that it found while it may still be refused."""
+        if self._begun:
+            return list(self._goals.values())
+        earlier = [record for record in self._goals.values() if record.run_id != self._ctx.run_id]
+        return [*earlier, *(self._replaced or ())]
 
     @property
     def pending(self) -> Sequence[GoalRecord]:
