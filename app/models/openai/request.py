@@ -20,6 +20,10 @@ from app.models.openai.parts import Json, content_of, text_of
 from app.ports import Prompt
 
 UNANSWERED = "Error: there is no result; the call was interrupted."
+GO_ON = "Continue."
+"""What the user says where an assistant spoke last: servers refuse to go on from that."""
+SILENCE = "(No answer was given.)"
+"""What the assistant says between a result and a user, where servers want it to have answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def tool_of(tool: ToolSpec) -> Json:
 
 
 def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json]:
-    """The conversation as the API has it, with calls and results in pairs."""
+    """The conversation as the API has it: calls and results in pairs, answers behind results, no answer at the end."""
     messages: list[Json] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     thoughts: list[str] = []
     numbers = count(1)
@@ -80,14 +84,22 @@ def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json
             reasoning = {reasoning_field: "\n".join(thoughts)} if reasoning_field and any(thoughts) else {}
             messages.extend(_exchange(message, numbers, reasoning))
         else:
-            messages.extend(_said(message))
+            messages.extend(_said(message, _speaker(messages)))
         thoughts = []
+    if _speaker(messages) == "assistant":
+        messages.append({"role": "user", "content": GO_ON})
     return messages
 
 
-def _said(message: Message) -> Sequence[Json]:
+def _speaker(messages: Sequence[Json]) -> object:
+    """Whose the last message is; instructions are nobody's."""
+    return next((message["role"] for message in reversed(messages) if message["role"] != "system"), None)
+
+
+def _said(message: Message, speaker: object) -> Sequence[Json]:
     if isinstance(message, UserMessage):
-        return ({"role": "user", "content": content_of(message.content)},)
+        answered = ({"role": "assistant", "content": SILENCE},) if speaker == "tool" else ()
+        return *answered, {"role": "user", "content": content_of(message.content)}
     if isinstance(message, (SystemMessage, DeveloperMessage)):
         # "developer" is known to OpenAI only, which takes "system" for the same.
         return ({"role": "system", "content": message.content},)
