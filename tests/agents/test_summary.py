@@ -178,11 +178,14 @@ async def test_a_summary_grows_when_more_has_to_go() -> None:
     assert window.messages[0].content == f"{MARK}They parted."
 
 
-async def test_a_history_that_was_changed_is_summarised_anew() -> None:
+@pytest.mark.parametrize(
+    "changed", [UserMessage(id="other", content="u0" + " word" * 12), UserMessage(id="u0", content="u0" + " term" * 12)]
+)
+async def test_a_history_that_was_changed_is_summarised_anew(changed: UserMessage) -> None:
     double, budget = model(SHORT, SHORT), summarising()
     messages = thread(20)
     await opened(double, budget, messages).fit()
-    await opened(double, budget, [UserMessage(id="other", content="word " * 13), *messages[1:]]).fit()
+    await opened(double, budget, [changed, *messages[1:]]).fit()
     assert not str(double.prompts[1].messages[0].content).startswith(EARLIER)
 
 

@@ -129,9 +129,11 @@ class Summariser:
 
 
 def digest(entries: Sequence[Entry]) -> bytes:
-    """What changes when messages come, go or get longer."""
-    names = (f"{entry.message.id}\n{entry.tokens}\n" for entry in entries)
-    return hashlib.sha256("".join(names).encode(errors="replace")).digest()
+    """What changes when messages come, go or say something else."""
+    hashed = hashlib.sha256()
+    for entry in entries:
+        hashed.update(f"{entry.message.id}\n{entry.tokens}\n{rendered(entry.message)}\n".encode(errors="replace"))
+    return hashed.digest()
 
 
 def newest(texts: Sequence[str], room: int, counter: Counter) -> str:
