@@ -27,12 +27,15 @@ def check_step(steps: int, most: int, ctx: RunContext) -> None:
     """Raises ``AppError`` RUN_LIMIT_EXCEEDED after as many model calls as an assistant may make, ``most`` at best."""
     if steps in (most, ctx.allowance.steps):
         raise AppError(Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing.")
-    tokens = ctx.allowance.tokens
-    if tokens is None:
-        return
-    if steps == 1 and not ctx.usage:
+    if steps == 1 and not ctx.usage and ctx.allowance.tokens is not None:
         ctx.logger.warning("the model reports no usage: the limit of tokens does not hold")
-    if tokens_of(ctx.usage) >= tokens:
+    check_tokens(ctx)
+
+
+def check_tokens(ctx: RunContext) -> None:
+    """Raises ``AppError`` RUN_LIMIT_EXCEEDED where the run has used what it may."""
+    tokens = ctx.allowance.tokens
+    if tokens is not None and tokens_of(ctx.usage) >= tokens:
         raise AppError(Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {tokens} tokens without finishing.")
 
 

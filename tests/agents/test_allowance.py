@@ -7,6 +7,7 @@ from ag_ui.core import TokenUsage
 
 from app.agents.allowance import Limited
 from app.agents.assistant import Assistant
+from app.agents.context.budget import Budget, Overflow
 from app.core.errors import AppError, Code
 from app.core.usage import tokens_of
 from app.ports import Allowance, TextDelta, UsageDelta
@@ -52,6 +53,14 @@ async def test_a_model_that_reports_nothing_is_not_counted_and_the_log_says_so(
     assert [record.message for record in caplog.records] == [
         "the model reports no usage: the limit of tokens does not hold"
     ]
+
+
+async def test_a_summary_that_takes_the_last_tokens_ends_the_run_before_the_answer() -> None:
+    model = ScriptedModel([[TextDelta("They met."), UsageDelta(TokenUsage(total_tokens=9))], [DONE]])
+    assistant = Assistant(model, budget=Budget(400, Overflow.SUMMARISE), max_tokens=5)
+    with pytest.raises(AppError) as caught:
+        await collected(assistant.run(run_input(*["word " * 80] * 10), run_context()))
+    assert (caught.value.code, len(model.prompts)) == (Code.RUN_LIMIT_EXCEEDED, 1)
 
 
 async def test_without_a_limit_an_agents_stream_is_its_own() -> None:
