@@ -86,12 +86,46 @@ def test_a_long_fault_is_cut() -> None:
     assert len(said) < 400
 
 
+def fan(leaf: object, width: int = 90, **more: object) -> dict[str, object]:
+    """A schema that comes to the leaf ``width`` times ``width`` times."""
+    middle = {"anyOf": [{"$ref": "#/$defs/leaf"}] * width}
+    return {
+        "type": "object",
+        "anyOf": [{"$ref": "#/$defs/middle"}] * width,
+        "$defs": {"middle": middle, "leaf": leaf, **more},
+    }
+
+
+def deep(value: object, depth: int = 30) -> object:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+LARGE = {"a": "x" * 90_000}
+ROWS = of(
+    rows={
+        "type": "array",
+        "items": {
+            **of(
+                id={"type": "integer", "minimum": 0},
+                by={"type": "string", "maxLength": 50},
+                kind={"enum": [*"abcdefghij"]},
+                n={"type": "number"},
+                on={"type": "boolean"},
+            ),
+            "required": ["id", "by", "kind", "n", "on"],
+            "additionalProperties": False,
+        },
+    }
+)
+
 NESTED: dict[str, object] = {}
 for _ in range(90):
     NESTED = {"parts": [NESTED]}
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("schema", "data"),
     [
@@ -99,6 +133,15 @@ for _ in range(90):
         ({"type": "object", "allOf": [{"$ref": "#"}]}, {}),
         (of(a={"items": {"allOf": [{"type": "integer"}] * 9}}), {"a": list(range(10_000))}),
         (of(a={"multipleOf": 0.5}), {"a": 10**400}),
+        (fan({"anyOf": [False] * 900}), {}),
+        (fan({"properties": {"a": False}}), LARGE),
+        (fan({"required": [f"{at:x}" for at in range(2_000)]}), {}),
+        (fan({"properties": {"a": {"contains": False, "minContains": 0}}, "maxProperties": 0}), {"a": ["x" * 90_000]}),
+        (fan({"properties": {"a": {"type": "integer"}}, "required": ["a"]}), LARGE),
+        (fan({"properties": {"a": {"enum": [*range(2_000)]}}}), {"a": -1}),
+        (fan({"properties": {"a": {"enum": [deep([*range(2_000)])]}}}), {"a": deep([*range(1_999), -1])}),
+        (fan({"properties": {"a": {"uniqueItems": True}}, "maxProperties": 0}), {"a": deep([*range(9_000)])}),
+        (fan({"$ref": "#/$defs/never"}, never=False), LARGE),
     ],
 )
 def test_a_check_that_takes_too_much_work_is_given_up(schema: dict[str, object], data: dict[str, object]) -> None:
@@ -116,6 +159,13 @@ def test_a_check_that_takes_too_much_work_is_given_up(schema: dict[str, object],
 )
 def test_what_others_take_for_ever_to_check_is_checked(schema: dict[str, object], data: dict[str, object]) -> None:
     assert len(faults(schema, data)) == 1
+
+
+def test_ordinary_data_is_checked_however_much_it_is() -> None:
+    row = {"by": "me", "kind": "j", "n": 1, "on": True}
+    rows: list[dict[str, object]] = [{"id": at, **row} for at in range(1_999)]
+    assert faults(ROWS, {"rows": rows}) == []
+    assert faults(ROWS, {"rows": [*rows, {**row, "id": "none"}]}) == ["'rows.1999.id': 'none' is not of type 'integer'"]
 
 
 def test_deep_data_is_checked() -> None:

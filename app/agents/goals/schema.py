@@ -9,8 +9,9 @@ Source: JSON Schema 2020-12; ``format`` says something to the model and is not c
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
@@ -21,8 +22,8 @@ from referencing import Registry
 
 MAX_DATA = 100_000
 """Bytes of a goal's data as JSON."""
-MAX_VISITS = 40_000
-"""Parts of a schema that one check may look at; jsonschema looks at each twice."""
+MAX_WORK = 60_000
+"""What one check may do: 1 is a look at a part of the schema, and jsonschema looks at each twice."""
 
 SHOWN_FAULTS = 5
 SHOWN_CHARACTERS = 300
@@ -39,12 +40,28 @@ REFERENCE = re.compile(r"#|#/(\$defs|definitions)/([^/%~]+)")
 
 Schema = Mapping[str, object]
 
+Check = Callable[[Draft202012Validator, object, object, Schema], Iterable[ValidationError] | None]
+"""What a keyword does, as jsonschema calls it: with its value, the data, and the schema that it stands in."""
+
+DEEP = {"const", "enum", "uniqueItems"}
+"""Keywords that look at all that lists and objects hold."""
+
 _META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
-_left: ContextVar[Iterator[int]] = ContextVar("_left")
+_work: ContextVar["_Work"] = ContextVar("_work")
 
 
 class _TooMuchWork(Exception):
-    """A check has looked at as many parts of its schema as it may."""
+    """A check has done what it may."""
+
+
+@dataclass(slots=True)
+class _Work:
+    left: float = MAX_WORK
+
+    def spend(self, amount: float) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise _TooMuchWork
 
 
 # --- the schema -------------------------------------------------------------------------------------------------------
@@ -116,13 +133,13 @@ def faults(schema: Schema, data: Mapping[str, object]) -> list[str]:
     """What is wrong with the data, for the model to correct; nothing where it is right. ``schema`` has no problem."""
     if len(to_json(data)) > MAX_DATA:
         return [f"has more than {MAX_DATA} bytes as JSON"]
-    token = _left.set(iter(range(MAX_VISITS)))
+    token = _work.set(_Work())
     try:
         errors = list(islice(_Bounded(schema, registry=Registry()).iter_errors(data), SHOWN_FAULTS))
     except (_TooMuchWork, OverflowError, RecursionError):
         return ["takes too much work to check"]
     finally:
-        _left.reset(token)
+        _work.reset(token)
     return [_said(error) for error in errors]
 
 
@@ -137,25 +154,49 @@ def _clipped(message: str) -> str:
 
 def _keywords(schema: Schema) -> Iterable[tuple[str, object]]:
     """What jsonschema asks of every part that it comes to."""
-    if next(_left.get(), None) is None:
-        raise _TooMuchWork
+    _work.get().spend(1)
     return schema.items()
 
 
-def _pattern(_: Draft202012Validator, pattern: str, data: object, __: Schema) -> Iterator[ValidationError]:
-    matcher = _matcher(pattern)
+def _paid(keyword: str, check: Check) -> Check:
+    """The same check, which spends before it works, and again for each error that it finds."""
+
+    def paid(validator: Draft202012Validator, value: object, data: object, schema: Schema) -> Iterator[ValidationError]:
+        work = _work.get()
+        work.spend(_price(keyword, value, data))
+        for error in check(validator, value, data, schema) or ():
+            work.spend(1 + len(error.message) / 100)
+            yield error
+
+    return paid
+
+
+def _price(keyword: str, value: object, data: object) -> float:
+    """By how much there is to look at. A schema that is ``false`` is never come to, and says the data back."""
+    members = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else [value]
+    has_parts = isinstance(data, list | dict)
+    price = len(members) / 10
+    if isinstance(data, list | dict | str):
+        price += len(data) / (10 if has_parts else 1_000)
+    thorough = sum(member is False for member in members) + (len(members) if has_parts and keyword in DEEP else 0)
+    return price + thorough * (1 + len(repr(data)) / 100) if thorough else price
+
+
+def _pattern(_: Draft202012Validator, pattern: object, data: object, __: Schema) -> Iterator[ValidationError]:
+    matcher = _matcher(str(pattern))
     if isinstance(data, str) and not (matcher and matcher.isinstance_python(data)):
         yield ValidationError(f"{data!r} does not match {pattern!r}")
 
 
-def _unique(_: Draft202012Validator, unique: bool, data: object, __: Schema) -> Iterator[ValidationError]:  # noqa: FBT001 - as jsonschema calls it
+def _unique(_: Draft202012Validator, unique: object, data: object, __: Schema) -> Iterator[ValidationError]:
     """By what the items are as JSON: comparing each with each takes quadratic time."""
     if unique and isinstance(data, list) and len({json.dumps(item, sort_keys=True) for item in data}) < len(data):
         yield ValidationError("has the same item twice")
 
 
+_CHECKS: Mapping[str, Check] = {**Draft202012Validator.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique}
 _Bounded = create(
     Draft202012Validator.META_SCHEMA,
-    {**Draft202012Validator.VALIDATORS, "pattern": _pattern, "uniqueItems": _unique},
+    {keyword: _paid(keyword, check) for keyword, check in _CHECKS.items()},
     applicable_validators=_keywords,
 )
