@@ -6,8 +6,6 @@ stays in the history and would end the conversation for good. An image's format 
 refuses a wrong label.
 """
 
-import base64
-import binascii
 import logging
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +14,7 @@ from typing import Any
 from ag_ui.core import ContentPart, DataSource, DocumentPart, ImagePart, TextPart
 
 from app.models.bedrock.pixels import size_of
+from app.models.inline import decoded, picture_kind
 
 logger = logging.getLogger(__name__)
 
@@ -28,12 +27,6 @@ MAX_PIXELS = 8000
 MAX_DOCUMENTS, MAX_DOCUMENT_BYTES = 5, 4_718_592
 MAX_NAME = 200
 
-_MAGIC: tuple[tuple[re.Pattern[bytes], str], ...] = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "png"),
-    (re.compile(rb"\xff\xd8\xff"), "jpeg"),
-    (re.compile(rb"GIF8[79]a"), "gif"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "webp"),
-)
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 DOCUMENT_FORMATS = {
     "application/pdf": "pdf",
@@ -107,7 +100,7 @@ def document_name(given: str) -> str:
 
 def _image(part: ImagePart) -> Block:
     data = _bytes(part, MAX_IMAGE_BYTES)
-    kind = next((kind for pattern, kind in _MAGIC if pattern.match(data)), None)
+    kind = picture_kind(data)
     if kind is None:
         raise _Unusable("not a kind of image that Bedrock takes")
     if max(size_of(kind, data) or (0,)) > MAX_PIXELS:
@@ -121,10 +114,9 @@ def _bytes(part: ImagePart | DocumentPart, most: int) -> bytes:
     value = part.source.value
     if len(value) > 4 * (most // 3 + 1):
         raise _Unusable("too large for Bedrock")
-    try:
-        data = base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        raise _Unusable("not base64") from None
+    data = decoded(value)
+    if data is None:
+        raise _Unusable("not base64")
     if not 0 < len(data) <= most:
         raise _Unusable("empty, or too large for Bedrock")
     return data

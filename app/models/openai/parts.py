@@ -1,14 +1,17 @@
 """Content as the API takes it: text, images, sound and PDF files.
 
 Rule: only bytes that came with the message go out. A URL would make the provider fetch what a stranger names, and a
-handle belongs to whoever issued it: both are left out. So is what the API has no form for. The model reads a note in
-place of what was left out, so that it can say so, and the log has a warning.
+handle belongs to whoever issued it: both are left out. So is what the API has no form for, and what servers would
+refuse, because it stays in the history: data that is no base64, pictures of other kinds than all can read. The model
+reads a note in place of what was left out, so that it can say so, and the log has a warning.
 """
 
 import logging
 from collections.abc import Mapping, Sequence
 
 from ag_ui.core import AudioPart, ContentPart, DataSource, DocumentPart, ImagePart, TextPart
+
+from app.models.inline import decoded, picture_kind
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +46,17 @@ def _part(part: ContentPart) -> Json:
 def _media(part: ContentPart) -> Json | None:
     if isinstance(part, TextPart) or not isinstance(part.source, DataSource):
         return None
-    data, kind = part.source.value, part.source.mime_type.partition(";")[0].strip().lower()
-    url = f"data:{kind};base64,{data}"
-    if isinstance(part, ImagePart) and kind.startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": url}}
+    value, kind = part.source.value, part.source.mime_type.partition(";")[0].strip().lower()
+    data = decoded(value)
+    if not data:
+        return None
+    if isinstance(part, ImagePart):
+        picture = picture_kind(data)
+        return {"type": "image_url", "image_url": {"url": f"data:image/{picture};base64,{value}"}} if picture else None
     if isinstance(part, AudioPart) and kind in _SOUNDS:
-        return {"type": "input_audio", "input_audio": {"data": data, "format": _SOUNDS[kind]}}
+        return {"type": "input_audio", "input_audio": {"data": value, "format": _SOUNDS[kind]}}
     if isinstance(part, DocumentPart) and kind == "application/pdf":
+        url = f"data:application/pdf;base64,{value}"
         return {"type": "file", "file": {"filename": "document.pdf", "file_data": url}}
     return None
 
