@@ -1,11 +1,12 @@
 """The bus of one process, for replicas that share it.
 
 Rule: as a bus between processes: it keeps the last events of the last runs, and a follower that comes late misses some.
+They are few, because a process reads its own runs without a bus.
 """
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, TypeVar
 
 from app.buses.gaps import following
@@ -15,26 +16,43 @@ from app.ports.records import RunKey
 
 KEPT_EVENTS = 1_000
 KEPT_STREAMS = 100
+KEPT_BYTES = 16_000_000
+"""Of the events of all runs together."""
+
 KEPT_COMMANDS = 1_000
 
 T = TypeVar("T")
 
 
 class Stream(Generic[T]):
-    """The last things of a kind, numbered from 1, and who waits for the next."""
+    """The last things of a kind, numbered from 1, and who waits for the next.
 
-    def __init__(self, kept: int) -> None:
-        self.kept: deque[tuple[int, T]] = deque(maxlen=kept)
-        self.last = 0
+    Args:
+        most, most_bytes: what is kept of them; the last one always is.
+        size_of: bytes of one.
+    """
+
+    def __init__(self, most: int, most_bytes: int, size_of: Callable[[T], int]) -> None:
+        self.kept: deque[tuple[int, T]] = deque()
+        self.last = self.size = 0
+        self._most, self._most_bytes = most, most_bytes
+        self._size_of = size_of
         self._news = asyncio.Event()
 
     def put(self, number: int, thing: T) -> None:
         """Add one; one that is there already is not added again."""
         if number > self.last:
             self.kept.append((number, thing))
+            self.size += self._size_of(thing)
             self.last = number
+            self._make_room()
             self._news.set()
             self._news = asyncio.Event()
+
+    def _make_room(self) -> None:
+        while len(self.kept) > 1 and (len(self.kept) > self._most or self.size > self._most_bytes):
+            _, oldest = self.kept.popleft()
+            self.size -= self._size_of(oldest)
 
     async def after(self, number: int, seconds: float | None) -> list[tuple[int, T]]:
         """What has a later number, as soon as there is any; nothing once ``seconds`` are over."""
@@ -50,18 +68,25 @@ class Stream(Generic[T]):
 class MemoryBus:
     """A ``Bus`` in memory."""
 
-    def __init__(self, kept_events: int = KEPT_EVENTS, kept_streams: int = KEPT_STREAMS) -> None:
+    def __init__(
+        self, kept_events: int = KEPT_EVENTS, kept_streams: int = KEPT_STREAMS, kept_bytes: int = KEPT_BYTES
+    ) -> None:
         self._kept_events = kept_events
         self._kept_streams = kept_streams
+        self._kept_bytes = kept_bytes
         self._runs: OrderedDict[RunKey, Stream[Envelope]] = OrderedDict()
+        self._bytes = 0
         self._replicas: dict[str, Stream[bytes]] = {}
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
         """Tell followers of what comes next in a run."""
         stream = self._stream(run)
         self._runs.move_to_end(run)
+        self._bytes -= stream.size
         for envelope in envelopes:
             stream.put(envelope.seq, envelope)
+        self._bytes += stream.size
+        self._make_room()
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
         """What comes after ``seq`` ``after``."""
@@ -74,10 +99,15 @@ class MemoryBus:
     def _stream(self, run: RunKey) -> Stream[Envelope]:
         stream = self._runs.get(run)
         if stream is None:
-            stream = self._runs[run] = Stream(self._kept_events)
-            if len(self._runs) > self._kept_streams:
-                self._runs.popitem(last=False)
+            stream = self._runs[run] = Stream(self._kept_events, self._kept_bytes, lambda it: len(it.data))
+            self._make_room()
         return stream
+
+    def _make_room(self) -> None:
+        """The runs go first of which nothing has come for longest, and never the last one."""
+        while len(self._runs) > 1 and (len(self._runs) > self._kept_streams or self._bytes > self._kept_bytes):
+            _, oldest = self._runs.popitem(last=False)
+            self._bytes -= oldest.size
 
     async def send(self, replica: str, command: bytes) -> None:
         """Send a command to a replica."""
@@ -93,7 +123,7 @@ class MemoryBus:
                 yield command
 
     def _commands(self, replica: str) -> Stream[bytes]:
-        return self._replicas.setdefault(replica, Stream(KEPT_COMMANDS))
+        return self._replicas.setdefault(replica, Stream(KEPT_COMMANDS, KEPT_BYTES, len))
 
     async def open(self) -> None:
         """There is nothing to open."""

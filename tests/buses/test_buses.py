@@ -123,6 +123,40 @@ async def test_in_memory_the_last_events_of_the_last_runs_are_kept() -> None:
     assert list(await next_of(bus, 2, silence=0.01)) == []
 
 
+async def test_in_memory_events_are_kept_within_a_bound_of_bytes() -> None:
+    bus = MemoryBus(kept_bytes=10_000)
+    other = run("r2", "t2")
+    await bus.publish(other, envelopes(1, 3, "r2", 1_000))
+    await bus.publish(RUN, envelopes(1, 6, size=1_000))
+    assert await followed(bus, 3, other) == envelopes(1, 3, "r2", 1_000)
+    await bus.publish(RUN, envelopes(7, 7, size=1_000))
+    assert list(await next_of(bus, 0)) == envelopes(1, 7, size=1_000)
+    await bus.publish(other, envelopes(4, 4, "r2", 1_000))
+    with pytest.raises(Missed):
+        await followed(bus, 4, other)
+
+
+async def test_in_memory_the_last_events_of_a_large_run_are_kept() -> None:
+    bus = MemoryBus(kept_bytes=10_000)
+    await bus.publish(RUN, envelopes(1, 100, size=1_000))
+    with pytest.raises(Missed):
+        await next_of(bus, 90)
+    assert list(await next_of(bus, 91)) == envelopes(92, 100, size=1_000)
+    await bus.publish(RUN, envelopes(101, 101, size=20_000))
+    assert list(await next_of(bus, 100)) == envelopes(101, 101, size=20_000)
+
+
+async def test_a_run_that_is_followed_goes_on_when_its_events_had_to_make_room() -> None:
+    bus = MemoryBus(kept_bytes=10_000)
+    await bus.publish(RUN, envelopes(1, 1))
+    follower = bus.follow(RUN, 1, silence=0.01)
+    waiting = asyncio.ensure_future(anext(follower))
+    await bus.publish(run("r2", "t2"), envelopes(1, 20, "r2", 1_000))
+    await bus.publish(RUN, envelopes(2, 2))
+    seen = [*await waiting, *await anext(follower)]
+    assert seen == envelopes(2, 2)
+
+
 async def test_on_redis_the_last_batches_are_kept(redis_url: str) -> None:
     bus = RedisBus(redis_url)
     for seq in range(1, 3 * KEPT_ENTRIES):
