@@ -1,7 +1,8 @@
 """A run that is not in this process: what the store has of it, and then what its replica tells.
 
 Rule: nothing is missed and nothing comes twice: a gap on the bus is filled from the store, and silence there is time to
-ask the store whether the run still goes on. Nothing is kept here, so a slow reader costs nothing.
+ask the store whether the run still goes on. Who reads to the end gets a terminal event, also of a run that is deleted
+meanwhile. Nothing is kept here, so a slow reader costs nothing.
 """
 
 import asyncio
@@ -11,10 +12,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import Self, TypeVar
 
+from ag_ui.core import EventType, RunErrorEvent
+
 from app.closing import closing
+from app.core.errors import Code
 from app.core.wire import Batch, Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, Told, unavailable
 from app.engine.audience import WATCH_SECONDS, Audience
+from app.engine.leases import numbered
 from app.engine.rendition import Encode, Rendition
 from app.ports.bus import BusUnavailable, Missed
 from app.ports.records import RunKey, RunRecord
@@ -26,6 +31,10 @@ logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS, LONGEST_SILENCE = 0.25, 2.0
 """How long nothing may come before the store is asked; longer each time that it has nothing, either."""
+
+TERMINAL = (EventType.RUN_FINISHED, EventType.RUN_ERROR)
+
+DELETED = "This run was deleted while it was read."
 
 
 class RunElsewhere:
@@ -72,7 +81,7 @@ class LogElsewhere:
 
     def read(self, after: int = 0) -> "PlaceElsewhere":
         """Read what comes after ``seq`` ``after``, to the end of the run."""
-        return PlaceElsewhere(self._archive, self._record.key, after)
+        return PlaceElsewhere(self._archive, self._record, after)
 
     def rendition(self, encode: Encode) -> Rendition:
         """The events in another encoding; made anew for each who asks, because nothing is kept."""
@@ -82,10 +91,11 @@ class LogElsewhere:
 class PlaceElsewhere:
     """A place in its events that moves on."""
 
-    def __init__(self, archive: Archive, key: RunKey, after: int) -> None:
+    def __init__(self, archive: Archive, record: RunRecord, after: int) -> None:
         self._archive = archive
-        self._key = key
+        self._key = record.key
         self._after = after
+        self._over = not record.active and after == record.last_seq
         self._name = archive.new_id()
         self._closed = self._nudged = False
         self._watch_at = -math.inf
@@ -113,22 +123,27 @@ class PlaceElsewhere:
         """Raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer any more."""
         silence = SILENCE_SECONDS
         while not self._closed:
-            before, active = self._after, await self._asked(self._is_active)
+            before, record = self._after, await self._asked(self._looked_up)
             while envelopes := await self._asked(self._stored):
                 yield self._moved(envelopes)
-            if not active:
+                if self._closed:
+                    return
+            if record is None and not self._over:
+                error = RunErrorEvent(message=DELETED, code=Code.RUN_LOST)
+                yield self._moved(numbered(self._key.run_id, self._after, [error]))
+            if record is None or not record.active:
                 return
             async with aclosing(self._followed(silence)) as batches:
                 async for batch in batches:
                     yield batch
             silence = SILENCE_SECONDS if self._after > before else min(2 * silence, LONGEST_SILENCE)
 
-    async def _is_active(self) -> bool:
+    async def _looked_up(self) -> RunRecord | None:
+        """How it stands; its replica is told that it is read."""
         record = await self._archive.store.runs.get(self._key)
-        if record is None or not record.active:
-            return False
-        await self._watch(record.replica)
-        return True
+        if record is not None and record.active:
+            await self._watch(record.replica)
+        return record
 
     async def _watch(self, replica: str) -> None:
         """Tell the run's replica now and then that it has a reader."""
@@ -179,5 +194,5 @@ class PlaceElsewhere:
 
     def _moved(self, envelopes: Sequence[Envelope]) -> Batch:
         first = self._after + 1
-        self._after = envelopes[-1].seq
+        self._after, self._over = envelopes[-1].seq, envelopes[-1].type in TERMINAL
         return Batch(self._key.run_id, first, [each.type for each in envelopes], [each.data for each in envelopes])

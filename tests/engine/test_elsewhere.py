@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 
 import pytest
+from pydantic_core import from_json
 
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
@@ -15,7 +16,7 @@ from app.ports.records import Busy, Claim, Claimed, Known, RunKey
 from app.ports.store import StoreUnavailable
 from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello, types
-from tests.engine.test_ledger import RUN, finished
+from tests.engine.test_ledger import RUN, finished, talker
 from tests.requirements import requirement
 
 
@@ -109,6 +110,60 @@ async def test_a_bus_that_is_gone_costs_few_questions(monkeypatch: pytest.Monkey
     here._lifecycle._runs[RUN].cancel()
     assert types(await reading)[-1] == "RUN_FINISHED"
     await finished(here)
+
+
+@requirement("replica.read")
+async def test_a_reader_elsewhere_whose_run_is_deleted_gets_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    reader = aiter(await there.attach(caller(), "t1", "r1", 0))
+    seen = (await anext(reader)).envelopes()
+    await replicas.store.threads.delete(RUN.thread)
+    async with asyncio.timeout(WAIT):
+        seen += [envelope async for batch in reader for envelope in batch.envelopes()]
+    assert [envelope.seq for envelope in seen] == [1, 2, 3, 4]
+    last = from_json(seen[-1].data)
+    assert (last["type"], last["code"]) == ("RUN_ERROR", Code.RUN_LOST)
+    here._lifecycle._runs[RUN].cancel()
+    await finished(here)
+
+
+@requirement("replica.read")
+async def test_a_reader_elsewhere_who_has_the_end_of_a_deleted_run_gets_no_other() -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(talker), await replicas.start(talker)
+    whole = await envelopes(await here.admit(asking(), caller()))
+    await finished(here)
+    all_of_it, rest = [aiter(await there.attach(caller(), "t1", "r1", after)) for after in (0, len(whole))]
+    seen = (await anext(all_of_it)).envelopes()
+    await replicas.store.threads.delete(RUN.thread)
+    async with asyncio.timeout(WAIT):
+        assert [batch for reader in (all_of_it, rest) async for batch in reader] == []
+    assert seen == whole
+
+
+@requirement("replica.read")
+async def test_who_leaves_in_a_replay_has_no_more_of_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(talker), await replicas.start(talker)
+    await envelopes(await here.admit(asking(), caller()))
+    await finished(here)
+    runs, pages = replicas.store.runs, []
+    read = runs.envelopes
+
+    async def one_by_one(key: RunKey, after: int) -> Sequence[Envelope]:
+        pages.append(after)
+        return await read(key, after, limit=1)
+
+    monkeypatch.setattr(runs, "envelopes", one_by_one)
+    reader = await there.attach(caller(), "t1", "r1", 0)
+    await anext(aiter(reader))
+    reader.close()
+    assert await envelopes(reader) == []
+    assert pages == [0]
 
 
 async def no_bus(*_: object) -> AsyncIterator[Sequence[Envelope]]:
