@@ -1,6 +1,7 @@
 """Deltas in every store: whoever folds them has the thread, whenever they asked."""
 
 import random
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from app.ports.conversation import Change, Delta, StoredGoal, StoredMessage
 from app.ports.store import Store
 from app.stores.memory import MemoryStore
+from app.stores.memory.contents import Bounds, Contents
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, message, run, told
 
 
@@ -64,6 +66,22 @@ async def test_a_token_of_a_thread_that_was_deleted_says_nothing_of_its_successo
     await told(store, message("m1", "new"))
     await follower.look(store)
     assert list(follower.messages.values()) == [message("m1", "new")]
+
+
+async def test_a_token_of_an_earlier_process_says_nothing_of_this_one() -> None:
+    follower = Follower()
+    for text in ("old", "new"):
+        store = MemoryStore()
+        await told(store, message("m1", text))
+        await follower.look(store)
+    assert list(follower.messages.values()) == [message("m1", "new")]
+
+
+def test_processes_of_one_snapshot_give_numbers_of_their_own() -> None:
+    snapshot = Contents(Bounds())
+    one, other = (deepcopy(snapshot).next_number() for _ in range(2))
+    assert one != other
+    assert {one.bit_length(), other.bit_length()} <= {60}
 
 
 async def test_a_message_in_between_or_gone_comes_as_an_order(store: Store) -> None:

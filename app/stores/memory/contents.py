@@ -5,6 +5,7 @@ and of those the log is told.
 """
 
 import logging
+import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,9 @@ from app.ports.records import RunKey, RunRecord, ThreadKey
 
 MESSAGE_BYTES = 500
 """What a message takes in memory besides its JSON."""
+
+NUMBER_BITS = 59
+"""Of the number before the first one: tokens name numbers, and those of an earlier process must not fit here."""
 
 logger = logging.getLogger(__name__)
 
@@ -107,12 +111,15 @@ class Contents:
         self._ended: OrderedDict[RunKey, Run] = OrderedDict()
         self._run_bytes = 0
         self._thread_bytes = 0
-        self._numbers = 0
+        self._last_number = 0
 
     def next_number(self) -> int:
-        """A number that was never given before."""
-        self._numbers += 1
-        return self._numbers
+        """A number that was never given before, by another process neither.
+
+        The first is drawn when it is needed: processes that are restored from one snapshot draw their own.
+        """
+        self._last_number = (self._last_number or secrets.randbits(NUMBER_BITS) | 1 << NUMBER_BITS) + 1
+        return self._last_number
 
     def make(self, record: ThreadRecord) -> Thread:
         """A new thread."""

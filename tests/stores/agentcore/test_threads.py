@@ -69,6 +69,16 @@ async def test_a_fork_is_there_after_a_restart_and_is_no_new_speech(
         await process().threads.fork(THREAD, "a2", "f1", 3000.0)
 
 
+async def test_a_token_of_an_earlier_process_is_none_of_this_one(process: Process) -> None:
+    earlier, restarted = process(), process()
+    await turn(earlier)
+    before = await earlier.threads.changes(THREAD)
+    assert before is not None
+    delta = await restarted.threads.changes(THREAD, before.next)
+    assert delta is not None
+    assert ([message.id for message in delta.messages], delta.order) == (["u1", "a1"], ["u1", "a1"])
+
+
 async def test_feedback_can_be_given_to_a_message_of_an_earlier_process(
     store: AgentCoreStore, process: Process
 ) -> None:
