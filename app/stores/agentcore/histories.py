@@ -144,11 +144,11 @@ class Histories:
 
     # --- writing ---
 
-    async def keep(self, key: ThreadKey, at: float, run_id: str | None = None) -> None:
+    async def keep(self, key: ThreadKey, at: float, run_id: str | None = None, *, spoken: bool) -> None:
         """Write what is new of a thread as one turn; what cannot be written goes with the next one.
 
-        ``at`` is when that was, in Unix seconds; the same of the same moment is written once. Without a run nothing was
-        said: strategies are shown nothing.
+        ``at`` is when that was, in Unix seconds; the same of the same moment is written once. ``spoken``: whether what
+        is new was said in this thread, so that strategies are shown it.
         """
         known = self._of(key)
         async with known.lock:
@@ -157,7 +157,7 @@ class Histories:
                 return
             at = max(at, known.at + TICK)
             try:
-                await self._write(key, run_id, Record.of(delta, at, whole=known.whole))
+                await self._write(key, run_id, Record.of(delta, at, whole=known.whole), spoken=spoken)
             except StoreUnavailable as error:
                 logger.warning("thread=<%s> | its last turn is not written: %s", key.thread_id, error)
                 known.lapse(UNWRITTEN)
@@ -174,10 +174,10 @@ class Histories:
         self._known.pop(key, None)
         return was_here or was_there
 
-    async def _write(self, key: ThreadKey, run_id: str | None, record: Record) -> None:
+    async def _write(self, key: ThreadKey, run_id: str | None, record: Record, *, spoken: bool) -> None:
         text, at = text_of(record), record.thread.changed_at
         turn = digest(json.dumps([key.owner, key.thread_id, run_id, at, text]))
-        new = [message for message in record.messages if run_id is not None and message.run_id != EARLIER]
+        new = [message for message in record.messages if spoken and message.run_id != EARLIER]
         await self._service.write(turn, key, at, new, text)
 
     # --- what is known ---

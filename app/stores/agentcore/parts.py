@@ -43,7 +43,7 @@ class AgentCoreThreads:
         await self._histories.look(key)
         known = await self._here.rename(key, title, now, untitled_only=untitled_only)
         if known and not untitled_only:
-            await self._histories.keep(key, now)
+            await self._histories.keep(key, now, spoken=True)
         return known
 
     async def fork(
@@ -58,7 +58,7 @@ class AgentCoreThreads:
         await self._histories.look(source)
         await self._histories.look(ThreadKey(source.owner, thread_id))
         fork = await self._here.fork(source, message_id, thread_id, now, turn)
-        await self._histories.keep(fork.key, now)
+        await self._histories.keep(fork.key, now, spoken=False)
         return fork
 
     async def delete(self, key: ThreadKey) -> bool:
@@ -95,7 +95,7 @@ class AgentCoreRuns:
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """End the run, which frees its thread, and write the turn as far as that can be done."""
         await self._here.finish(run, replica, envelopes, ending)
-        await self._histories.keep(run.thread, ending.ended_at, run.run_id)
+        await self._histories.keep(run.thread, ending.ended_at, run.run_id, spoken=True)
 
 
 class AgentCoreFeedbacks:

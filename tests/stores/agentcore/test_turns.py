@@ -33,6 +33,24 @@ async def test_a_turn_is_one_event_with_what_was_said_in_it(store: AgentCoreStor
     assert "question 1" not in json.dumps(second)
 
 
+async def test_what_a_title_takes_along_of_a_turn_was_said(store: AgentCoreStore, service: Memory) -> None:
+    question, reply = asked(1)
+    key = run("r1")
+    await claimed(store, key, now=1001.0)
+    await store.runs.change(key, A, 1001.0, Change([question]))
+    await store.threads.rename(THREAD, "Chosen", 1001.2)
+    await store.runs.finish(key, A, [], ending(Change([reply]), 1001.5))
+    assert [spoken(event) for event in service.made()] == [[("USER", "question 1")], [("ASSISTANT", "answer 1")]]
+
+
+async def test_what_a_title_makes_up_for_was_said(store: AgentCoreStore, service: Memory) -> None:
+    await turn(store, 1)
+    service.faults.append(Fault(403, "AccessDeniedException"))
+    await turn(store, 2)
+    await store.threads.rename(THREAD, "Chosen", 2000.0)
+    assert spoken(service.kept()[-1]) == [("USER", "question 2"), ("ASSISTANT", "answer 2")]
+
+
 async def test_a_turn_costs_one_call_and_a_new_thread_one_more(store: AgentCoreStore, service: Memory) -> None:
     for n in (1, 2, 3):
         await turn(store, n)
