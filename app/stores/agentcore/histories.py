@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.ports.conversation import Change, Delta, Lapse, ThreadStatus
+from app.ports.conversation import Change, Delta, Lapse, StoredMessage, ThreadStatus
 from app.ports.records import ThreadKey
 from app.ports.store import StoreUnavailable
 from app.stores.agentcore.names import digest, session_id
@@ -137,7 +137,8 @@ class Histories:
             return
         known.at = max(known.at, history.thread.changed_at)
         unwritten = _unwritten(history.change, new)
-        self._here.restore(history.thread, _joined(history.change, here, unwritten))
+        stay = unwritten.messages if whole or here is None else here.messages
+        self._here.restore(history.thread, _joined(history.change, stay, unwritten))
         restored = await self._here.changes(key)
         if restored is not None and not unwritten.messages and unwritten.state is None:
             known.token, known.facts = restored.next, (history.thread.title, history.thread.status)
@@ -217,9 +218,12 @@ def _unwritten(then: Change, new: Delta | None) -> Change:
     return Change(messages, state=new.state if new.state != then.state else None)
 
 
-def _joined(then: Change, here: Delta | None, unwritten: Change) -> Change:
-    """What was read, but for what is newer here; and behind it what only this process has."""
-    order = dict.fromkeys([*(then.order or ()), *(message.id for message in (here.messages if here else ()))])
+def _joined(then: Change, stay: Sequence[StoredMessage], unwritten: Change) -> Change:
+    """What was read, but for what is newer here; and behind it what stays of here.
+
+    What was written and is not read any more was removed by another process: it stays only where not all was read.
+    """
+    order = dict.fromkeys([*(then.order or ()), *(message.id for message in stay)])
     newer = {message.id for message in unwritten.messages}
     messages = [message for message in then.messages if message.id not in newer]
     return Change(messages, list(order), then.state if unwritten.state is None else None, then.title)

@@ -142,6 +142,16 @@ async def test_a_thread_that_went_on_elsewhere_after_a_list_is_read_again_by_its
     assert await ids(here) == await ids(process()) == ["u1", "a1", "m2", "u3", "a3"]
 
 
+async def test_a_message_that_was_removed_elsewhere_after_a_list_stays_removed(process: Process) -> None:
+    here, elsewhere = process(), process()
+    for n in (1, 2):
+        await turn(elsewhere, n)
+    await here.threads.list("owner")
+    await turn(elsewhere, 3, Change([message("m3")], order=["u1", "a1", "m3"]))
+    await turn(here, 4)
+    assert await ids(here) == await ids(process()) == ["u1", "a1", "m3", "u4", "a4"]
+
+
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
