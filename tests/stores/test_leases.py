@@ -4,12 +4,14 @@ import asyncio
 
 import psycopg
 import pytest
+from sqlalchemy import event, make_url
 
 from app.ports.conversation import Change
 from app.ports.records import Known, Lease, RunStatus, Standing
 from app.ports.store import LeaseLost, Store
 from app.stores import open_store
 from app.stores.sql.database import PATIENCE
+from app.stores.sql.store import SqlStore
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
 from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
@@ -172,3 +174,20 @@ async def test_old_runs_are_forgotten_but_known(store: Store) -> None:
     assert isinstance(again, Known)
     assert (again.run.kept, again.run.last_seq) == (False, 2)
     assert len(await store.runs.envelopes(run("r2", "t2"), 0)) == 2
+
+
+async def test_a_run_is_forgotten_in_the_order_in_which_a_thread_is_deleted(sqlite_url: str) -> None:
+    store = SqlStore(make_url(sqlite_url))
+    await store.open()
+    await claimed(store)
+    await store.runs.finish(RUN, A, envelopes(1, 2), ending(ended_at=10.0))
+    said: list[str] = []
+
+    def listen(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        said.append(statement)
+
+    event.listen(store._database._engine.sync_engine, "before_cursor_execute", listen)
+    assert await store.runs.forget(25.0) == 1
+    await store.aclose()
+    changes = [statement.split()[:3] for statement in said if statement.startswith(("UPDATE", "DELETE"))]
+    assert changes == [["UPDATE", "runs", "SET"], ["DELETE", "FROM", "envelopes"]]

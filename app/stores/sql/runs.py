@@ -234,12 +234,16 @@ class SqlRuns:
 
     @whole
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
-        """Remove envelopes and inputs of runs that ended before then."""
+        """Remove envelopes and inputs of runs that ended before then.
+
+        A run's row comes before its envelopes, as in the deletion of a thread, and who holds one is not waited for.
+        """
         old = select(RUNS.c.number).where(RUNS.c.kept, RUNS.c.ended_at < ended_before)
         async with self._database.writing() as connection:
-            numbers = (await connection.scalars(old.order_by(RUNS.c.ended_at).limit(limit))).all()
-            await connection.execute(delete(ENVELOPES).where(ENVELOPES.c.run.in_(numbers)))
+            oldest = old.order_by(RUNS.c.ended_at).limit(limit).with_for_update(skip_locked=True)
+            numbers = (await connection.scalars(oldest)).all()
             await connection.execute(update(RUNS).where(RUNS.c.number.in_(numbers)).values(kept=False, input=None))
+            await connection.execute(delete(ENVELOPES).where(ENVELOPES.c.run.in_(numbers)))
         return len(numbers)
 
 
