@@ -26,7 +26,7 @@ from ag_ui.core import (
     ToolsCapabilities,
 )
 
-from app.agents.allowance import allowed, check_step, check_tokens
+from app.agents.allowance import allowed, check_step
 from app.agents.approvals import Approval, Approvals
 from app.agents.context.budget import Budget
 from app.agents.goals.declared import MAX_GOALS
@@ -137,7 +137,6 @@ class Assistant:
                 check_step(steps, self.max_steps, ctx)
                 steps += 1
                 await window.fit()
-                check_tokens(ctx)  # fitting may have been a model call, too
                 turn = Turn(ctx)
                 async with closing(self.model.stream(replace(prompt, messages=window.messages))) as deltas:
                     async for delta in deltas:

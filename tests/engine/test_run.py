@@ -18,15 +18,13 @@ from ag_ui.core import (
     TokenUsage,
 )
 
-from app.core.state import SharedState
 from app.core.wire import Envelope
 from app.engine.bursts import BURST
 from app.engine.policy import Limits
 from app.engine.service import Service
 from app.ports import LOG_FIELDS, Item, RunContext
-from app.settings import Settings
 from tests.core.samples import forged
-from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, happened, make_service
+from tests.engine.doubles import asking, caller, envelopes, eventually, happened, make_service
 from tests.requirements import requirement
 
 
@@ -194,36 +192,6 @@ async def test_an_end_that_cannot_be_sent_fails_what_is_open() -> None:
         yield RunFinishedEvent(thread_id="t1", run_id="r1", result=object())
 
     assert names(await logged(agent))[1:] == ["SUBAGENT_STARTED", "SUBAGENT_ERROR", "RUN_ERROR"]
-
-
-async def test_a_run_whose_leavings_cannot_be_kept_ends_once_and_frees_its_thread(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield StateSnapshotEvent(snapshot={"a": 1})
-
-    def unwritable(_: SharedState) -> bytes:
-        raise ValueError("too deep")
-
-    service = make_service(agent)
-    monkeypatch.setattr(SharedState, "json", unwritable)
-    assert names(await envelopes(service.start(asking(), caller())))[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
-    assert names(await envelopes(service.start(asking("t1", "r2"), caller())))[-1] == "RUN_FINISHED"
-    assert "what the run leaves to its thread cannot be kept" in caplog.text
-
-
-@requirement("limit.time")
-async def test_an_agent_that_hangs_behind_its_own_end_is_cut_off_when_its_time_is_over() -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield RunFinishedEvent(thread_id="t1", run_id="r1")
-        await asyncio.Event().wait()
-
-    clock = FakeClock()
-    service = make_service(agent, Settings(run_timeout=60), clock=clock)
-    assert names(await envelopes(service.start(asking(), caller())))[-1] == "RUN_FINISHED"
-    assert service._lifecycle._tasks
-    clock.advance(60)
-    await idle(service)
 
 
 @requirement("limit.kept-bytes")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, Message, ReasoningMessage, TextPart, ToolMessage, UserMessage
 
+from app.agents.allowance import check_tokens
 from app.agents.context.tokens import Counter, Entry, parts_of
 from app.closing import closing
 from app.core.errors import AppError
@@ -96,7 +97,7 @@ class Summariser:
         return UserMessage(id=self.ctx.new_id(), content=MARK + text)
 
     async def _asked(self, held: Held | None, entries: Sequence[Entry]) -> str:
-        """What the model says, cut to what is set aside for it."""
+        """What the model says, cut to what is set aside for it. Raises ``AppError`` where it took the run's tokens."""
         prompt = self._prompt(held, entries)
         if prompt is None:
             return ""
@@ -113,6 +114,7 @@ class Summariser:
                 raise
             self.ctx.logger.warning("code=<%s> | no summary, old messages are left out: %s", error.code, error.message)
             return ""
+        check_tokens(self.ctx)  # before the model is asked for the answer itself
         return self.counter.clipped("".join(texts).strip(), self.reserve - self._tokens(MARK))
 
     def _prompt(self, held: Held | None, entries: Sequence[Entry]) -> Prompt | None:
