@@ -30,8 +30,8 @@ MAX_INTEGER = 2**53 - 1
 SHALLOW = 100
 """A value with fewer brackets than this cannot be deep."""
 
-AROUND = 10
-"""Levels that may be around a value where it is read again; pydantic reads 200 in all."""
+AROUND = 1
+"""Levels around a value where it is read again, an event's. What pydantic reads of a body may be sent on, too."""
 
 Writer = Callable[[Any], str]
 """A value as JSON. Raises ``Unsure``, or the ``TypeError`` that a string's encoder raises for anything else."""

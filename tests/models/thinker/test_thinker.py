@@ -18,7 +18,7 @@ from ag_ui.core import (
 from app.models.bedrock import BedrockOptions
 from app.models.bedrock.request import request_of
 from app.models.bedrock.seal import seal_text
-from app.models.openai.request import Options, body_of
+from app.models.openai.request import SILENCE, Options, body_of
 from app.ports import Prompt
 from tests.contexts import client_tool
 from tests.models.bedrock import thinking as bedrock
@@ -52,7 +52,8 @@ def told(prompt: Prompt) -> list[tuple[str, ...]]:
 def test_a_request_of_chat_completions_is_read_back() -> None:
     body = json.loads(body_of("m", PROMPT, Options(reasoning_field=openai.REASONING)))
     assert openai.broken_rules(body) == []
-    assert told(openai.prompt_of(body)) == told(PROMPT)
+    read = [row for row in told(openai.prompt_of(body)) if row != ("assistant", SILENCE)]
+    assert read == told(PROMPT)
 
 
 def test_a_request_of_converse_is_read_back() -> None:
