@@ -25,6 +25,7 @@ from ag_ui.core import (
     ToolMessage,
     ToolsCapabilities,
 )
+from ag_ui.core import Tool as ToolSpec
 
 from app.agents.allowance import allowed, check_step
 from app.agents.approvals import Approval, Approvals
@@ -37,7 +38,7 @@ from app.agents.guidance.skill_use import Invocation, invocation_of, skill_tools
 from app.agents.guidance.skills import Skill, skill_list
 from app.agents.history import conversation
 from app.agents.resume import resume
-from app.agents.sources import gathered
+from app.agents.sources import Outage, gathered
 from app.agents.subagents import Subagent
 from app.agents.toolbox import Answered, Toolbox
 from app.agents.turn import Call, Turn
@@ -118,9 +119,7 @@ class Assistant:
         tools, outages = await gathered(self._tools, self.sources, ctx)
         for outage in outages:
             yield outage.event
-        offered = input.tools or ()
-        complete = not any(outage.down for outage in outages)
-        toolbox = Toolbox.of([*tools, *goals.tools(tools, offered)], offered, self.policy, complete=complete)
+        toolbox = self._toolbox(tools, outages, goals, input.tools or ())
         asked: Sequence[Approval] = ()
         async with goals:
             resumed = await resume(input, self.approvals, toolbox, ctx)
@@ -161,6 +160,12 @@ class Assistant:
                 goals.give_up()
             async with self.approvals.holding(asked, ctx):
                 yield finished(ctx, asked or resumed.waiting)
+
+    def _toolbox(
+        self, tools: Sequence[Tool], outages: Sequence[Outage], goals: Pursuit, offered: Sequence[ToolSpec]
+    ) -> Toolbox:
+        complete = not any(outage.down for outage in outages)
+        return Toolbox.of([*tools, *goals.tools(tools, offered)], offered, self.policy, complete=complete)
 
     async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Implements ``ports.Responder``: what is asked on this thread, and not answered."""

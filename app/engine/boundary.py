@@ -4,9 +4,11 @@ Source: AG-UI spec 1.1, events/lifecycle.
 """
 
 from collections.abc import Callable
+from itertools import count
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
+    BaseEvent,
     CustomEvent,
     RunErrorEvent,
     RunFinishedCancelledOutcome,
@@ -17,7 +19,10 @@ from ag_ui.core import (
     TokenUsage,
 )
 
+from app.core.encoder import encode
 from app.core.errors import AppError, Code
+from app.core.order import kind_of
+from app.core.wire import Envelope
 from app.engine.status import Status
 from app.engine.usage import summed
 from app.ports import RunContext
@@ -77,3 +82,11 @@ def cancelled(ctx: RunContext) -> RunFinishedEvent:
 def warned(lapse: Lapse) -> CustomEvent:
     """CUSTOM for what the store could not do; the run goes on without it."""
     return CustomEvent(name=lapse.name, value={"message": lapse.message})
+
+
+def numbered(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]:
+    """Events as the envelopes that follow."""
+    return [
+        Envelope(run_id, seq, kind_of(type(event)).type, encode(event))
+        for seq, event in zip(count(after + 1), events, strict=False)
+    ]

@@ -19,7 +19,7 @@ from app.core.errors import Code
 from app.core.wire import Batch, Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, Told, unavailable
 from app.engine.audience import WATCH_SECONDS, Audience
-from app.engine.leases import numbered
+from app.engine.boundary import numbered
 from app.engine.rendition import Encode, Rendition
 from app.ports.bus import BusUnavailable, Missed
 from app.ports.records import RunKey, RunRecord

@@ -9,20 +9,18 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
 from typing import Protocol
 
 import anyio.to_thread
-from ag_ui.core import BaseEvent, RunErrorEvent
+from ag_ui.core import RunErrorEvent
 from pydantic_core import from_json, to_json
 
-from app.core.encoder import encode
 from app.core.errors import Code, IllegalEvent
 from app.core.history import dumped
-from app.core.order import kind_of
 from app.core.recovery import Recovered, recovered
 from app.core.wire import Envelope
 from app.engine.archive import LEASE_SECONDS, Archive, Told
+from app.engine.boundary import numbered
 from app.ports.bus import BusUnavailable
 from app.ports.conversation import Change, Delta, Ending, GoalStatus, StoredMessage, ThreadStatus
 from app.ports.records import RunKey, RunRecord, RunStatus, Standing
@@ -226,14 +224,6 @@ def read(key: RunKey, events: list[bytes], kept: Delta | None) -> Recovered | No
     except (IllegalEvent, ValueError):
         logger.exception("run=<%s> | its events cannot be read; it ends without what they left", key.run_id)
         return None
-
-
-def numbered(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]:
-    """Events as the envelopes that follow."""
-    return [
-        Envelope(run_id, seq, kind_of(type(event)).type, encode(event))
-        for seq, event in zip(count(after + 1), events, strict=False)
-    ]
 
 
 def ending_of_lost(record: RunRecord, now: float, found: Recovered | None, turn: ThreadStatus) -> Ending:
