@@ -11,8 +11,7 @@ basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/clien
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from functools import partial
 
 from ag_ui.core import (
     ActivityDeltaEvent,
@@ -40,7 +39,7 @@ from ag_ui.core import (
 )
 
 from app.core.errors import IllegalEvent
-from app.core.order import KINDS
+from app.core.perclass import PerClass
 
 MAX_DELTA = 5_000
 """Characters per delta. One character takes at most 6 bytes of JSON, so 30 KB."""
@@ -126,13 +125,7 @@ class Expander:
 
     def expand(self, item: BaseEvent | str) -> list[BaseEvent]:
         """The events that ``item`` stands for. Raises ``IllegalEvent`` for what is neither text nor a usable event."""
-        if isinstance(item, str):
-            return self._text(item)
-        cut = cut_of(type(item))
-        if cut.chunk is not None and isinstance(item, ChunkEvent):
-            return self._chunk(cut.chunk, item)
-        events = split(item) if cut.is_delta and len(item.__dict__["delta"]) > MAX_DELTA else [item]
-        return [*self._closed_by(item), *events] if self._lanes else events
+        return EXPANSIONS[type(item)](self, item)
 
     def refused(self, event: BaseEvent) -> None:
         """One of the events was not accepted. A stream that could not open is none."""
@@ -143,6 +136,14 @@ class Expander:
     def flush(self) -> list[BaseEvent]:
         """Ends every open chunk stream; a chunk has no end of its own."""
         return [event for owner in list(self._lanes) for event in self._close(owner)]
+
+    def whole(self, event: BaseEvent) -> list[BaseEvent]:
+        """Of an event that is sent as it is."""
+        return [*self._closed_by(event), event] if self._lanes else [event]
+
+    def delta(self, event: BaseEvent) -> list[BaseEvent]:
+        """Of a delta, which may be too long."""
+        return [*self._closed_by(event), *split(event)] if self._lanes else split(event)
 
     # --- lanes ---
 
@@ -179,7 +180,8 @@ class Expander:
 
     # --- chunks ---
 
-    def _chunk(self, chunk: Chunk, event: ChunkEvent) -> list[BaseEvent]:
+    def chunk(self, event: ChunkEvent, chunk: Chunk) -> list[BaseEvent]:
+        """Of a chunk."""
         key: str | None = getattr(event, chunk.id_field)
         lane = self._lane(chunk, key, event.subagent_run_id)
         stream = self._lanes.get(lane)
@@ -221,7 +223,8 @@ class Expander:
 
     # --- strings ---
 
-    def _text(self, text: str) -> list[BaseEvent]:
+    def text(self, text: str) -> list[BaseEvent]:
+        """Of a plain string."""
         if not text:
             return []
         stream = self._lanes.get(None)
@@ -234,19 +237,23 @@ class Expander:
         return [*opening, *split(TextMessageContentEvent(message_id=stream.key, delta=text))]
 
 
-class Cut(NamedTuple):
-    """How events of one class are cut up: expanded as chunks, or split where their ``delta`` is long."""
-
-    chunk: Chunk | None
-    is_delta: bool
+Expansion = Callable[..., list[BaseEvent]]
+"""A method of ``Expander`` that takes an item."""
 
 
-@lru_cache(maxsize=KINDS)
-def cut_of(kind: type) -> Cut:
-    """For a class of events. Asked once per class: pydantic's ``isinstance`` is slow. Raises ``IllegalEvent``."""
+def expansion_of(kind: type) -> Expansion:
+    """How items of one class expand. Raises ``IllegalEvent`` for what is neither text nor an event."""
+    if issubclass(kind, str):
+        return Expander.text
     if not issubclass(kind, BaseEvent):
         raise IllegalEvent(f"{kind.__name__} is neither an AG-UI event nor a string")
-    return Cut(next((row for base, row in CHUNKS.items() if issubclass(kind, base)), None), issubclass(kind, DELTAS))
+    for base, chunk in CHUNKS.items():
+        if issubclass(kind, base):
+            return partial(Expander.chunk, chunk=chunk)
+    return Expander.delta if issubclass(kind, DELTAS) else Expander.whole
+
+
+EXPANSIONS = PerClass(expansion_of)
 
 
 def _require_agreement(stream: Stream, event: ChunkEvent) -> None:

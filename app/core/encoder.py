@@ -1,17 +1,17 @@
 """Events to JSON, by a plan that is made once for each class of ``ag_ui.core``.
 
 Rule: the bytes are those of the official ``EventEncoder``, and what the official models would refuse is refused here. A
-plan writes what it can tell to be right by looking: text, numbers, literals, free JSON, and models of those. An event
-that holds more than that (unknown fields, values of another type, a class of one's own) is written and then read back
-by its official model, which knows. That is exact and slow; no event that comes once per token needs it.
+plan lays out what it can tell to be right by looking: text, numbers, literals, free JSON, and models of those; orjson
+writes it, in the same bytes as pydantic would. An event that holds more than that (unknown fields, values of another
+type, a class of one's own) is written and then read back by its official model, which knows. That is exact and slow; no
+event that comes once per token needs it.
 """
 
 import types
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from json.encoder import encode_basestring
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import orjson
 from ag_ui.core import BaseEvent
 from annotated_types import Ge, Le
 from pydantic import BaseModel
@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, ValidationError, from_json, to_json
 
 from app.core.errors import IllegalEvent
-from app.core.order import KINDS
+from app.core.perclass import PerClass
 
 MAX_EVENT_BYTES = 8_000_000
 """Bytes of one encoded event. The official client gives up on a frame above 10 MB."""
@@ -33,8 +33,8 @@ SHALLOW = 100
 AROUND = 1
 """Levels around a value where it is read again, an event's. What pydantic reads of a body may be sent on, too."""
 
-Writer = Callable[[Any], str]
-"""A value as JSON. Raises ``Unsure``, or the ``TypeError`` that a string's encoder raises for anything else."""
+Layout = Callable[[Any], object]
+"""A value as orjson is to write it. Raises ``Unsure``."""
 
 
 class Unsure(TypeError):
@@ -49,8 +49,8 @@ def encode(event: BaseEvent) -> bytes:
     """
     kind = type(event)
     try:
-        data = plan_of(kind)(event).encode()
-    except (TypeError, PydanticSerializationError, UnicodeEncodeError):
+        data = orjson.dumps(PLANS[kind](event))
+    except (TypeError, PydanticSerializationError):
         data = exactly(event)
     except KeyError as error:
         raise IllegalEvent(f"{kind.__name__} lacks {error}") from error
@@ -84,69 +84,85 @@ def official(kind: type[BaseEvent]) -> type[BaseEvent]:
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=KINDS)
-def plan_of(kind: type[BaseModel]) -> Writer:
-    """How the objects of one class are written. A class that is not the protocol's own may do anything: no plan."""
+def plan_of(kind: type[BaseModel]) -> Layout:
+    """How the objects of one class are laid out. A class that is not the protocol's own may do anything: no plan."""
     if kind.__module__ != BaseEvent.__module__:
         return _unknown
     fields = dict(kind.model_fields)
     head = fields.pop("type").default if issubclass(kind, BaseEvent) else None
-    names: dict[str, object] = {f"write_{name}": writer(field) for name, field in fields.items()}
-    names |= {f"key_{name}": f',"{field.alias or name}":' for name, field in fields.items()}
+    names: dict[str, object] = {f"lay_{name}": layout(field) for name, field in fields.items()}
     names |= {"Unsure": Unsure, "event_type": head}
     pieces = "".join(_piece(name, field) for name, field in fields.items())
     # Compiled, because a loop over the fields takes twice as long. All of the source is names of the protocol.
     exec(EVENT % (head.value, pieces) if head else OBJECT % pieces, names)  # noqa: S102
-    text: Writer = names["text"]  # type: ignore[assignment]
-    return text
+    laid_out: Layout = names["laid_out"]  # type: ignore[assignment]
+    return laid_out
 
+
+PLANS = PerClass(plan_of)
 
 EVENT = """
-def text(event):
+def laid_out(event):
     values = event.__dict__
     if event.__pydantic_extra__ or values["type"] is not event_type:
         raise Unsure
-    return f'''{{"type":"%s"%s}}'''
+    members = {"type": "%s"}%s
+    return members
 """
 
 OBJECT = """
-def text(model):
+def laid_out(model):
     values = model.__dict__
     if model.__pydantic_extra__:
         raise Unsure
-    return "{" + f'''%s'''[1:] + "}"
+    members = {}%s
+    return members
 """
+
+OPTIONAL = """
+    if (value := values["{name}"]) is not None:
+        members["{key}"] = lay_{name}(value)"""
+
+TEXT = """
+    if type(value := values["{name}"]) is not str:
+        raise Unsure
+    members["{key}"] = value"""
+
+REQUIRED = """
+    members["{key}"] = lay_{name}(values["{name}"])"""
 
 
 def _piece(name: str, field: FieldInfo) -> str:
-    """The part of an f-string that writes one field; nothing for one that may be left out and has no value."""
+    """The lines that lay out one field. One that may be left out and has no value is."""
     if field.default is None and not field.is_required():
-        return f'{{"" if (value := values["{name}"]) is None else key_{name} + write_{name}(value)}}'
-    return f'{{key_{name}}}{{write_{name}(values["{name}"])}}'
+        piece = OPTIONAL
+    else:
+        piece = TEXT if layout(field) is _text else REQUIRED
+    return piece.format(name=name, key=field.alias or name)
 
 
-# --- writers ----------------------------------------------------------------------------------------------------------
+# --- layouts ----------------------------------------------------------------------------------------------------------
 
 
-def writer(field: FieldInfo) -> Writer:
-    """How values of this field are written, by its type."""
+def layout(field: FieldInfo) -> Layout:
+    """How values of this field are laid out, by its type."""
     kinds = _alternatives(field.annotation)
     if kinds == [int]:
         return _integer(field.metadata)
-    return _unknown if field.metadata or int in kinds else _writer(kinds)
+    return _unknown if field.metadata or int in kinds else _layout(kinds)
 
 
-def _writer(kinds: Sequence[Any]) -> Writer:
+def _layout(kinds: Sequence[Any]) -> Layout:
     if str in kinds:
-        return encode_basestring
+        return _text
     if kinds in ([Any], [dict[str, Any]]):
         return _json if kinds == [Any] else _object
     if all(get_origin(kind) is Literal for kind in kinds):
-        return _literal({value: encode_basestring(value) for kind in kinds for value in get_args(kind)})
+        return _literal(frozenset(value for kind in kinds for value in get_args(kind)))
     if all(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds):
         return _model(frozenset(kinds))
     if len(kinds) == 1 and get_origin(kinds[0]) is list:
-        return _list(_writer(_alternatives(*get_args(kinds[0]))))
+        return _list(_layout(_alternatives(*get_args(kinds[0]))))
     return _unknown
 
 
@@ -165,63 +181,69 @@ def _builtin(kind: object) -> object:
     return dict[get_args(kind)] if get_origin(kind) is dict else kind  # type: ignore[misc]
 
 
-def _integer(bounds: Sequence[object]) -> Writer:
+def _text(value: object) -> str:
+    if type(value) is str:
+        return value
+    raise Unsure
+
+
+def _integer(bounds: Sequence[object]) -> Layout:
     least = max([-MAX_INTEGER, *(bound.ge for bound in bounds if isinstance(bound, Ge))])  # type: ignore[type-var]
     most = min([MAX_INTEGER, *(bound.le for bound in bounds if isinstance(bound, Le))])  # type: ignore[type-var]
 
-    def write(value: object) -> str:
+    def integer(value: object) -> int:
         if type(value) is int and least <= value <= most:  # type: ignore[operator]
-            return str(value)
+            return value
         raise Unsure
 
-    return write
+    return integer
 
 
-def _json(value: object) -> str:
-    """Raises ``IllegalEvent`` for what could be written, but not be read by whoever keeps it."""
+def _json(value: object) -> orjson.Fragment:
+    """By pydantic, which knows more types. Raises ``IllegalEvent`` for what nobody who keeps it could read again."""
     data = to_json(value, by_alias=True, inf_nan_mode="null")
     if data.count(b"[") + data.count(b"{") >= SHALLOW:
         try:
             from_json(b"[" * AROUND + data + b"]" * AROUND)
         except ValueError:
             raise IllegalEvent("a value is nested too deeply") from None
-    return data.decode()
+    return orjson.Fragment(data)
 
 
-def _object(value: object) -> str:
+def _object(value: object) -> orjson.Fragment:
     if type(value) is dict:
         return _json(value)
     raise Unsure
 
 
-def _literal(written: Mapping[object, str]) -> Writer:
-    def write(value: object) -> str:
-        if isinstance(value, str) and value in written:
-            return written[value]
+def _literal(allowed: frozenset[str]) -> Layout:
+    def literal(value: object) -> str:
+        if type(value) is str and value in allowed:
+            return value
         raise Unsure
 
-    return write
+    return literal
 
 
-def _model(kinds: frozenset[type[BaseModel]]) -> Writer:
-    def write(value: BaseModel) -> str:
+def _model(kinds: frozenset[type[BaseModel]]) -> Layout:
+    def model(value: BaseModel) -> object:
         kind = type(value)
         if kind in kinds:
-            return plan_of(kind)(value)
+            return PLANS[kind](value)
         raise Unsure
 
-    return write
+    return model
 
 
-def _list(write: Writer) -> Writer:
-    def written(value: object) -> str:
+def _list(lay: Layout) -> Layout:
+    def items(value: object) -> list[object]:
         if type(value) is list:
-            return f"[{','.join(map(write, value))}]"
+            return list(map(lay, value))
         raise Unsure
 
-    return written
+    return items
 
 
-def _unknown(_: object) -> str:
+def _unknown(_: object) -> object:
     """The official model looks."""
     raise Unsure

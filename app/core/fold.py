@@ -31,7 +31,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.core.order import Kind, kind_of
+from app.core.order import KINDS, Kind
 
 ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | DeveloperMessage]] = {
     "assistant": AssistantMessage,
@@ -70,7 +70,7 @@ class Transcript:
 
     def feed(self, event: BaseEvent) -> None:
         """Take one event; those that say nothing of messages change nothing."""
-        self.take(kind_of(type(event)), event)
+        self.take(KINDS[type(event)], event)
 
     def take(self, kind: Kind, event: BaseEvent) -> None:
         """``feed``, for who knows already what the event is."""

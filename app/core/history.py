@@ -8,10 +8,11 @@ AG-UI spec 1.1, basic/threads; design, issue of durable threads.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
 from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
 from pydantic import TypeAdapter
 
-from app.core.encoder import plan_of
+from app.core.encoder import PLANS
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
@@ -51,8 +52,8 @@ def merged(kept: Mapping[str, bytes], sent: Sequence[Message]) -> Merged:
 def dumped(message: Message) -> bytes:
     """A message as JSON."""
     try:
-        return plan_of(type(message))(message).encode()
-    except (TypeError, KeyError, UnicodeEncodeError):
+        return orjson.dumps(PLANS[type(message)](message))
+    except (TypeError, KeyError):
         return MESSAGE.dump_json(message, by_alias=True)
 
 

@@ -5,7 +5,7 @@
              Text messages, tool calls, reasoning spans and reasoning messages are known by an id; steps by their name
              and owner; subagents by their ``subagentRunId``.
 ``EVENTS``   all classes that may be in a stream once chunks are expanded: the vocabulary.
-``kind_of``  a row through all of them.
+``KINDS``    a row through all of them, for each class.
 
 Source: AG-UI spec 1.1, events/lifecycle, basic/patterns/streaming and events/subagents. Rule numbers V1 to V29 count
 the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md lists them.
@@ -14,7 +14,6 @@ the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
-from functools import lru_cache
 from operator import attrgetter
 
 from ag_ui.core import (
@@ -51,6 +50,7 @@ from ag_ui.core import (
 )
 
 from app.core.errors import IllegalEvent
+from app.core.perclass import PerClass
 
 
 class State(StrEnum):
@@ -198,13 +198,8 @@ class Kind:
     changes_state: bool
 
 
-KINDS = 1024
-"""Classes of events, agents' own included, of which it is remembered what they are."""
-
-
-@lru_cache(maxsize=KINDS)
 def kind_of(given: type) -> Kind:
-    """What a class of ``ag_ui.core``, or one that extends it, is. Once per class, as pydantic's ``isinstance`` is slow.
+    """What a class of ``ag_ui.core``, or one that extends it, is.
 
     Raises:
         IllegalEvent: for anything else.
@@ -225,3 +220,6 @@ def kind_of(given: type) -> Kind:
         tells_of_messages=event in MESSAGES,
         changes_state=event in STATE,
     )
+
+
+KINDS = PerClass(kind_of)

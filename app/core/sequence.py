@@ -37,6 +37,7 @@ from ag_ui.core import (
 
 from app.core.errors import IllegalEvent
 from app.core.order import (
+    KINDS,
     REASONING_MESSAGE,
     REASONING_SPAN,
     RUN,
@@ -45,8 +46,8 @@ from app.core.order import (
     Entity,
     Ids,
     Kind,
+    Mark,
     State,
-    kind_of,
 )
 
 SPACES = tuple(Ids)
@@ -59,9 +60,13 @@ class RunSequence:
     """One run's place in the tables. Feed it every event of the run, in order."""
 
     def __init__(self) -> None:
-        self.state = State.BEFORE
-        self._moves = RUN[self.state]
+        self._enter(State.BEFORE)
         self._reset()
+
+    def _enter(self, state: State) -> None:
+        self.state = state
+        self._moves = RUN[state]
+        self._is_active = Mark.OTHER in self._moves
 
     def _reset(self) -> None:
         self._open: dict[Open, None] = {}
@@ -70,12 +75,12 @@ class RunSequence:
 
     def feed(self, event: BaseEvent) -> None:
         """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
-        self.take(kind_of(type(event)), event)
+        self.take(KINDS[type(event)], event)
 
     def take(self, kind: Kind, event: BaseEvent) -> None:
         """``feed``, for who knows already what the event is."""
-        state = self._moves.get(kind.mark)
-        if state is None:
+        # Members of an enum are slow to look up: only where it is one of the few events that move the run.
+        if not (kind.mark in self._moves if kind.is_boundary else self._is_active):
             raise IllegalEvent(f"{kind.event.__name__} may not come in a run that is {self.state}")
         extra = event.__pydantic_extra__
         if extra and extra.get("subagentRunId", "") is None:
@@ -84,7 +89,7 @@ class RunSequence:
             self._feed_inner(kind, kind.entity, event)
         elif kind.is_boundary:
             self._feed_boundary(event)
-            self.state, self._moves = state, RUN[state]
+            self._enter(self._moves[kind.mark])
         else:
             self._note(event)
 

@@ -21,7 +21,7 @@ from ag_ui.core import (
 
 from app.core.encoder import encode
 from app.core.errors import AppError, Code
-from app.core.order import kind_of
+from app.core.order import KINDS
 from app.core.wire import Envelope
 from app.engine.status import Status
 from app.engine.usage import summed
@@ -87,6 +87,6 @@ def warned(lapse: Lapse) -> CustomEvent:
 def numbered(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]:
     """Events as the envelopes that follow."""
     return [
-        Envelope(run_id, seq, kind_of(type(event)).type, encode(event))
+        Envelope(run_id, seq, KINDS[type(event)].type, encode(event))
         for seq, event in zip(count(after + 1), events, strict=False)
     ]

@@ -14,7 +14,7 @@ from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.fold import Transcript
 from app.core.history import dumped, title_of
-from app.core.order import TOOL_CALL, kind_of
+from app.core.order import KINDS, TOOL_CALL
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
 from app.engine.ending import GoalWatch
@@ -58,7 +58,7 @@ class Funnel:
 
     def accept(self, event: BaseEvent, data: bytes) -> None:
         """``write``, for an event whose bytes are known."""
-        kind = kind_of(type(event))
+        kind = KINDS[type(event)]
         if kind.tells_of_calls:
             self._duties.feed(event)
         self._sequence.take(kind, event)

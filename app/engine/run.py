@@ -23,7 +23,7 @@ from ag_ui.core import (
 from app.closing import closing
 from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent, run_error
-from app.core.order import kind_of
+from app.core.order import KINDS
 from app.engine.admission import Admission
 from app.engine.audience import Audience
 from app.engine.boundary import (
@@ -171,7 +171,7 @@ class Run:
     def emit(self, item: Item) -> None:
         """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
         for event in self._funnel.expand(item):
-            if kind_of(type(event)).is_boundary:
+            if KINDS[type(event)].is_boundary:
                 self._cross(event)
             else:
                 self._funnel.write(event)

@@ -1,15 +1,17 @@
 """The plans write what the official encoder writes, and refuse what its models refuse, whatever the fields hold."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 from ag_ui.core import BaseEvent, StateSnapshotEvent, TextMessageContentEvent, TextMessageStartEvent
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from app.core.encoder import Unsure, encode, exactly, plan_of
+from app.core.encoder import PLANS, Unsure, encode, exactly
 from app.core.errors import IllegalEvent
 from tests.core.samples import SAMPLES, forged
 
@@ -48,6 +50,12 @@ def test_every_sample_is_written_as_the_official_model_writes_it(event: BaseEven
     assert encode(event) == exactly(event)
 
 
+def test_every_character_is_written_as_the_official_model_writes_it() -> None:
+    whole = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
+    event = TextMessageContentEvent(message_id="m", delta=whole)
+    assert encode(event) == exactly(event)
+
+
 @given(st.sampled_from(SAMPLES), st.data())
 def test_whatever_a_field_holds_the_outcome_is_the_official_one(event: BaseEvent, data: st.DataObject) -> None:
     fields = data.draw(st.lists(st.sampled_from(sorted(type(event).model_fields)), max_size=3))
@@ -71,9 +79,9 @@ def test_unknown_fields_follow_the_known_ones(value: Json) -> None:
 
 def test_what_comes_once_per_token_has_a_plan_and_odd_values_have_none() -> None:
     event = TextMessageContentEvent(message_id="m", delta="d", timestamp=1, subagent_run_id="s", metadata={"a": None})
-    assert plan_of(TextMessageContentEvent)(event) == encode(event).decode()
+    assert orjson.dumps(PLANS[TextMessageContentEvent](event)) == encode(event)
     with pytest.raises(Unsure):
-        plan_of(TextMessageStartEvent)(forged(TextMessageStartEvent, message_id="m", role=7))
+        PLANS[TextMessageStartEvent](forged(TextMessageStartEvent, message_id="m", role=7))
 
 
 def test_a_model_inside_free_json_is_written_as_a_model() -> None:
