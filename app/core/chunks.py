@@ -143,7 +143,8 @@ class Expander:
 
     def delta(self, event: BaseEvent) -> list[BaseEvent]:
         """Of a delta, which may be too long."""
-        return [*self._closed_by(event), *split(event)] if self._lanes else split(event)
+        events = split(event) if len(event.__dict__["delta"]) > MAX_DELTA else [event]
+        return [*self._closed_by(event), *events] if self._lanes else events
 
     # --- lanes ---
 

@@ -7,7 +7,7 @@ Source: AG-UI spec 1.1, basic/transports/http-sse (one event per frame, LF frami
 only).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from ag_ui.core import EventType
 from app.core.errors import AppError, Code
 
 MAX_CURSOR_DIGITS = 15
+FRAME = b"id: %d\ndata: %b\n\n"
 
 
 class Envelope(NamedTuple):
@@ -46,9 +47,15 @@ class Batch(NamedTuple):
         return [Envelope(self.run_id, seq, event_type, data) for seq, event_type, data in numbered]
 
 
-def sse(data: Iterable[bytes], first: int) -> bytes:
+Take = Callable[[Sequence[bytes], int], bool]
+"""Takes events at once, or says that it cannot: their JSON, and the first one's ``seq``. Raises nothing."""
+
+
+def sse(data: Sequence[bytes], first: int) -> bytes:
     """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""
-    return b"".join([b"id: %d\ndata: %b\n\n" % numbered for numbered in enumerate(data, first)])
+    if len(data) == 1:  # a token that comes alone: without the list this takes a third
+        return FRAME % (first, data[0])
+    return b"".join([FRAME % numbered for numbered in enumerate(data, first)])
 
 
 def sse_refusal(data: bytes) -> bytes:

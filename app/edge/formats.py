@@ -30,8 +30,8 @@ class Format(Protocol):
     comment: bytes
     """What says only that the stream still stands; empty where the format has no such thing."""
 
-    def frames(self, batch: wire.Batch) -> bytes | None:
-        """One write: these events; None where they are not at hand."""
+    def frames(self, data: Sequence[bytes], first: int) -> bytes | None:
+        """One write: these events, and the first one's ``seq``; None where they are not at hand."""
 
     async def body(self, log: Log, batch: wire.Batch) -> bytes:
         """One write: these events of this log."""
@@ -49,13 +49,13 @@ class EventStream:
     media_type = EVENT_STREAM
     comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
 
-    def frames(self, batch: wire.Batch) -> bytes:
+    def frames(self, data: Sequence[bytes], first: int) -> bytes:
         """One write: these events."""
-        return wire.sse(batch.data, batch.first)
+        return wire.sse(data, first)
 
     async def body(self, _: Log, batch: wire.Batch) -> bytes:
         """One write: these events."""
-        return self.frames(batch)
+        return wire.sse(batch.data, batch.first)
 
     def whole(self, data: Sequence[bytes]) -> bytes:
         """A body that is complete already, of events as JSON."""
@@ -72,7 +72,7 @@ class ProtobufFrames:
     media_type = PROTOBUF
     comment = b""
 
-    def frames(self, _: wire.Batch) -> None:
+    def frames(self, _: Sequence[bytes], __: int) -> None:
         """They are encoded once for all readers, which may take a while."""
 
     async def body(self, log: Log, batch: wire.Batch) -> bytes:

@@ -9,7 +9,7 @@ tasks beside it cost more than everything else that happens to an event (decisio
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
 from functools import cache
 
@@ -17,7 +17,6 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from app.core.errors import AppError
-from app.core.wire import Batch
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
 from app.engine.pauses import Rest
@@ -110,9 +109,9 @@ class RunStream:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
             self._writing = False
 
-    def _at_once(self, batch: Batch) -> bool:
+    def _at_once(self, data: Sequence[bytes], first: int) -> bool:
         """Write while the writing task waits, in whoever's task this is; what has to wait that task finishes."""
-        body = self._form.frames(batch)
+        body = self._form.frames(data, first)
         if body is None:
             return False
         try:

@@ -12,7 +12,7 @@ from typing import Self
 from ag_ui.core import EventType
 
 from app.core.errors import AppError, Code
-from app.core.wire import Batch, Envelope
+from app.core.wire import Batch, Envelope, Take
 from app.engine.rendition import Encode, Rendition
 
 BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
@@ -20,10 +20,6 @@ BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
 
 ENVELOPE_BYTES = 64
 """What an envelope takes in memory besides its data: the head of the bytes, and its places in two lists."""
-
-
-Take = Callable[[Batch], bool]
-"""Takes a batch at once, or says that it cannot. Raises nothing."""
 
 
 class Budget:
@@ -56,7 +52,7 @@ class RunLog:
         self._budget = budget
         self._on_append = on_append
         self.shown = 0
-        """How many events are stored, where they must be."""
+        """How many events readers may see: all, or as many as are stored where they must be."""
         self.ended = False
         self.bytes = 0
         self._types: list[EventType] = []
@@ -84,7 +80,9 @@ class RunLog:
         self._budget.used += size
         if self._on_append is not None:
             self._on_append()
-        elif self._waiting and not self._in_burst:
+            return
+        self.shown += 1
+        if self._waiting and not self._in_burst:
             self._wake()
 
     def hold(self) -> None:
@@ -132,18 +130,23 @@ class RunLog:
         """Read what comes after ``seq`` ``after``, to the end of the run."""
         return Cursor(self, after)
 
-    @property
-    def visible(self) -> int:
-        """How many events readers may see."""
-        return len(self._data) if self._on_append is None else self.shown
+    def data(self, after: int, last: int) -> list[bytes]:
+        """The events after ``seq`` ``after`` to ``last``, up to ``BATCH_BYTES`` and the event that exceeds them."""
+        last = last if last - after < BATCH_EVENTS else after + BATCH_EVENTS
+        data = self._data[after:last]
+        if len(data) > 1 and sum(map(len, data)) > BATCH_BYTES:
+            sizes = accumulate(map(len, data))
+            del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]
+        return data
 
-    def batch(self, after: int) -> Batch:
-        """What readers may see after ``seq`` ``after``, up to ``BATCH_BYTES`` and the event that exceeds them."""
-        return self._batch(after, self.visible)
+    def batch(self, after: int, last: int) -> Batch:
+        """``data``, and what is known of it."""
+        data = self.data(after, last)
+        return Batch(self.run_id, after + 1, self._types[after : after + len(data)], data)
 
     def unstored(self) -> Batch:
         """What readers may not see yet, as much as one batch holds."""
-        return self._batch(self.shown, len(self._data))
+        return self.batch(self.shown, len(self._data))
 
     def show(self, count: int) -> None:
         """Let readers see so many more events: they are stored."""
@@ -156,6 +159,7 @@ class RunLog:
     def show_all(self) -> None:
         """Let readers see what there is and will be: nothing is stored any more."""
         self._on_append = None
+        self.shown = len(self._data)
         self._wake()
 
     def withdraw(self) -> None:
@@ -181,14 +185,7 @@ class RunLog:
     @property
     def over(self) -> bool:
         """Whether readers may see all that there will be."""
-        return self.ended and (self._on_append is None or self.shown == len(self._data))
-
-    def _batch(self, after: int, last: int) -> Batch:
-        data = self._data[after : min(after + BATCH_EVENTS, last)]
-        if sum(map(len, data)) > BATCH_BYTES:
-            sizes = accumulate(map(len, data))
-            del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]
-        return Batch(self.run_id, after + 1, self._types[after : after + len(data)], data)
+        return self.ended and self.shown == len(self._data)
 
     def wait(self, cursor: "Cursor") -> None:
         """Have the cursor told when something is appended or the run ends."""
@@ -235,7 +232,7 @@ class Cursor:
         """What comes next; empty only where ``nudge`` asked for it."""
         log = self._log
         while not self._closed:
-            batch = log.batch(self._after)
+            batch = log.batch(self._after, log.shown)
             if batch.data:
                 self._after += len(batch.data)
                 return batch
@@ -258,14 +255,14 @@ class Cursor:
     def deliver(self) -> None:
         """Have what there is taken, or go on."""
         waiter, log = self._waiter, self._log
-        if waiter is None or waiter.done() or self._after >= log.visible:
+        if waiter is None or waiter.done() or self._after >= log.shown:
             return
-        batch = None if self._take is None else log.batch(self._after)
-        if self._take is None or batch is None or not self._take(batch):
+        take, data = self._take, log.data(self._after, log.shown)
+        if take is None or not take(data, self._after + 1):
             waiter.set_result(True)
             return
-        self._after += len(batch.data)
-        if self._after < log.visible:
+        self._after += len(data)
+        if self._after < log.shown:
             self.wake()
 
     def nudge(self) -> None:

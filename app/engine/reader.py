@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, Self
 
 from app.core.errors import AppError, Code
-from app.core.wire import Batch
+from app.core.wire import Batch, Take
 from app.engine.audience import Audience
 from app.engine.rendition import Encode, Rendition
 from app.ports.records import RunKey
@@ -20,7 +20,7 @@ class Places(Protocol):
 
     async def __anext__(self) -> Batch: ...
 
-    def offer(self, take: Callable[[Batch], bool]) -> None:
+    def offer(self, take: Take) -> None:
         """Offer what comes while this waits, where it comes at once; what ``take`` takes is not handed out."""
 
     def nudge(self) -> None:
@@ -82,7 +82,7 @@ class Reader:
     def __aiter__(self) -> Places:
         return self._places
 
-    def offer(self, take: Callable[[Batch], bool]) -> None:
+    def offer(self, take: Take) -> None:
         """Have what comes offered while the iteration waits; what ``take`` takes is not handed out."""
         self._places.offer(take)
 

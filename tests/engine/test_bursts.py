@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from typing import Self
 
 import pytest
@@ -36,8 +36,8 @@ async def driven(agent: Agent) -> tuple[RunLog, list[list[str]], asyncio.Task[No
     log, taken = RunLog("r1", Budget(1 << 30, 1 << 30)), list[list[str]]()
     cursor = log.read()
 
-    def take(batch: object) -> bool:
-        taken.append([data.decode() for data in batch.data])  # type: ignore[attr-defined]
+    def take(data: Sequence[bytes], _: int) -> bool:
+        taken.append([each.decode() for each in data])
         return True
 
     cursor.offer(take)

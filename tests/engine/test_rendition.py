@@ -31,7 +31,7 @@ def make_log(budget: Budget, *values: str) -> tuple[RunLog, Batch]:
     log = RunLog("r1", budget)
     for value in values:
         log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value)))
-    return log, log.batch(0)
+    return log, log.batch(0, len(log))
 
 
 @requirement("binary.once")
