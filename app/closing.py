@@ -5,18 +5,23 @@ who feeds it (a model's connection, a user's generator) run at once and in the r
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
-@asynccontextmanager
-async def closing(items: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Like ``contextlib.aclosing``, for iterators that may have nothing to close."""
-    try:
-        yield items
-    finally:
-        close = getattr(items, "aclose", None)
+class closing(Generic[T]):  # noqa: N801 - used like a function
+    """Like ``contextlib.aclosing``, for iterators that may have nothing to close. Every run holds one."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: AsyncIterator[T]) -> None:
+        self._items = items
+
+    async def __aenter__(self) -> AsyncIterator[T]:
+        return self._items
+
+    async def __aexit__(self, *_: object) -> None:
+        close = getattr(self._items, "aclose", None)
         if close is not None:
             await close()

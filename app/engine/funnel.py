@@ -5,6 +5,7 @@ moment. The shared state follows what is written, because that is what the clien
 """
 
 import logging
+from collections.abc import Callable
 
 from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput
 
@@ -14,12 +15,12 @@ from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.fold import Transcript
 from app.core.history import dumped, title_of
-from app.core.order import KINDS, TOOL_CALL
+from app.core.order import KINDS, TOOL_CALL, Kind
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
 from app.engine.ending import GoalWatch
 from app.engine.log import RunLog
-from app.ports import RunContext
+from app.ports import Item, RunContext
 from app.ports.conversation import Change, StoredMessage
 
 logger = logging.getLogger(__name__)
@@ -32,33 +33,47 @@ class Funnel:
         run_input: what is asked; it is not kept.
         ctx: makes ids.
         log: where accepted events go.
+        cross: takes what begins or ends a run, which is the run's own to do.
 
     Attributes:
-        expand: the events that an agent's item stands for. Raises ``IllegalEvent`` for what stands for none.
         state: the shared state as these events make it.
     """
 
-    def __init__(self, run_input: RunAgentInput, ctx: RunContext, log: RunLog) -> None:
+    def __init__(
+        self, run_input: RunAgentInput, ctx: RunContext, log: RunLog, cross: Callable[[BaseEvent], None]
+    ) -> None:
         self.state = SharedState(run_input.state)
         self._log = log
+        self._cross = cross
         self._expander = Expander(ctx.new_id)
-        self.expand = self._expander.expand
         self._sequence = RunSequence()
         self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
         self._goals = GoalWatch()
 
+    def emit(self, item: Item) -> None:
+        """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
+        for event in self._expander.expand(item):
+            kind = KINDS[type(event)]
+            if kind.is_boundary:
+                self._cross(event)
+            else:
+                self._write(kind, event)
+                self._log.check()
+
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
+        self._write(KINDS[type(event)], event)
+
+    def _write(self, kind: Kind, event: BaseEvent) -> None:
         try:
-            self.accept(event, encode(event))
+            self.accept(kind, event, encode(event))
         except IllegalEvent:
             self._expander.refused(event)
             raise
 
-    def accept(self, event: BaseEvent, data: bytes) -> None:
-        """``write``, for an event whose bytes are known."""
-        kind = KINDS[type(event)]
+    def accept(self, kind: Kind, event: BaseEvent, data: bytes) -> None:
+        """``write``, for an event whose kind and bytes are known."""
         if kind.tells_of_calls:
             self._duties.feed(event)
         self._sequence.take(kind, event)

@@ -1,8 +1,8 @@
 """One run, top to bottom: RUN_STARTED, the agent's events through the one funnel, what is owed, one terminal event.
 
-Rule: whatever the agent does, readers see a legal run; ``emit`` is its only way in. Ending is synchronous: whoever ends
-a run (the agent, a cancel, the timeout, a drain) writes the closers and the terminal event at once, and only then the
-agent is unwound. So nothing can come after the end, and no agent can hold the end up.
+Rule: whatever the agent does, readers see a legal run; the funnel is its only way in. Ending is synchronous: whoever
+ends a run (the agent, a cancel, the timeout, a drain) writes the closers and the terminal event at once, and only then
+the agent is unwound. So nothing can come after the end, and no agent can hold the end up.
 
 Sources: design 5, promise 1; AG-UI spec 1.1, events/lifecycle.
 """
@@ -84,7 +84,7 @@ class Run:
         self._on_end = on_end
         self.ledger = ledger
         self.admission = Admission()
-        self._funnel = Funnel(run_input, ctx, log)
+        self._funnel = Funnel(run_input, ctx, log, self._cross)
         self._task: asyncio.Task[None] | None = None
         self._announced, self._opening = False, 0
 
@@ -131,7 +131,7 @@ class Run:
         if self.log.ended or self._input is None:
             return False
         if self._input is not run_input:
-            self._funnel = Funnel(self._input, self.ctx, self.log)
+            self._funnel = Funnel(self._input, self.ctx, self.log, self._cross)
         self.admission.settle()
         return True
 
@@ -150,7 +150,7 @@ class Run:
         task = asyncio.current_task()
         try:
             async with closing(agent.run(run_input, self.ctx)) as stream:
-                await iterate(stream, self.emit, self.log, turns)
+                await iterate(stream, self._funnel.emit, self.log, turns)
             self.finish()
         except asyncio.CancelledError:
             if task is not None and task.cancelling():
@@ -168,17 +168,8 @@ class Run:
 
     # --- the funnel ---
 
-    def emit(self, item: Item) -> None:
-        """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
-        for event in self._funnel.expand(item):
-            if KINDS[type(event)].is_boundary:
-                self._cross(event)
-            else:
-                self._funnel.write(event)
-                self.log.check()
-
     def send(self, item: Item) -> None:
-        """Accept what comes from elsewhere than the agent's generator: ``emit``, but for a part, and stricter.
+        """Accept what comes from elsewhere than the agent's generator, which may do more.
 
         Raises:
             IllegalEvent: not now, or not at all: the run itself is not a tool's to start or end.
@@ -190,7 +181,7 @@ class Run:
             raise IllegalEvent(f"{type(item).__name__} from a tool")
         if isinstance(item, StateDeltaEvent):
             self._funnel.state.check(item)
-        self.emit(item)
+        self._funnel.emit(item)
 
     def state(self) -> object:
         """The shared state of the moment."""
@@ -267,7 +258,7 @@ class Run:
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
         change = self._funnel.change(self.ctx.run_id)
-        self._funnel.accept(event, data)
+        self._funnel.accept(KINDS[type(event)], event, data)
         self.ended_at = self._clock.time()
         if self.ledger is not None:
             self.ledger.end(
