@@ -1,5 +1,7 @@
 """The memory store keeps what has ended within its bounds, the newest longest."""
 
+import tracemalloc
+
 import pytest
 
 from app.ports.conversation import Change
@@ -7,6 +9,9 @@ from app.ports.records import Claimed, Known, ThreadKey
 from app.stores.memory import MemoryStore
 from app.stores.memory.contents import MESSAGE_BYTES, Bounds
 from tests.stores.doubles import A, claim, claimed, ending, envelopes, message, run, told
+
+MANY, POINTER = 5_000, 8
+"""Threads, and bytes of a list of them for each."""
 
 
 async def ended(store: MemoryStore, n: int, size: int = 0) -> None:
@@ -74,3 +79,15 @@ async def test_large_threads_make_room_sooner() -> None:
     await store.runs.change(run("again", "t1"), A, 1.0, Change([message("m", "")], state=b"x" * 10))
     await told(store, message("m", "x" * 300), key=run("r", "t3"))
     assert await store.threads.get(ThreadKey("owner", "t2")) is not None
+
+
+async def test_making_room_does_not_go_through_all_that_is_kept() -> None:
+    store = MemoryStore(Bounds(threads=MANY))
+    for n in range(MANY + 1):
+        await told(store, key=run("r", f"t{n}"))
+    tracemalloc.start()
+    try:
+        await told(store, key=run("r", "one more"))
+        assert tracemalloc.get_traced_memory()[1] < MANY * POINTER
+    finally:
+        tracemalloc.stop()

@@ -175,9 +175,8 @@ class Contents:
     def _make_room(self) -> None:
         """Never the thread that changed last, and none that runs."""
         while len(self.threads) > self._bounds.threads or self._thread_bytes > self._bounds.thread_bytes:
-            *others, _ = self.threads.values()
-            idle = next((thread for thread in others if thread.record.active_run is None), None)
-            if idle is None:
+            idle = next((thread for thread in self.threads.values() if thread.record.active_run is None), None)
+            if idle is None or idle is next(reversed(self.threads.values())):
                 return
             logger.warning("thread=<%s> | it is forgotten: there are too many", idle.record.key.thread_id)
             self.remove(idle)
