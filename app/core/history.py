@@ -12,7 +12,7 @@ import orjson
 from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
 from pydantic import TypeAdapter
 
-from app.core.encoder import PLANS
+from app.core.encoder import COPY, PLANS
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
@@ -52,7 +52,7 @@ def merged(kept: Mapping[str, bytes], sent: Sequence[Message]) -> Merged:
 def dumped(message: Message) -> bytes:
     """A message as JSON."""
     try:
-        return orjson.dumps(PLANS[type(message)](message))
+        return COPY % orjson.dumps(PLANS[type(message)](message))
     except (TypeError, KeyError):
         return MESSAGE.dump_json(message, by_alias=True)
 

@@ -120,7 +120,7 @@ def kept(server: Server, connection: Connection, options: Options) -> list[Line]
     """Ended runs that can still be read: what a short run costs, when there are more and more of them."""
     costs = []
     done = 0
-    for size in sized(options, 100, 400, 1_500):
+    for size in sized(options, 100, 1_000, 12_000):  # more than the threads and runs that memory keeps
         while done < size:
             connection.run("deltas 1")
             done += 1

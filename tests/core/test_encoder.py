@@ -1,7 +1,9 @@
 """The plans write what the official encoder writes, and refuse what its models refuse, whatever the fields hold."""
 
+import resource
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -107,3 +109,15 @@ def test_a_value_that_is_too_deep_to_be_read_again_is_refused() -> None:
         value = [value]
     with pytest.raises(IllegalEvent, match="nested too deeply"):
         encode(StateSnapshotEvent(snapshot=value))
+
+
+def test_an_event_that_is_kept_takes_little_more_memory_than_it_has_bytes() -> None:
+    event = TextMessageContentEvent(message_id="m", delta="d")
+    before = resident()
+    kept = [encode(event) for _ in range(20_000)]
+    assert resident() - before < 500 * len(kept)
+
+
+def resident() -> int:
+    """Bytes of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
