@@ -117,9 +117,8 @@ async def test_a_run_that_is_read_again_leaves_in_one_write() -> None:
 
 AT_START = {
     *("ag_ui", "annotated_doc", "annotated_types", "anyio", "app", "click", "fastapi", "h11", "httptools", "idna"),
-    *("opentelemetry", "pydantic", "pydantic_core", "python_multipart", "multipart", "sniffio", "sse_starlette"),
-    *("starlette", "typing_extensions", "typing_inspection", "uvicorn", "uvloop", "websockets"),
-    "orjson",  # not shipped; FastAPI loads it where tools for development brought it along
+    *("opentelemetry", "orjson", "pydantic", "pydantic_core", "python_multipart", "multipart", "sniffio"),
+    *("sse_starlette", "starlette", "typing_extensions", "typing_inspection", "uvicorn", "uvloop", "websockets"),
 }
 """What may be loaded before the first ``/ping`` by a server whose settings ask for nothing."""
 
