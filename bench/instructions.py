@@ -1,0 +1,95 @@
+"""Instructions that a server executes for a paced event and for a run, counted by valgrind's cachegrind.
+
+    python -m bench.instructions      five minutes
+
+A count is the same on a busy machine as on a quiet one, so it shows what a change of the code does where times only
+show the machine. It is blind to the kernel and to memory that is not at hand. Each count is the difference of two loads
+on servers of their own, so starting and stopping are not in it. valgrind is a package of Debian.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+import uvloop
+
+from bench.options import MeasureError
+from bench.results import table
+from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, Contestant, Server
+from bench.streams import Crowd
+
+CONTESTANTS = (TRANSPORT, AGENTCORE, OFFICIAL, RAW)
+VALGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+COUNTED = re.compile(r"I\s+refs:\s+([\d,]+)")
+STREAMS, FEW, MANY = 20, 10, 60
+"""Streams of as many events, one every ``PAUSE`` seconds; and runs of one delta, one after another."""
+PAUSE = 0.2
+STOP_SECONDS = 60.0
+
+Load = Callable[[Server, int], Awaitable[None]]
+
+
+async def paced(server: Server, events: int) -> None:
+    """Streams side by side, so many events each."""
+    await crowded(server, f"paced {events} {PAUSE}", STREAMS)
+
+
+async def runs(server: Server, count: int) -> None:
+    """So many runs of one delta, each over a connection of its own."""
+    for _ in range(count):
+        await crowded(server, "deltas 1", 1)
+
+
+async def crowded(server: Server, text: str, streams: int) -> None:
+    """Some streams, to their end."""
+    crowd = Crowd(server.port)
+    await crowd.open(streams, text, streams / 10)
+    await crowd.ended()
+    crowd.close()
+
+
+def counted(contestant: Contestant, load: Load, size: int) -> int:
+    """Instructions of a server's whole life with this load."""
+    watched = Contestant(
+        contestant.name, VALGRIND + contestant.command, {**contestant.environment, "PYTHONHASHSEED": "0"}
+    )
+    with Server(watched) as server:
+        uvloop.run(warmed(server, load, size))
+        os.kill(server.pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        while (found := COUNTED.search(server.said())) is None:
+            if time.monotonic() > deadline:
+                raise MeasureError(f"{server.name} does not stop:\n{server.said()}")
+            time.sleep(0.1)
+    return int(found[1].replace(",", ""))
+
+
+async def warmed(server: Server, load: Load, size: int) -> None:
+    """The load, behind a run that loads what is loaded on first use."""
+    await crowded(server, "deltas 3", 1)
+    await load(server, size)
+    await asyncio.sleep(1.0)
+
+
+def between(contestant: Contestant, load: Load, units: int) -> str:
+    """Instructions for each unit by which the two loads differ."""
+    found = counted(contestant, load, MANY) - counted(contestant, load, FEW)
+    return f"{found / units:,.0f}"
+
+
+def main() -> None:
+    """Print a table."""
+    if shutil.which(VALGRIND[0]) is None:
+        raise SystemExit("valgrind is not installed: apt-get install valgrind")
+    events, more = STREAMS * (MANY - FEW), MANY - FEW
+    rows = [(each.name, between(each, paced, events), between(each, runs, more)) for each in CONTESTANTS]
+    sys.stdout.write(table(("instructions", "for a paced event", "for a run of one delta"), rows) + "\n")
+
+
+if __name__ == "__main__":
+    main()
