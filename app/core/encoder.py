@@ -127,7 +127,7 @@ OPTIONAL = """
         members["{key}"] = lay_{name}(value)"""
 
 TEXT = """
-    if type(value := values["{name}"]) is not str:
+    if not isinstance(value := values["{name}"], str):
         raise Unsure
     members["{key}"] = value"""
 
@@ -185,7 +185,7 @@ def _builtin(kind: object) -> object:
 
 
 def _text(value: object) -> str:
-    if type(value) is str:
+    if isinstance(value, str):
         return value
     raise Unsure
 
@@ -221,7 +221,7 @@ def _object(value: object) -> orjson.Fragment:
 
 def _literal(allowed: frozenset[str]) -> Layout:
     def literal(value: object) -> str:
-        if type(value) is str and value in allowed:
+        if isinstance(value, str) and value in allowed:
             return value
         raise Unsure
 

@@ -3,6 +3,7 @@
 import resource
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,25 @@ def test_every_character_is_written_as_the_official_model_writes_it() -> None:
     whole = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
     event = TextMessageContentEvent(message_id="m", delta=whole)
     assert encode(event) == exactly(event)
+
+
+class Markup(str):
+    """A string of a class of its own."""
+
+    __slots__ = ()
+
+
+class Word(StrEnum):
+    """A string with a name."""
+
+    HELLO = "hello \U0001f600"
+
+
+@pytest.mark.parametrize("text", [Markup("<b>"), Word.HELLO])
+def test_a_text_of_another_class_is_written_as_the_text_that_it_is(text: str) -> None:
+    event = forged(TextMessageContentEvent, message_id="m", delta=text)
+    assert encode(event) == exactly(event)
+    assert PLANS[TextMessageContentEvent](event)
 
 
 @given(st.sampled_from(SAMPLES), st.data())
