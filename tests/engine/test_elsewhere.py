@@ -11,6 +11,7 @@ from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine import elsewhere
 from app.engine.leases import Leases
+from app.engine.service import Service
 from app.ports.bus import BusUnavailable
 from app.ports.records import Busy, Claim, Claimed, Known, RunKey
 from app.ports.store import StoreUnavailable
@@ -18,6 +19,15 @@ from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import RUN, finished, talker
 from tests.requirements import requirement
+
+
+async def open_run() -> tuple[Replicas, Service, Service]:
+    """Two replicas, and a run that has begun on the first and goes on."""
+    replicas = Replicas()
+    here, there = await replicas.start(hello), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    return replicas, here, there
 
 
 @requirement("replica.watched")
@@ -47,10 +57,7 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
 
 @requirement("replica.read")
 async def test_a_reader_elsewhere_reads_on_when_the_store_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = Replicas()
-    here, there = await replicas.start(hello), await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    replicas, here, there = await open_run()
     reader = await there.attach(caller(), "t1", "r1", 0)
     runs, failures = replicas.store.runs, iter(range(3))
     read = runs.envelopes
@@ -70,10 +77,7 @@ async def test_a_reader_elsewhere_reads_on_when_the_store_is_back(monkeypatch: p
 @requirement("replica.read", "durable.gone")
 async def test_a_reader_elsewhere_is_told_when_the_store_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elsewhere, "GIVE_UP_SECONDS", 0.05)
-    replicas = Replicas()
-    here, there = await replicas.start(hello), await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    replicas, here, there = await open_run()
     reader = await there.attach(caller(), "t1", "r1", 0)
 
     async def gone(*_: object) -> None:
@@ -97,10 +101,7 @@ async def test_a_bus_that_is_gone_costs_few_questions(monkeypatch: pytest.Monkey
         raise BusUnavailable("gone")
         yield []
 
-    replicas = Replicas()
-    here, there = await replicas.start(hello), await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    replicas, here, there = await open_run()
     monkeypatch.setattr(replicas.bus, "follow", gone)
     reading = asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0)))
     await eventually(lambda: len(asked) == 4)
@@ -115,10 +116,7 @@ async def test_a_bus_that_is_gone_costs_few_questions(monkeypatch: pytest.Monkey
 @requirement("replica.read")
 async def test_a_reader_elsewhere_whose_run_is_deleted_gets_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
-    replicas = Replicas()
-    here, there = await replicas.start(hello), await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    replicas, here, there = await open_run()
     reader = aiter(await there.attach(caller(), "t1", "r1", 0))
     seen = (await anext(reader)).envelopes()
     await replicas.store.threads.delete(RUN.thread)
@@ -176,10 +174,7 @@ async def no_bus(*_: object) -> AsyncIterator[Sequence[Envelope]]:
 @requirement("replica.bus")
 async def test_a_silent_run_can_be_nudged_without_a_bus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
-    replicas = Replicas()
-    here, there = await replicas.start(hello), await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    replicas, here, there = await open_run()
     monkeypatch.setattr(replicas.bus, "follow", no_bus)
     reader = await there.attach(caller(), "t1", "r1", 3)
     reader.nudge()
@@ -191,10 +186,7 @@ async def test_a_silent_run_can_be_nudged_without_a_bus(monkeypatch: pytest.Monk
 
 @requirement("replica.retry")
 async def test_who_comes_while_a_retry_elsewhere_is_looked_up_reads_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = Replicas()
-    here, there = await replicas.start(hello), await replicas.start(hello)
-    await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    replicas, here, there = await open_run()
     claim, may = replicas.store.runs.claim, asyncio.Event()
 
     async def later(asked: Claim) -> Claimed | Known | Busy:
