@@ -87,12 +87,19 @@ class Ledger:
             AppError: THREAD_BUSY, STORE_UNAVAILABLE.
         """
         self._asked = run_input
-        self._claiming = asyncio.ensure_future(self._claim(asked_of(run_input) if self.archive.durable else b"{}"))
         with available():
-            self._claiming.add_done_callback(looked_at)
-            await asyncio.shield(self._claiming)  # a cancel must know whether there is something to end
-            self._claiming = None
+            if self.archive.durable:
+                await self._claim_whole(asked_of(run_input))
+            else:  # nothing can be cut off in it, and a task of its own would be three turns before the first event
+                await self._claim(b"{}")
             return await self._taken_up(run_input)
+
+    async def _claim_whole(self, asked: bytes) -> None:
+        """Claim to the end, whatever becomes of the run: a cancel must know whether there is something to end."""
+        self._claiming = asyncio.ensure_future(self._claim(asked))
+        self._claiming.add_done_callback(looked_at)
+        await asyncio.shield(self._claiming)
+        self._claiming = None
 
     async def _claim(self, asked: bytes) -> None:
         archive, pause = self.archive, FIRST_PAUSE
