@@ -1,8 +1,8 @@
-"""A run as an HTTP response: one write at a time, while the request's own task waits for the client to leave.
+"""A run as an HTTP response: one write at a time, while a task beside it waits for the client to leave.
 
-Rule: what is ready goes out in one write. While the writing task waits for news, whoever brings them writes in its
-place: a lone event costs no switch of tasks, and one that cannot be written at once is finished by the writing task, so
-there is one write at a time (decision 0026). The reader is closed however the response ends. Of sse-starlette's
+Rule: what is ready goes out in one write. While the request's task waits for news, whoever brings them writes in its
+place: a lone event costs no switch of tasks, and one that cannot be written at once is finished by the request's task,
+so there is one write at a time (decision 0026). The reader is closed however the response ends. Of sse-starlette's
 response this has the headers and the comments; it writes by itself, because a cancel scope around each write and three
 tasks beside it cost more than everything else that happens to an event (decision 0018).
 """
@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.core.errors import AppError
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
-from app.engine.pauses import Rest
+from app.engine.pauses import Rest, within
 from app.engine.reader import Reader
 
 SEND_SECONDS = 60.0
@@ -74,15 +74,19 @@ class RunStream:
         self._lookout.watch(self)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._write(), name="write a stream", context=self._context)
-                while (await receive())["type"] != "http.disconnect":  # comes after the response's end, too
-                    pass
-                self._reader.close()
+                tasks.create_task(self._until_left(receive), name="wait for a client to leave")
+                await within(self._context, self._write())
         except* TimeoutError:
             logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
         finally:
             self._lookout.leave(self)
             self._reader.close()
+
+    async def _until_left(self, receive: Receive) -> None:
+        """Until the client has left, which is heard after the response's end, too."""
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._reader.close()
 
     async def _write(self) -> None:
         form, log, time = self._form, self._reader.run.log, asyncio.get_running_loop().time
@@ -110,7 +114,7 @@ class RunStream:
             self._writing = False
 
     def _at_once(self, data: Sequence[bytes], first: int) -> bool:
-        """Write while the writing task waits, in whoever's task this is; what has to wait that task finishes."""
+        """Write while the request's task waits, in whoever's task this is; what has to wait that task finishes."""
         body = self._form.frames(data, first)
         if body is None:
             return False

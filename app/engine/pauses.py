@@ -4,7 +4,9 @@ Rule: whoever resumes what was begun waits for exactly what it waits for. Where 
 began it, nothing in it may be bound to a task, as ``asyncio.timeout`` is.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context
+from types import coroutine
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -61,3 +63,23 @@ class Rest(Generic[T]):
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+@coroutine
+def within(context: Context, work: Coroutine[object, None, T]) -> Generator[object, None, T]:
+    """Await work in this task, but in a context of its own, which others may enter while this task waits.
+
+    Raises what the work raises.
+    """
+    try:
+        waits_for = context.run(work.send, None)
+        while True:
+            thrown: BaseException | None = None
+            try:
+                yield waits_for
+            except BaseException as error:  # noqa: BLE001 - it is the work's to handle, also a cancellation
+                thrown = error
+            waits_for = context.run(work.send, None) if thrown is None else context.run(work.throw, thrown)
+    except StopIteration as end:
+        result: T = end.value
+        return result

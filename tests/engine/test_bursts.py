@@ -1,15 +1,17 @@
 """An agent is driven in bursts: what it says without waiting goes out together, and when it waits readers have it."""
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from contextvars import Context, ContextVar, copy_context
 from typing import Self
 
 import pytest
 
 from app.engine.bursts import BURST, iterate
 from app.engine.log import Budget, RunLog
-from app.engine.pauses import Rest
+from app.engine.pauses import Rest, within
 from app.engine.turns import Turns
 from app.ports import Item
 from tests.engine.doubles import eventually
@@ -216,3 +218,66 @@ async def test_what_was_begun_finds_no_exception_that_it_has_handled() -> None:
     failing.set_exception(ConnectionError("gone"))
     await rest
     assert seen == ["handled", None]
+
+
+# --- what goes on in a context of its own -----------------------------------------------------------------------------
+
+
+async def test_work_within_a_context_sees_it_alone_and_gives_its_result() -> None:
+    who = ContextVar[str]("who", default="nobody")
+    own = copy_context()
+
+    async def work() -> str:
+        token = who.set("the work")
+        await asyncio.sleep(0)
+        seen.append(who.get())
+        who.reset(token)
+        return "done"
+
+    seen = list[str]()
+    assert await within(own, work()) == "done"
+    assert (seen, who.get()) == (["the work"], "nobody")
+
+
+async def test_work_within_a_context_that_others_enter_while_it_waits_goes_on() -> None:
+    own, door = copy_context(), Door()
+    task = asyncio.create_task(passed_within(own, door))
+    await eventually(lambda: door.waiting == 1)
+    own.run(door.open.set)
+    assert await task == "passed"
+
+
+async def passed_within(own: Context, door: Door) -> str:
+    return await within(own, door.passed())
+
+
+async def test_work_within_a_context_handles_its_own_cancellation_and_timeouts() -> None:
+    async def stubborn() -> str:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        try:
+            await door.passed()
+        except asyncio.CancelledError:
+            seen.append(sys.exc_info()[0])
+        seen.append(sys.exc_info()[0])
+        return "done all the same"
+
+    async def outer() -> str:
+        return await within(copy_context(), stubborn())
+
+    seen, door = list[object](), Door()
+    task = asyncio.create_task(outer())
+    await eventually(lambda: door.waiting == 1)
+    task.cancel()
+    assert await task == "done all the same"
+    assert seen == [asyncio.CancelledError, None]
+
+
+async def test_what_work_within_a_context_raises_is_raised() -> None:
+    async def failing() -> None:
+        await asyncio.sleep(0)
+        raise KeyError("lost")
+
+    with pytest.raises(KeyError, match="lost"):
+        await within(copy_context(), failing())

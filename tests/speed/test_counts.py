@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ag_ui.core import BaseEvent, RunAgentInput
-from starlette.types import ASGIApp, Message, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.core.encoder import encode
 from app.engine import funnel, run
@@ -111,6 +111,33 @@ async def test_what_is_ready_leaves_in_one_write() -> None:
 async def test_a_run_that_is_read_again_leaves_in_one_write() -> None:
     writes = await written("/invocations", json.dumps(ask()).encode(), twice=True)
     assert [write.count(b"\n\n") for write in writes] == [DELTAS + AROUND]
+
+
+async def test_the_first_event_is_written_two_turns_of_the_loop_after_its_request() -> None:
+    turns, written_at = 0, list[int]()
+    loop = asyncio.get_running_loop()
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        if not written_at:
+            loop.call_soon(count)
+
+    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+        async def noting(message: Message) -> None:
+            if message.get("body"):
+                written_at.append(turns)
+            await send(message)
+
+        await app(scope, receive, noting)
+
+    service = make_service(talker)
+    app = create_app(Settings(), service)
+    await service.open()
+    loop.call_soon(count)
+    async with asyncio.timeout(WAIT):
+        await respond(told, "POST", "/invocations", json.dumps(ask()).encode())
+    assert written_at[0] == 2  # the run's own, which takes the thread, and that of the request, which hears of it
 
 
 # --- imports ----------------------------------------------------------------------------------------------------------
