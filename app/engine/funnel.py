@@ -34,22 +34,24 @@ class Funnel:
         ctx: makes ids.
         log: where accepted events go.
         cross: takes what begins or ends a run, which is the run's own to do.
-
-    Attributes:
-        state: the shared state as these events make it.
     """
 
     def __init__(
         self, run_input: RunAgentInput, ctx: RunContext, log: RunLog, cross: Callable[[BaseEvent], None]
     ) -> None:
-        self.state = SharedState(run_input.state)
         self._log = log
         self._cross = cross
         self._expander = Expander(ctx.new_id)
         self._sequence = RunSequence()
+        self._goals = GoalWatch()
+        self.start_from(run_input)
+
+    def start_from(self, run_input: RunAgentInput) -> None:
+        """What is asked, now that it is known in full; nothing has been accepted yet."""
+        self.state = SharedState(run_input.state)
+        """The shared state as the events make it."""
         self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
-        self._goals = GoalWatch()
 
     def emit(self, item: Item) -> None:
         """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
@@ -132,11 +134,9 @@ class Funnel:
         return self._goals.failed
 
     def release(self) -> None:
-        """The run is over: let go of what it held. Nothing more is accepted, because nothing has begun."""
+        """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""
         self.state = SharedState(None)
-        self._sequence = RunSequence()
-        self._duties = Duties(())
-        self._transcript = Transcript()
+        del self._expander, self._sequence, self._duties, self._transcript, self._goals
 
     def _fold(self, event: BaseEvent) -> None:
         """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""

@@ -107,6 +107,8 @@ class Run:
             if not self.log.ended:
                 self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
             raise
+        finally:
+            self._task = None  # it would keep its context for as long as the run is kept
 
     async def _go(self, agent: Agent, seconds: float, turns: Turns) -> None:
         self._announce()
@@ -131,7 +133,7 @@ class Run:
         if self.log.ended or self._input is None:
             return False
         if self._input is not run_input:
-            self._funnel = Funnel(self._input, self.ctx, self.log, self._cross)
+            self._funnel.start_from(self._input)
         self.admission.settle()
         return True
 

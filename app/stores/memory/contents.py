@@ -75,10 +75,10 @@ class Thread:
     goals_revision: int = 0
     size: int = 0
 
-    def touch(self, now: float, status: ThreadStatus | None = None) -> None:
-        """Begin a revision."""
+    def touch(self, record: ThreadRecord) -> None:
+        """Begin a revision, with these facts."""
         self.revision += 1
-        self.record = replace(self.record, changed_at=now, status=status or self.record.status)
+        self.record = record
 
     def apply(self, change: Change) -> None:
         """Make the change part of the revision that was begun; what is the same already is no change."""

@@ -46,8 +46,8 @@ class MemoryRuns:
         run = Run(record, self._contents.next_number(), claim.input)
         self._contents.runs[claim.key] = thread.runs[claim.key.run_id] = run
         thread.turn = thread.record.status
-        thread.touch(claim.now, ThreadStatus.AGENT_TURN)
-        thread.record = replace(thread.record, active_run=claim.key.run_id)
+        status, run_id = ThreadStatus.AGENT_TURN, claim.key.run_id
+        thread.touch(replace(thread.record, changed_at=claim.now, status=status, active_run=run_id))
         self._contents.change(thread, Change())
         return Claimed(record)
 
@@ -65,8 +65,8 @@ class MemoryRuns:
         held.record = replace(
             held.record, status=ending.status, ended_at=ending.ended_at, usage=ending.usage, error=ending.error
         )
-        thread.touch(ending.ended_at, ending.turn or thread.turn)
-        thread.record = replace(thread.record, active_run=None)
+        status = ending.turn or thread.turn
+        thread.touch(replace(thread.record, changed_at=ending.ended_at, status=status, active_run=None))
         self._contents.change(thread, ending.change)
         self._contents.ended(held)
 
@@ -74,7 +74,7 @@ class MemoryRuns:
         """Change the thread of an active run."""
         self._held(run, replica)
         thread = self._contents.threads[run.thread]
-        thread.touch(now)
+        thread.touch(replace(thread.record, changed_at=now))
         self._contents.change(thread, change)
 
     def _held(self, key: RunKey, replica: str) -> Run:

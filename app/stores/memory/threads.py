@@ -59,8 +59,7 @@ class MemoryThreads:
         """Give a thread a title."""
         thread = self._contents.threads.get(key)
         if thread is not None and not (untitled_only and thread.record.title is not None):
-            thread.touch(now)
-            thread.record = replace(thread.record, title=title)
+            thread.touch(replace(thread.record, changed_at=now, title=title))
             self._contents.change(thread, Change())
         return thread is not None
 
@@ -95,14 +94,14 @@ class MemoryThreads:
         ids = list(thread.messages)
         history = [replace(thread.messages[name], run_id=None) for name in ids[: ids.index(message_id) + 1]]
         fork = self._contents.make(record)
-        fork.touch(record.created_at)
+        fork.touch(record)
         self._contents.change(fork, Change(history, state=thread.state))
         return fork.record
 
     def restore(self, record: ThreadRecord, change: Change) -> None:
         """Put in what is kept elsewhere of a thread; one that is not here is made as its record says."""
         thread = self._contents.threads.get(record.key) or self._contents.make(record)
-        thread.touch(thread.record.changed_at)
+        thread.touch(thread.record)
         self._contents.change(thread, change)
 
     async def delete(self, key: ThreadKey) -> bool:
