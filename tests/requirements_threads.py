@@ -40,6 +40,10 @@ DURABLE = {
     "durable.whole": ("issue 5, item 1", "What was begun is written in whole, also when who asked has gone."),
     "durable.gone": ("issue 5, item 1", "A store that does not answer refuses and ends runs with a code of its own."),
     "replica.kill": (_REPLICAS, "After a kill at any point nothing runs twice, is stuck, or is lost that was seen."),
+    "replica.deleted": (
+        _REPLICAS,
+        "What has ended and is stored is read from the store, on any replica, and is gone with its thread.",
+    ),
     "replica.bus": (_REPLICAS, "Without a bus runs go on, and readers elsewhere get everything from the store."),
     "durable.kill": (_REPLICAS, "Runs of a killed process end when the next one has come, and threads are free."),
     "durable.cursor": (_REPLICAS, "Whatever is cut and read on, over any transport, the pieces are the exact run."),

@@ -69,6 +69,8 @@ class Ledger:
         """Whether the thread has been made this run's."""
         self.is_others = False
         """Whether these ids have run before, so that they mean that run."""
+        self.is_stores = False
+        """Whether the run is over and a store that outlives this process has the last word on it."""
         self.lapses: Sequence[Lapse] = ()
         """What the store could not do and did not fail for, known when the run begins."""
         self._asked: RunAgentInput | None = None
@@ -174,9 +176,11 @@ class Ledger:
         if outcome is Outcome.UNSTORED:
             self._on_loss(AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
             log.show_all()
-        elif outcome is Outcome.TAKEN:
+            return
+        if outcome is Outcome.TAKEN:
             self._on_loss(TAKEN)
             await self._adopt(log)
+        self.is_stores = self.archive.durable
 
     async def _keep(self, asked: RunAgentInput) -> None:
         """Write down what was sent for a run that was ended before it had come to that."""

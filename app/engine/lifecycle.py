@@ -14,6 +14,7 @@ from app.core.errors import AppError, Code
 from app.engine.health import Health
 from app.engine.log import Budget
 from app.engine.policy import Limits
+from app.engine.reader import Readable
 from app.engine.run import Run
 from app.engine.status import Status
 from app.engine.turns import Turns
@@ -162,6 +163,13 @@ class Lifecycle:
         if self._kept.get(run.key) is run and run.ledger is not None and run.ledger.is_others:
             del self._kept[run.key]  # it was ended before the store had said that these ids are another run's
             self._withdraw(run)
+        self.unread(run)
+
+    def unread(self, run: Readable) -> None:
+        """A run may have no reader any more. What is the store's is read there then, and goes with its thread."""
+        is_stores = isinstance(run, Run) and run.ledger is not None and run.ledger.is_stores
+        if is_stores and not run.audience.here and self._kept.get(run.key) is run:
+            self._withdraw(self._kept.pop(run.key))
         self.trim()
 
     def trim(self) -> None:

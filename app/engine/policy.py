@@ -39,7 +39,8 @@ class Limits:
         all_bytes: encoded events of all runs together, open and kept; above it, runs that go on writing are ended.
         open_runs: runs that are not over; more are refused with RATE_LIMIT_EXCEEDED.
         queued_runs: runs waiting on one thread; more are refused with THREAD_BUSY.
-        kept_runs, kept_bytes: ended runs that can still be read; the oldest are forgotten first.
+        kept_runs, kept_bytes: ended runs that are read from memory; the oldest are forgotten first. What a database has
+            is not kept here.
         remembered_ids: forgotten runs whose ids are still known, so that a late retry does not run again.
     """
 

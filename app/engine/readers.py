@@ -56,7 +56,7 @@ class Readers:
         """Nobody reads this run here any more."""
         grace = self._on_disconnect.grace
         if run.log.ended:
-            self._lifecycle.trim()
+            self._lifecycle.unread(run)
         elif grace == 0:
             run.cancel()
         elif grace is not None:

@@ -7,10 +7,9 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from app.ports import Item
-from app.ports.records import RunKey
 from tests.behaviour.client import Client, Stream, outcome, types
 from tests.conftest import Connect
-from tests.engine.doubles import ask, eventually, happened
+from tests.engine.doubles import WAIT, ask, caller, eventually, happened
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -39,9 +38,9 @@ async def begun(client: Client, run: str = "r1") -> Stream:
     return stream
 
 
-def status(client: Client, run: str = "r1") -> str:
+async def status(client: Client, run: str = "r1") -> object:
     """How a run stands, asked in a way that reads nothing."""
-    return str(client.service._lifecycle._runs[RunKey("everybody", "t1", run)].status)
+    return (await client.service.runs.find(caller(), "t1", run))["status"]
 
 
 @requirement("drop.cancel")
@@ -50,7 +49,7 @@ async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str)
     talk = Talk()
     client = await connect(talk, on_disconnect=policy)
     await (await begun(client)).leave()
-    assert status(client) == "cancelled"
+    assert await status(client) == "cancelled"
     await happened(talk.cut_off)
 
 
@@ -60,9 +59,12 @@ async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
     client = await connect(talk, on_disconnect="continue")
     await (await begun(client)).leave()
     client.clock.advance(3_000)
-    assert status(client) == "running"
+    assert await status(client) == "running"
     talk.may_end.set()
-    await eventually(lambda: status(client) == "finished")
+    async with asyncio.timeout(WAIT):
+        while await status(client) == "running":  # noqa: ASYNC110 - what it waits for has no event
+            await asyncio.sleep(0)
+    assert await status(client) == "finished"
     assert outcome(await (await client.attach("t1", "r1")).rest()) == "success"
 
 
@@ -72,9 +74,9 @@ async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
     client = await connect(talk, on_disconnect="grace:30")
     await (await begun(client)).leave()
     client.clock.advance(29.9)
-    assert status(client) == "running"
+    assert await status(client) == "running"
     client.clock.advance(0.1)
-    assert status(client) == "cancelled"
+    assert await status(client) == "cancelled"
     await happened(talk.cut_off)
 
 
@@ -86,7 +88,7 @@ async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
     client.clock.advance(20)
     stream = await client.attach("t1", "r1")
     client.clock.advance(60)
-    assert status(client) == "running"
+    assert await status(client) == "running"
     talk.may_end.set()
     assert outcome(await stream.rest()) == "success"
 
@@ -99,9 +101,9 @@ async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
     stream = await client.attach("t1", "r1", 3)
     await stream.leave()
     client.clock.advance(20)
-    assert status(client) == "running"
+    assert await status(client) == "running"
     client.clock.advance(10)
-    assert status(client) == "cancelled"
+    assert await status(client) == "cancelled"
 
 
 @requirement("drop.gives-way")
@@ -111,7 +113,7 @@ async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: s
     client = await connect(talk, on_disconnect="grace:30", on_busy=on_busy)
     await (await begun(client)).leave()
     second = await begun(client, "r2")
-    assert status(client) == "cancelled"
+    assert await status(client) == "cancelled"
     talk.may_end.set()
     assert outcome(await second.rest()) == "success"
 
@@ -123,7 +125,7 @@ async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Conn
     first = await begun(client)
     second = await client.attach("t1", "r1")
     await first.leave()
-    assert status(client) == "running"
+    assert await status(client) == "running"
     talk.may_end.set()
     assert types(await second.rest())[-1] == "RUN_FINISHED"
 
@@ -135,7 +137,7 @@ async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
     client = await connect(talk, on_disconnect="grace:30")
     assert outcome(await client.run(ask())) == "success"
     await eventually(lambda: not client.clock.timers)
-    assert status(client) == "finished"
+    assert await status(client) == "finished"
 
 
 @requirement("drop.grace")
@@ -144,5 +146,5 @@ async def test_a_waiting_run_has_its_grace_too(connect: Connect) -> None:
     first = await begun(client, "r1")
     await (await client.start(ask(run="r2"))).leave()
     client.clock.advance(30)
-    assert (status(client, "r1"), status(client, "r2")) == ("running", "cancelled")
+    assert (await status(client, "r1"), await status(client, "r2")) == ("running", "cancelled")
     await first.leave()
