@@ -124,7 +124,7 @@ class RunStream:
         except StopIteration:
             self._wrote = True
             return True
-        except Exception as error:  # noqa: BLE001 - not for the agent, whose task this may be
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - not for the agent, whose task this may be
             self._rest = asyncio.get_running_loop().create_future()
             self._rest.set_exception(error)
         else:
