@@ -96,7 +96,12 @@ class Run:
     def start(self, agent: Agent, seconds: float, turns: Turns) -> asyncio.Task[None]:
         """Begin, for at most ``seconds``. The caller owns the task and awaits it."""
         self._task = asyncio.create_task(self._main(agent, seconds, turns), name=f"run {self.ctx.run_id}")
+        self._task.add_done_callback(self._done)
         return self._task
+
+    def _done(self, _: asyncio.Task[None]) -> None:
+        """A task that is kept would keep its context."""
+        self._task = None
 
     async def _main(self, agent: Agent, seconds: float, turns: Turns) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)
@@ -107,13 +112,12 @@ class Run:
             if not self.log.ended:
                 self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
             raise
-        finally:
-            self._task = None  # it would keep its context for as long as the run is kept
 
     async def _go(self, agent: Agent, seconds: float, turns: Turns) -> None:
         self._announce()
         timer = self._clock.call_later(seconds, self._expire)
         try:
+            await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block
             if self._input is not None:
                 await self._drive(agent, self._input, turns)
         finally:
