@@ -7,7 +7,7 @@ brings it to the store whatever the agent does. A store that does not answer end
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from enum import Enum, auto
 
 from ag_ui.core import RunAgentInput
@@ -89,16 +89,15 @@ class Ledger:
             AppError: THREAD_BUSY, STORE_UNAVAILABLE.
         """
         self._asked = run_input
+        claim = self._claim(asked_of(run_input) if self.archive.durable else b"{}")
         with available():
-            if self.archive.durable:
-                await self._claim_whole(asked_of(run_input))
-            else:  # nothing can be cut off in it, and a task of its own would be three turns before the first event
-                await self._claim(b"{}")
+            # Where nothing can be cut off, a task of its own would be three turns of the loop before the first event.
+            await (self._whole(claim) if self.archive.store.waits else claim)
             return await self._taken_up(run_input)
 
-    async def _claim_whole(self, asked: bytes) -> None:
+    async def _whole(self, claim: Coroutine[object, None, None]) -> None:
         """Claim to the end, whatever becomes of the run: a cancel must know whether there is something to end."""
-        self._claiming = asyncio.ensure_future(self._claim(asked))
+        self._claiming = asyncio.ensure_future(claim)
         self._claiming.add_done_callback(looked_at)
         await asyncio.shield(self._claiming)
         self._claiming = None

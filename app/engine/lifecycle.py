@@ -110,12 +110,12 @@ class Lifecycle:
         """A run is over for its readers: free the thread, start the next in line, keep the log for a while."""
         if run.ledger is None:
             return
-        self._leave_line(run)
         if run.status is Status.QUEUED or run.ledger.is_others:
             self._withdraw(run)
         else:
             self._kept[run.key] = run
             self._write(run)
+        self._leave_line(run)  # behind that: the next one's claim finds this one's end written, where nothing waits
         self.trim()
         self._report()
 

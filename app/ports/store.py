@@ -247,6 +247,10 @@ class Store(Protocol):
     """All of it, each part for those who need it."""
 
     @property
+    def waits(self) -> bool:
+        """Whether it may wait for what is outside this process, so that a cancellation could cut it off."""
+
+    @property
     def runs(self) -> Runs:
         """Runs."""
 

@@ -17,8 +17,17 @@ from app.ports import Item
 from app.ports.conversation import Change, Ending, StoredMessage, ThreadStatus
 from app.ports.records import Claim, RunKey, RunStatus, Standing, ThreadKey
 from app.ports.store import StoreUnavailable
-from app.stores.memory import MemoryStore
-from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, make_service
+from tests.engine.doubles import (
+    START,
+    FakeClock,
+    LastingStore,
+    asking,
+    caller,
+    envelopes,
+    eventually,
+    happened,
+    make_service,
+)
 from tests.requirements import requirement
 
 RUN = RunKey("everybody", "t1", "r1")
@@ -31,10 +40,10 @@ async def talker(asked: RunAgentInput) -> AsyncIterator[Item]:
     yield StateSnapshotEvent(snapshot={"seen": len(asked.messages)})
 
 
-async def opened(agent: object, *, replica: str = "replica-1", store: MemoryStore | None = None) -> Service:
+async def opened(agent: object, *, replica: str = "replica-1", store: LastingStore | None = None) -> Service:
     """An engine on a store that counts as durable, as far as events and ends go."""
     clock = FakeClock()
-    archive = Archive(store or MemoryStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
+    archive = Archive(store or LastingStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
     service = make_service(agent, clock=clock, archive=archive)
     await archive.open()
     return service
@@ -176,7 +185,7 @@ async def test_a_store_that_goes_away_ends_the_run_after_a_while(monkeypatch: py
 
 @requirement("replica.lost")
 async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote() -> None:
-    store = MemoryStore()
+    store = LastingStore()
 
     async def holds(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "before"
@@ -206,7 +215,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
 
 @requirement("replica.lost")
 async def test_a_run_whose_events_cannot_be_read_ends_too() -> None:
-    store, clock = MemoryStore(), FakeClock()
+    store, clock = LastingStore(), FakeClock()
     archive = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
     await archive.open()
     await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
@@ -225,7 +234,7 @@ async def test_a_run_whose_events_cannot_be_read_ends_too() -> None:
 @requirement("replica.cancel")
 async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
     here = Nobody()
-    archive = Archive(MemoryStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
+    archive = Archive(LastingStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
     await archive.open()
     keeping = asyncio.create_task(Leases(archive, here).keep())
     for command in (b"no JSON", b"1", b'["a"]', b'["dance","everybody","t1","r1"]', spoken(Told.CANCEL, RUN)):
@@ -273,3 +282,34 @@ async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread()
     thread = await store.threads.get(THREAD)
     assert thread is not None
     assert thread.active_run is None
+
+
+@requirement("durable.first")
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "as AgentCore Memory"])
+async def test_a_run_that_is_cancelled_during_its_claim_keeps_what_was_said(
+    monkeypatch: pytest.MonkeyPatch, *, durable: bool
+) -> None:
+    begun, may, store = asyncio.Event(), asyncio.Event(), LastingStore()
+    claim = store.runs.claim
+
+    async def slow(wanted: Claim) -> object:
+        begun.set()
+        await may.wait()
+        return await claim(wanted)
+
+    monkeypatch.setattr(store.runs, "claim", slow)
+    clock = FakeClock()
+    archive = Archive(store, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1")
+    service = make_service(talker, clock=clock, archive=archive)
+    await archive.open()
+    reader = service.start(asking(), caller())
+    await happened(begun)
+    reader.run.cancel()
+    may.set()
+    await finished(service)
+    kept = await store.threads.changes(THREAD)
+    assert kept is not None
+    assert [message.id for message in kept.messages] == ["u1"]
+    record = await store.runs.get(RUN)
+    assert record is not None
+    assert record.status is RunStatus.CANCELLED

@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from app.core.errors import AppError, Code
-from app.engine import lifecycle
+from app.engine import ledger, lifecycle
 from app.engine.health import Health
 from app.engine.policy import Limits
 from app.engine.service import Service
@@ -175,6 +175,15 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
     await eventually(lambda: not service._lifecycle._tasks and not service._lifecycle._writing)
     assert (service._lifecycle._threads, service._lifecycle._runs) == ({}, {})
     assert service._lifecycle.budget.used == 0
+
+
+@requirement("busy.enqueue")
+async def test_a_run_in_line_starts_at_once_when_the_one_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "FIRST_PAUSE", 1_000.0)
+    service = make_service(brief, Settings(on_busy="enqueue"))
+    readers = [service.start(asking(run=f"r{number}"), caller()) for number in range(3)]
+    for reader in readers:
+        assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
 
 
 @requirement("limit.open")
