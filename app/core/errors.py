@@ -87,11 +87,17 @@ class AppError(Exception):
     Args:
         code: the row of ``TABLE`` it belongs to.
         message: one sentence for a person; safe to show to anybody.
+
+    Raises:
+        ValueError: there is no such code, or the message is no text that can be sent.
     """
 
     def __init__(self, code: Code, message: str) -> None:
+        if not isinstance(message, str):
+            raise ValueError(f"the message of an AppError is a sentence, not a {type(message).__name__}")  # noqa: TRY004
+        message.encode()
         super().__init__(message)
-        self.code = code
+        self.code = Code(code)
         self.message = message
 
     @property

@@ -9,6 +9,15 @@ from collections.abc import Iterable
 from ag_ui.core import TokenUsage
 
 
-def tokens_of(usage: Iterable[TokenUsage]) -> int:
+def tokens_of(usage: Iterable[object]) -> int:
     """The tokens of these model calls, input and output."""
-    return sum(each.total_tokens or (each.input_tokens or 0) + (each.output_tokens or 0) for each in usage)
+    return sum(_tokens(each) for each in usage if isinstance(each, TokenUsage))
+
+
+def _tokens(usage: TokenUsage) -> int:
+    return _count(usage.total_tokens) or _count(usage.input_tokens) + _count(usage.output_tokens)
+
+
+def _count(number: object) -> int:
+    """An agent may have set anything."""
+    return number if isinstance(number, int) and number > 0 else 0

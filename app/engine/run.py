@@ -112,6 +112,9 @@ class Run:
             if not self.log.ended:
                 self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
             raise
+        except Exception:
+            logger.exception("the run cannot end as it should")  # such as with a message that no event can hold
+            self.fail(AGENT_FAILED)
 
     async def _go(self, agent: Agent, seconds: float, turns: Turns) -> None:
         self._announce()

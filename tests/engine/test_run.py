@@ -18,6 +18,8 @@ from ag_ui.core import (
     TokenUsage,
 )
 
+from app.core.encoder import MAX_EVENT_BYTES
+from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine.bursts import BURST
 from app.engine.policy import Limits
@@ -170,9 +172,38 @@ async def test_junk_in_the_usage_is_left_out(entry: object) -> None:
         usage.append(entry)
         yield CustomEvent(name="n", value=1)
 
-    log = await logged(agent)
+    service = make_service(agent)
+    log = await envelopes(service.start(asking(), caller()))
     assert names(log) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
     assert b"usage" not in log[-1].data
+    assert [run["tokens"] for run in await service.runs.list(caller())] == [0]
+
+
+@requirement("run.legal")
+@pytest.mark.parametrize(
+    "arguments",
+    [("NO_SUCH_CODE", "x"), ("MODEL_ERROR", 5), ("MODEL_ERROR", None), ("MODEL_ERROR", "\ud83d"), ("", "")],
+)
+async def test_an_error_that_is_none_fails_the_run_like_any_mistake(arguments: tuple[Any, Any]) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        raise AppError(*arguments)
+
+    log = await logged(agent)
+    assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert b'"code":"AGENT_ERROR"' in log[-1].data
+
+
+@requirement("run.legal")
+async def test_an_error_that_no_event_can_hold_fails_the_run_with_another(caplog: pytest.LogCaptureFixture) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        raise AppError(Code.MODEL_ERROR, "x" * (MAX_EVENT_BYTES + 1))
+
+    log = await logged(agent)
+    assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert b'"code":"AGENT_ERROR"' in log[-1].data
+    assert "the run cannot end as it should" in caplog.text
 
 
 @requirement("limit.size")
