@@ -4,11 +4,14 @@ Rule: SIGTERM drains first. Open runs get a terminal event while their connectio
 closes them.
 """
 
+import asyncio
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
+import threading
 from types import FrameType
 
 import uvicorn
@@ -27,8 +30,15 @@ from app.tools.loader import ToolLoadError
 FLUSH_SECONDS = 1
 """How long readers that are behind, and then connections that close, may take once every run has ended."""
 
+LEAVE_SECONDS = 0.5
+"""What Python may take to end when everything is closed."""
+
 WS_PING_SECONDS = 60.0
 """A peer whose answer to a ping is later than this is gone. A slow one gets the ping only behind the data before it."""
+
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection is kept: longer than load balancers and clients keep theirs, so that none is closed just
+when the next request comes."""
 
 EXAMPLE = (
     """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""
@@ -64,6 +74,11 @@ class Server(uvicorn.Server):
             port = self.servers[0].sockets[0].getsockname()[1]
             logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal; then the process ends, whatever still goes on in it."""
+        await super().serve(sockets)
+        see_to_the_end(0 if self.started else 1)
+
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
         """Stop, and not die of the same signal afterwards, as uvicorn would: a drained stop is a success."""
         self.force_exit = self.should_exit and sig == signal.SIGINT
@@ -75,6 +90,21 @@ class Server(uvicorn.Server):
         await self._service.drain(DRAIN_SECONDS)
         await self._service.read_out(FLUSH_SECONDS)
         await super().shutdown(sockets)
+
+
+def see_to_the_end(status: int) -> None:
+    """End the process soon, if it does not end by itself: an agent can ignore its cancellation, or block a thread."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+
+    def leave() -> None:
+        names = ", ".join(sorted(task.get_name() for task in tasks if not task.done()))
+        logger.error("the process leaves behind what does not end: %s", names or "threads")
+        logging.shutdown()
+        os._exit(status)
+
+    timer = threading.Timer(LEAVE_SECONDS, leave)
+    timer.daemon = True
+    timer.start()
 
 
 def collect_garbage() -> None:
@@ -113,5 +143,6 @@ def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         ws="websockets-sansio",
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=FLUSH_SECONDS,
     )

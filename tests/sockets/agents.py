@@ -4,13 +4,15 @@
 became of a held run), ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``halves N`` (as
 many, silence until ``release RUN``, as many more), ``tick N`` (N numbered pieces in N hundredths of a second),
 ``churn`` (text until ``release churn``), and the tool ``block`` (blocks its thread until ``release block``).
-``blocking`` is a plain generator that blocks its thread for a minute.
+``blocking`` is a plain generator that blocks its thread for a minute. ``stubborn`` ignores its cancellation, and
+``threaded`` waits for a thread of Python's own that goes on for a minute.
 
 Where ``EXECUTIONS`` names a file, each execution of ``agent`` adds a line with its run's id: what has run twice is
 there twice, in whatever processes.
 """
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -167,3 +169,17 @@ def blocking(_: RunAgentInput) -> Iterator[Item]:
     yield "before "
     time.sleep(60)
     yield "after"
+
+
+async def stubborn(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Text, and then nothing, whatever anybody wants."""
+    yield "before "
+    for _attempt in range(int(LONGEST)):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
+
+
+async def threaded(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Text, and then something that cannot be cut off."""
+    yield "before "
+    await asyncio.to_thread(time.sleep, LONGEST)

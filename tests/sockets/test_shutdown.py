@@ -4,6 +4,8 @@ import asyncio
 import json
 from collections.abc import Callable
 
+import pytest
+
 from tests.sockets.client import (
     Exchange,
     Json,
@@ -83,6 +85,18 @@ async def end_with(agent: str, text: str) -> None:
 async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process_well() -> None:
     """Silent agents, agents that block their threads, agents at full speed. Side by side, because drains take time."""
     await asyncio.gather(end_with(AGENT, "hold"), end_with(BLOCKING, "hold"), end_with(AGENT, "churn"))
+
+
+@pytest.mark.parametrize(("agent", "named"), [("stubborn", "run r1"), ("threaded", "threads")])
+async def test_the_process_ends_whatever_does_not_end_in_it(agent: str, named: str) -> None:
+    with Server(AGUI_AGENT=f"tests.sockets.agents:{agent}") as server:
+        held = await (await Exchange.open(server.port, post(run_input("go", runId="r1")))).until(is_text)
+        server.term()
+        assert_shut_down((await held.rest()).events)
+        await held.close()
+        assert await asyncio.to_thread(server.wait, EXIT_SECONDS) == 0
+        assert f"the process leaves behind what does not end: {named}" in server.log[-1]
+        assert server.faults == []
 
 
 async def test_a_socket_that_is_far_behind_still_gets_the_end_of_its_run() -> None:
