@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from app.edge.exact import ExactRoute
 from app.edge.gate import caller_of
 from app.engine.service import Service
 from app.ports import Caller
@@ -33,11 +34,11 @@ def routes(service: Service) -> list[BaseRoute]:
         Route("/ping", ping),
         Route("/capabilities", capabilities),
         Route("/runs", runs),
-        Route("/runs/{run_id:path}", run),
-        Route("/runs/{run_id:path}/cancel", cancel, methods=["POST"]),
+        ExactRoute("/runs/{runId}", run),
+        ExactRoute("/runs/{runId}/cancel", cancel, methods=["POST"]),
     ]
 
 
 def named(request: Request) -> tuple[Caller, str | None, str]:
     """Who asks for which run: the caller, a thread where one is named, the run."""
-    return caller_of(request), request.query_params.get("threadId"), request.path_params["run_id"]
+    return caller_of(request), request.query_params.get("threadId"), request.path_params["runId"]

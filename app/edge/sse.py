@@ -20,6 +20,7 @@ from app.core.errors import AppError, Code, IllegalEvent
 from app.core.inbound import CommandRequest
 from app.edge.body import read_body, understand
 from app.edge.commands import Commands
+from app.edge.exact import ExactRoute
 from app.edge.formats import Format, format_of
 from app.edge.gate import INVOCATIONS, caller_of
 from app.edge.lookout import Lookout
@@ -68,14 +69,14 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         return command_run(*ids, {"command": asked.command.type, **result}, caller, form)
 
     async def events(request: Request) -> RunStream:
-        caller, run_id = caller_of(request), request.path_params["run_id"]
+        caller, run_id = caller_of(request), request.path_params["runId"]
         after = wire.cursor(request.query_params.get("after") or request.headers.get("last-event-id"))
         reader = await service.attach(caller, request.query_params.get("threadId"), run_id, after)
         return RunStream(reader, format_of(request), caller.request_id, lookout)
 
     return [
         Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),
-        Route("/runs/{run_id:path}/events", Endpoint(events), methods=["GET"]),
+        ExactRoute("/runs/{runId}/events", Endpoint(events), methods=["GET"]),
     ]
 
 

@@ -3,7 +3,7 @@
 Rule: callers find their own runs only (design 5, promise 4). What is here is better known than what is stored.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive, available
@@ -12,6 +12,7 @@ from app.engine.lifecycle import Lifecycle
 from app.engine.run import Run
 from app.ports import Caller, Clock
 from app.ports.records import RunKey, RunRecord, ThreadKey
+from app.ports.store import PAGE
 
 
 class Directory:
@@ -107,12 +108,20 @@ class Directory:
         Where runs are stored these are all that are live on any replica, and the newest of the others.
         """
         now = self._clock.time()
-        here = {run.key: summary(run, now) for run in self._lifecycle.runs(caller.owner)}
+        here = {run.key: summary(run, now) for run in self._shown(caller.owner)}
         if not self._archive.durable:
             return list(here.values())
         with available():
             others = {record.key: recorded(record, now) async for record in self._recent(caller.owner)}
         return sorted((others | here).values(), key=lambda facts: -float(str(facts["startedAt"])))
+
+    def _shown(self, owner: str) -> Iterator[Run]:
+        """Those of this process."""
+        ended = 0
+        for run in self._lifecycle.runs(owner):
+            ended += run.log.ended
+            if not run.log.ended or ended <= PAGE:
+                yield run
 
     async def _recent(self, owner: str) -> AsyncIterator[RunRecord]:
         runs, page = self._archive.store.runs, None

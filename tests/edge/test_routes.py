@@ -1,9 +1,12 @@
 """The plain HTTP routes: health, capabilities, runs and their events, and how commands are answered."""
 
+from urllib.parse import quote
+
 import httpx
 import pytest
 from ag_ui.core import AgentCapabilities
 
+from app.engine import directory
 from app.main import create_app
 from app.settings import Settings
 from tests.behaviour.over_sse import frames, http_client
@@ -41,6 +44,28 @@ async def test_capabilities_are_official_and_the_same_as_the_commands(serve: Ser
     told = (await get(client, "/capabilities")).json()
     assert told == (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
     assert AgentCapabilities.model_validate(told).identity is not None
+
+
+@requirement("http.runs")
+async def test_of_runs_that_have_ended_the_newest_are_listed(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory, "PAGE", 2)
+    client, _ = await serve(brief)
+    for number in range(4):
+        await client.run(ask(run=f"r{number}"))
+    listed = (await get(client, "/runs")).json()["runs"]
+    assert [run["runId"] for run in listed] == ["r3", "r2"]
+
+
+@requirement("http.runs")
+@pytest.mark.parametrize("run", ["q/events", "q/cancel", "a/b", "é?&#"])
+async def test_every_run_id_has_one_address(serve: Serve, run: str) -> None:
+    client, _ = await serve(brief)
+    await client.run(ask(run="q"))
+    client.clock.advance(1)
+    await client.run(ask(run=run))
+    address = f"/runs/{quote(run, safe='')}"
+    assert (await get(client, address)).json()["runId"] == run
+    assert (await get(client, f"{address}/events")).content.startswith(b'id: 1\ndata: {"type":"RUN_STARTED"')
 
 
 @requirement("http.runs")
