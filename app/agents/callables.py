@@ -83,11 +83,18 @@ def kept(agent: Agent, store: Store, depth: int = 0) -> Agent:
 
 
 def capabilities_of(agent: Agent) -> AgentCapabilities | None:
-    """What the agent, or the object it was made of, says that it can do; None if it does not say."""
+    """What the agent, or the object it was made of, says that it can do; None if it does not say.
+
+    Raises:
+        AgentLoadError: it cannot say.
+    """
     for candidate in (agent, getattr(agent, "source", None)):
         describe: object = getattr(candidate, "capabilities", None)
         if callable(describe) and not inspect.iscoroutinefunction(describe):
-            described: object = describe()
+            try:
+                described: object = describe()
+            except Exception as error:
+                raise AgentLoadError(f"the agent's capabilities() raised {type(error).__name__}: {error}") from error
             if isinstance(described, AgentCapabilities):
                 return described
     return None
@@ -112,14 +119,19 @@ def _with_arguments(function: Callable[..., T], name: str) -> Callable[[RunAgent
     signature = inspect.signature(function)
     names = list(signature.parameters)
     ctx = signature.parameters.get("ctx") if names[:1] != ["ctx"] else None
+    if names[:1] == ["self"]:
+        raise AgentLoadError(f"'{name}' is a method of a class: name that of an instance. {ACCEPTED}")
     if ctx is not None and ctx.kind is not ctx.POSITIONAL_ONLY and _takes(signature, 1, "ctx"):
         return lambda request, ctx: function(request, ctx=ctx)
     if ctx is None and _takes(signature, 1):
         return lambda request, _: function(request)
-    if _takes(signature, 2):
+    if _takes(signature, 2) and names[:1] != ["ctx"]:
         return function
-    taken = ", ".join(names)
-    raise AgentLoadError(f"'{name}' takes ({taken}), which is neither (input) nor (input, ctx). {ACCEPTED}")
+    bare = signature.replace(
+        parameters=[each.replace(annotation=each.empty) for each in signature.parameters.values()],
+        return_annotation=signature.empty,
+    )
+    raise AgentLoadError(f"'{name}' takes {bare}, which is neither (input) nor (input, ctx). {ACCEPTED}")
 
 
 def _takes(signature: inspect.Signature, positional: int, *keywords: str) -> bool:

@@ -184,7 +184,7 @@ class Service:
             tools=self._tools,
             new_id=self.new_id,
             logger=logging.getLogger("agent"),
-            background=self._lifecycle.background,
+            background=lambda work: outlet.on_loop(lambda: self._lifecycle.background(work)),
             is_cancelled=lambda: run.log.ended,
             emit=outlet.emit,
             state=State(lambda: outlet.on_loop(run.state), outlet.emit),

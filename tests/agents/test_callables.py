@@ -238,6 +238,10 @@ async def keyword_only(input: RunAgentInput, *, other: object) -> AsyncIterator[
     yield "never"
 
 
+async def swapped(ctx: RunContext, input: RunAgentInput) -> AsyncIterator[Item]:
+    yield "never"
+
+
 class NoInput:
     async def run(self) -> AsyncIterator[Item]:
         yield "never"
@@ -259,7 +263,9 @@ class NotCallable:
         (NotCallable(), "'mine:agent' is an object of type NotCallable without a method run."),
         (no_arguments, "'mine:agent' takes (), which is neither (input) nor (input, ctx)."),
         (three_arguments, "'mine:agent' takes (a, b, c), which is neither (input) nor (input, ctx)."),
-        (keyword_only, "'mine:agent' takes (input, other), which is neither (input) nor (input, ctx)."),
+        (keyword_only, "'mine:agent' takes (input, *, other), which is neither (input) nor (input, ctx)."),
+        (swapped, "'mine:agent' takes (ctx, input), which is neither (input) nor (input, ctx)."),
+        (PlainGenerator.run, "'mine:agent' is a method of a class: name that of an instance."),
         (NoInput(), "'mine:agent.run' takes (), which is neither (input) nor (input, ctx)."),
     ],
 )
@@ -289,6 +295,15 @@ def test_capabilities_of_the_wrapped_object_can_be_reached() -> None:
     assert capabilities_of(adapt(Describing(DESCRIBED), "agent")) == DESCRIBED
     assistant = Assistant(OfflineModel())
     assert capabilities_of(assistant) == capabilities_of(adapt(assistant, "agent")) == assistant.capabilities()
+
+
+def test_capabilities_that_cannot_be_told_stop_the_start() -> None:
+    class Broken(PlainGenerator):
+        def capabilities(self) -> AgentCapabilities:
+            raise KeyError("region")
+
+    with pytest.raises(AgentLoadError, match=r"capabilities\(\) raised KeyError: 'region'"):
+        capabilities_of(adapt(Broken(), "agent"))
 
 
 @pytest.mark.parametrize("source", [PlainGenerator(), plain, Describing("many"), Asking()])

@@ -1,7 +1,7 @@
 """Tasks and bounds of the process: background work, drains that meet resistance, and what is remembered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 from ag_ui.core import RunAgentInput
@@ -14,7 +14,17 @@ from app.engine.service import Service
 from app.ports import Item, RunContext
 from app.ports.records import RunKey
 from app.settings import Settings
-from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, forever, make_service
+from tests.engine.doubles import (
+    START,
+    FakeClock,
+    asking,
+    caller,
+    envelopes,
+    eventually,
+    forever,
+    happened,
+    make_service,
+)
 from tests.requirements import requirement
 
 
@@ -51,6 +61,22 @@ async def test_anything_that_can_be_awaited_is_background_work(make: Callable[[]
     service._lifecycle.background(make())
     assert service.health.report()["status"] == "HealthyBusy"
     await eventually(lambda: service.health.report()["status"] == "Healthy")
+
+
+@requirement("agent.background")
+async def test_a_plain_generator_hands_over_background_work_from_its_thread() -> None:
+    done = asyncio.Event()
+
+    async def work() -> None:
+        done.set()
+
+    def agent(_: RunAgentInput, ctx: RunContext) -> Iterator[Item]:
+        ctx.background(work())
+        yield "hi"
+
+    service = make_service(agent)
+    assert (await envelopes(service.start(asking(), caller())))[-1].type == "RUN_FINISHED"
+    await happened(done)
 
 
 @requirement("agent.background")
