@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 from pydantic import ValidationError
-from pydantic_core import from_json
+from pydantic_core import ErrorDetails, from_json
 
 from app.core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 from app.core.errors import AppError, Code
@@ -81,9 +81,10 @@ def _document(body: bytes) -> object:
         _refuse("The body is not valid UTF-8.")
     except RecursionError:
         _refuse("The body is nested too deeply.")
-    except ValueError as error:
-        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        _refuse(f"The body is not valid JSON{where}.")
+    except json.JSONDecodeError as error:
+        _refuse(f"The body is not valid JSON at line {error.lineno}, column {error.colno}.")
+    except ValueError:  # Python reads whole numbers of so many digits only
+        _refuse("A number in the body is too large.")
     if b"\\ud" in body or b"\\uD" in body:
         _check_surrogates(document)
     _check_depth(body)
@@ -196,7 +197,7 @@ def command_of(document: object, path: str = "", thread_id: object = None) -> Co
     Raises:
         AppError: VALIDATION_ERROR, naming the field where there is one.
     """
-    if isinstance(document, dict) and document.get("threadId") is None and isinstance(thread_id, str):
+    if isinstance(document, dict) and document.get("threadId") is None and thread_id is not None:
         document = {**document, "threadId": thread_id}
     try:
         return COMMAND.validate_python(document)
@@ -213,19 +214,19 @@ def _check_version(version: str | None) -> None:
 
 def _field_errors(error: ValidationError, document: object, prefix: str) -> AppError:
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    lines = [f"{_path(row['loc'], document, prefix)}: {row['msg']}" for row in found[:SHOWN_ERRORS]]
+    lines = [f"{_path(row, document, prefix)}: {row['msg']}" for row in found[:SHOWN_ERRORS]]
     if len(found) > SHOWN_ERRORS:
         lines.append(f"and {len(found) - SHOWN_ERRORS} more")
     return AppError(Code.VALIDATION_ERROR, "; ".join(lines))
 
 
-def _path(loc: tuple[int | str, ...], document: object, prefix: str) -> str:
+def _path(error: ErrorDetails, document: object, prefix: str) -> str:
     """The field as the client spelled it: pydantic's location without the union members it went through."""
     parts = [prefix] if prefix else []
-    node = document
+    loc, node = error["loc"], document
     for depth, part in enumerate(loc, start=1):
         found, node = _step(node, part)
-        if found or depth == len(loc):
+        if found or (depth == len(loc) and error["type"].startswith("missing")):
             parts.append(str(part))
     return ".".join(parts) or "body"
 

@@ -23,8 +23,10 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     """The body.
 
     Raises:
-        AppError: PAYLOAD_TOO_LARGE; VALIDATION_ERROR when it does not arrive.
+        AppError: PAYLOAD_TOO_LARGE; VALIDATION_ERROR when it is compressed or does not arrive.
     """
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise AppError(Code.VALIDATION_ERROR, "Content-Encoding: the body must be sent as it is, not compressed.")
     size, chunks = 0, []
     try:
         async with asyncio.timeout(READ_SECONDS):

@@ -152,5 +152,6 @@ def piece(body: bytes) -> Message:
 
 @cache
 def head_of(media_type: str) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers of a stream, as sse-starlette has them."""
-    return tuple(EventSourceResponse(iter(()), headers=HEADERS, media_type=media_type).raw_headers)
+    """The headers of a stream, as sse-starlette has them. What becomes of the connection is the server's to say."""
+    response = EventSourceResponse(iter(()), headers=HEADERS, media_type=media_type)
+    return tuple(header for header in response.raw_headers if header[0] != b"connection")

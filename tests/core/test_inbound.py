@@ -88,7 +88,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "too deep": (b"[" * 100_000, "The body is nested too deeply."),
     "too deep to be kept": (b'{"a":' * 230 + b"1" + b"}" * 230, "The body is nested too deeply."),
     "a number that is none": (b'{"a":1e999}', "A number in the body is too large."),
-    "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "The body is not valid JSON."),
+    "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "A number in the body is too large."),
     "half a surrogate pair": (b'{"a":"\\uD83D"}', "The body holds half of a surrogate pair."),
     "an empty threadId": (json.dumps(ask("", "r")).encode(), "threadId: must have 1 to 512 characters."),
     "an empty runId": (json.dumps(ask("t", "")).encode(), "runId: must have 1 to 512 characters."),
@@ -115,6 +115,7 @@ def test_a_whole_surrogate_pair_is_text() -> None:
         ({"messages": "none"}, "messages"),
         ({"messages": [{"id": "u", "role": "user"}]}, "messages.0.content"),
         ({"messages": [{"id": "u", "role": "king", "content": ""}]}, "messages.0"),
+        ({"messages": [{"id": "u", "role": "user", "content": 5}]}, "messages.0.content"),
         ({"messages": [{"role": "user", "content": "x"}]}, "messages.0.id"),
         (
             {"messages": [{"id": "a", "role": "assistant", "toolCalls": [{"id": "c"}]}]},

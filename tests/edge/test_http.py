@@ -1,6 +1,7 @@
 """What only HTTP shows: frames, headers and statuses."""
 
 import asyncio
+import gzip
 import json
 import logging
 
@@ -25,6 +26,7 @@ async def test_a_stream_is_numbered_frames_that_nobody_caches(serve: Serve) -> N
     assert response.headers["content-type"].startswith("text/event-stream")
     assert response.headers["cache-control"] == "no-cache, no-transform"
     assert response.headers["x-accel-buffering"] == "no"
+    assert "connection" not in response.headers
     blocks = response.content.split(b"\n\n")
     assert blocks[-1] == b""
     assert [block.split(b"\n")[0] for block in blocks[:-1]] == [b"id: 1", b"id: 2", b"id: 3"]
@@ -57,6 +59,14 @@ async def test_any_or_no_content_type_is_accepted(serve: Serve, kind: str | None
 
 
 # --- refusals ---
+
+
+@requirement("http.status")
+async def test_a_compressed_body_is_refused_for_what_it_is(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    response = await post(client, gzip.compress(json.dumps(ask()).encode()), {"content-encoding": "gzip"})
+    assert response.status_code == 400
+    assert refused(response)["message"] == "Content-Encoding: the body must be sent as it is, not compressed."
 
 
 @requirement("http.status")
