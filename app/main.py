@@ -17,7 +17,6 @@ from ag_ui.core import (
     IdentityCapabilities,
     TransportCapabilities,
 )
-from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
@@ -36,6 +35,7 @@ from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
 from app.engine.threads import Threads
+from app.framework import FastAPI
 from app.ports import Agent, Allowance, Clock, Timer
 from app.settings import Scope, Settings, SettingsError, check_own_agent
 from app.stores import is_durable, open_store

@@ -194,6 +194,23 @@ def said(code: str) -> list[str]:
     return done.stdout.split()
 
 
+PUT_OFF = """
+from app.main import create_app
+from app.settings import Settings
+from fastapi.openapi.models import Contact, OpenAPI
+from pydantic import BaseModel
+app = create_app(Settings())
+print(OpenAPI.__pydantic_complete__, Contact.__pydantic_complete__, BaseModel.model_config)
+app.openapi_url = "/openapi.json"
+app.get("/rooms/{number}")(lambda number: number)
+print(*app.openapi()["paths"])
+"""
+
+
+def test_a_start_builds_no_openapi_but_who_asks_for_it_gets_it() -> None:
+    assert said(PUT_OFF) == ["False", "False", "{}", "/rooms/{number}"]
+
+
 def test_a_start_loads_only_what_it_needs() -> None:
     modules = said(LOADED)
     packages = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
