@@ -6,7 +6,7 @@ import pytest
 
 from app.ports.conversation import Change
 from app.ports.records import Claimed, Known, ThreadKey
-from app.stores.memory import MemoryStore
+from app.stores.memory import MemoryStore, contents
 from app.stores.memory.contents import MESSAGE_BYTES, Bounds
 from tests.stores.doubles import A, claim, claimed, ending, envelopes, message, run, told
 
@@ -67,7 +67,17 @@ async def test_the_thread_that_changed_longest_ago_makes_room(caplog: pytest.Log
     await store.threads.rename(ThreadKey("owner", "t0"), "Kept", 5.0)
     await told(store, key=run("r", "t2"))
     assert [bool(await store.threads.get(ThreadKey("owner", f"t{n}"))) for n in range(3)] == [True, False, True]
-    assert "thread=<t1> | it is forgotten" in caplog.text
+    assert "threads are forgotten, because there are too many: 1 so far" in caplog.text
+
+
+async def test_the_log_tells_now_and_then_that_threads_make_room(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "LOGGED", 3)
+    store = MemoryStore(Bounds(threads=2))
+    for n in range(9):
+        await told(store, key=run("r", f"t{n}"))
+    assert [record.message.split(": ")[1] for record in caplog.records] == ["1 so far", "4 so far", "7 so far"]
 
 
 async def test_large_threads_make_room_sooner() -> None:

@@ -1,7 +1,7 @@
 """What the memory store holds, and how much of it.
 
 Rule: only what has ended is forgotten, the oldest first: the events of runs, then their records, then whole threads,
-and of those the log is told.
+and of those the log tells now and then.
 """
 
 import logging
@@ -18,6 +18,9 @@ MESSAGE_BYTES = 500
 
 NUMBER_BITS = 59
 """Of the number before the first one: tokens name numbers, and those of an earlier process must not fit here."""
+
+LOGGED = 1_000
+"""Threads that are forgotten for each line of the log: once there are too many, each new one pushes one out."""
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +115,7 @@ class Contents:
         self._run_bytes = 0
         self._thread_bytes = 0
         self._last_number = 0
+        self._forgotten = 0
 
     def next_number(self) -> int:
         """A number that was never given before, by another process neither.
@@ -178,5 +182,7 @@ class Contents:
             idle = next((thread for thread in self.threads.values() if thread.record.active_run is None), None)
             if idle is None or idle is next(reversed(self.threads.values())):
                 return
-            logger.warning("thread=<%s> | it is forgotten: there are too many", idle.record.key.thread_id)
             self.remove(idle)
+            self._forgotten += 1
+            if self._forgotten % LOGGED == 1:
+                logger.warning("threads are forgotten, because there are too many: %d so far", self._forgotten)
