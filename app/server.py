@@ -57,6 +57,19 @@ class Server(uvicorn.Server):
         self.why_not: str | None = None
         """Why it could not start, where that is not for a traceback to say."""
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve. Where a task that somebody has made raises SystemExit, asyncio stops; the server goes on."""
+        with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
+            loop = runner.get_loop()
+            serving = loop.create_task(self.serve(sockets), name="serve")
+            while not serving.done():
+                try:
+                    loop.run_until_complete(serving)
+                except SystemExit:
+                    if serving.done():
+                        raise
+                    logger.exception("a task raised SystemExit, which ends that task only")
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Connect to what is kept, listen, and say how to talk to us."""
         try:

@@ -5,7 +5,8 @@ became of a held run), ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces
 many, silence until ``release RUN``, as many more), ``tick N`` (N numbered pieces in N hundredths of a second),
 ``churn`` (text until ``release churn``), and the tool ``block`` (blocks its thread until ``release block``).
 ``blocking`` is a plain generator that blocks its thread for a minute. ``stubborn`` ignores its cancellation, and
-``threaded`` waits for a thread of Python's own that goes on for a minute.
+``threaded`` waits for a thread of Python's own that goes on for a minute. ``leaving`` awaits a task that raises
+``SystemExit``.
 
 Where ``EXECUTIONS`` names a file, each execution of ``agent`` adds a line with its run's id: what has run twice is
 there twice, in whatever processes.
@@ -14,6 +15,7 @@ there twice, in whatever processes.
 import asyncio
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -183,3 +185,14 @@ async def threaded(_: RunAgentInput) -> AsyncIterator[Item]:
     """Text, and then something that cannot be cut off."""
     yield "before "
     await asyncio.to_thread(time.sleep, LONGEST)
+
+
+async def leaving(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Text, and a task that wants the process to end, as a command line's main function does."""
+    yield "before "
+    await asyncio.create_task(leave())
+
+
+async def leave() -> None:
+    """What a tool does that is a program."""
+    sys.exit(7)

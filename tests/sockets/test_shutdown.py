@@ -99,6 +99,17 @@ async def test_the_process_ends_whatever_does_not_end_in_it(agent: str, named: s
         assert server.faults == []
 
 
+async def test_a_task_that_wants_to_end_the_process_fails_its_run_only() -> None:
+    with Server(AGUI_AGENT="tests.sockets.agents:leaving") as server:
+        for _ in range(2):
+            events = (await ask(server.port, post(run_input("go")))).events
+            assert [event["type"] for event in events][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+            assert events[-1]["code"] == "AGENT_ERROR"
+        assert (await get(server.port, "/ping"))["status"] == "Healthy"
+        server.term()
+        assert await asyncio.to_thread(server.wait, EXIT_SECONDS) == 0
+
+
 async def test_a_socket_that_is_far_behind_still_gets_the_end_of_its_run() -> None:
     """A run of 3 MB takes a moment at the pace of AgentCore's limit, and has ended long before."""
     with Server() as server:
