@@ -61,10 +61,11 @@ class Directory:
     async def found(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | RunRecord:
         """The run here, or its record. Raises ``AppError`` as ``kept``.
 
-        A run here that only waits for its thread is not the thread's active one, as long as another is.
+        A run here that only waits for its thread is not the thread's active one, as long as another is, and may be the
+        retry of one that is stored.
         """
         run = self.here(caller, thread_id, run_id)
-        if run is not None and (run_id is not None or not self._waits(run)):
+        if run is not None and not self._waits(run):
             return run
         try:
             record = await self.kept(caller, thread_id, run_id)
@@ -72,7 +73,7 @@ class Directory:
             if run is None:
                 raise
             return run
-        return record if run is None or record.active else run
+        return record if run is None or record.active or record.key == run.key else run
 
     def _waits(self, run: Run) -> bool:
         return self._archive.durable and run.ledger is not None and not run.ledger.claimed and not run.log.ended
@@ -108,12 +109,13 @@ class Directory:
         Where runs are stored these are all that are live on any replica, and the newest of the others.
         """
         now = self._clock.time()
-        here = {run.key: summary(run, now) for run in self._shown(caller.owner)}
+        here = list(self._shown(caller.owner))
         if not self._archive.durable:
-            return list(here.values())
+            return [summary(run, now) for run in here]
         with available():
-            others = {record.key: recorded(record, now) async for record in self._recent(caller.owner)}
-        return sorted((others | here).values(), key=lambda facts: -float(str(facts["startedAt"])))
+            stored = {record.key: recorded(record, now) async for record in self._recent(caller.owner)}
+        ours = {run.key: summary(run, now) for run in here if run.key not in stored or not self._waits(run)}
+        return sorted((stored | ours).values(), key=lambda facts: -float(str(facts["startedAt"])))
 
     def _shown(self, owner: str) -> Iterator[Run]:
         """Those of this process."""

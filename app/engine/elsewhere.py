@@ -94,6 +94,7 @@ class PlaceElsewhere:
     def __init__(self, archive: Archive, record: RunRecord, after: int) -> None:
         self._archive = archive
         self._key = record.key
+        self._began = record.started_at
         self._after = after
         self._over = not record.active and after == record.last_seq
         self._name = archive.new_id()
@@ -122,26 +123,32 @@ class PlaceElsewhere:
     async def _read(self) -> AsyncIterator[Batch]:
         """Raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer any more."""
         silence = SILENCE_SECONDS
-        while not self._closed:
-            before, record = self._after, await self._asked(self._looked_up)
-            while envelopes := await self._asked(self._stored):
-                yield self._moved(envelopes)
-                if self._closed:
-                    return
-            if record is None and not self._over:
+        while not (self._closed or self._over):
+            before, envelopes = self._after, await self._asked(self._stored)
+            # After them, because a run that is deleted may be followed by another of the same ids.
+            record = await self._asked(self._looked_up)
+            if record is None:
                 error = RunErrorEvent(message=DELETED, code=Code.RUN_LOST)
                 yield self._moved(numbered(self._key.run_id, self._after, [error]))
-            if record is None or not record.active:
+            elif envelopes:
+                silence = SILENCE_SECONDS
+                yield self._moved(envelopes)
+            elif record.active:
+                async with aclosing(self._followed(silence)) as batches:
+                    async for batch in batches:
+                        yield batch
+                        if self._over:
+                            return
+                silence = SILENCE_SECONDS if self._after > before else min(2 * silence, LONGEST_SILENCE)
+            elif record.last_seq <= self._after:
                 return
-            async with aclosing(self._followed(silence)) as batches:
-                async for batch in batches:
-                    yield batch
-            silence = SILENCE_SECONDS if self._after > before else min(2 * silence, LONGEST_SILENCE)
 
     async def _looked_up(self) -> RunRecord | None:
-        """How it stands; its replica is told that it is read."""
+        """How it stands, if it is still there; its replica is told that it is read."""
         record = await self._archive.store.runs.get(self._key)
-        if record is not None and record.active:
+        if record is None or record.started_at != self._began:
+            return None
+        if record.active:
             await self._watch(record.replica)
         return record
 

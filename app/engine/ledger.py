@@ -8,6 +8,7 @@ brings it to the store whatever the agent does. A store that does not answer end
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from enum import Enum, auto
 
 from ag_ui.core import RunAgentInput
@@ -164,7 +165,7 @@ class Ledger:
         """Store what comes, and let readers see it, until the end is stored. The owner awaits it."""
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
-        outcome = Outcome.ON if self.claimed else Outcome.UNSTORED
+        outcome = Outcome.ON if self.claimed else await self._unclaimed()
         while outcome is Outcome.ON:
             await self._noted()
             if self._ending is None:
@@ -180,6 +181,15 @@ class Ledger:
             self._on_loss(TAKEN)
             await self._adopt(log)
         self.is_stores = self.archive.durable
+
+    async def _unclaimed(self) -> Outcome:
+        """It ended before it was let in. Where these ids mean a run that is over, its readers get that one."""
+        with suppress(StoreUnavailable):
+            ran = await self.archive.store.runs.get(self.key) if self.archive.durable else None
+            self.is_others = self.is_others or ran is not None
+            if ran is not None and not ran.active:
+                return Outcome.TAKEN
+        return Outcome.UNSTORED
 
     async def _keep(self, asked: RunAgentInput) -> None:
         """Write down what was sent for a run that was ended before it had come to that."""

@@ -169,7 +169,7 @@ class Lifecycle:
         """A run may have no reader any more. What is the store's is read there then, and goes with its thread."""
         is_stores = isinstance(run, Run) and run.ledger is not None and run.ledger.is_stores
         if is_stores and not run.audience.here and self._kept.get(run.key) is run:
-            self._withdraw(self._kept.pop(run.key))
+            self._forget(run)
         self.trim()
 
     def trim(self) -> None:

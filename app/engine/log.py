@@ -106,6 +106,7 @@ class RunLog:
         """The run has ended and nobody will read it any more."""
         self._budget.used -= self._held
         self._budget.kept -= self._held
+        self._budget = Budget(self._budget.each, self._budget.together)  # its last readers may still have it rendered
 
     def check(self) -> None:
         """Raises ``AppError`` RUN_LIMIT_EXCEEDED when there is too much. What a run owes may still be appended."""

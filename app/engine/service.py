@@ -129,11 +129,13 @@ class Service:
     async def _known_to_store(self, run_input: RunAgentInput, caller: Caller) -> RunRecord | None:
         """The run of these ids, where the store has one that is not here: a retry must not touch the thread's others.
 
-        It is asked for where something would happen before the claim, which finds it, too.
+        It is asked for where it is likely, or something would happen before the claim, which finds it, too.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        if not self.archive.durable or self._lifecycle.get(key) is not None:
+            return None
         stands_behind = self._lifecycle.line(key.owner, key.thread_id) or is_connect(run_input)
-        if not self.archive.durable or self._lifecycle.get(key) is not None or not stands_behind:
+        if not stands_behind and not self._lifecycle.is_forgotten(key):
             return None
         with available():
             return await self.archive.store.runs.get(key)

@@ -1,15 +1,21 @@
 """A run that has ended where runs are stored: it is the store's once nobody reads it, and goes with its thread."""
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
+from ag_ui.core import EventType
 
 from app.core.commands import ThreadsDelete
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine import ledger
+from app.engine.log import Budget, RunLog
 from app.engine.service import Service
 from app.engine.threads import Threads
+from app.ports.records import Claim, RunKey
 from app.ports.store import StoreUnavailable
-from tests.engine.doubles import asking, caller, envelopes, eventually
+from tests.engine.doubles import asking, caller, envelopes, eventually, happened
 from tests.engine.replicas import Replicas
 from tests.engine.test_ledger import RUN, finished, opened, talker
 from tests.requirements import requirement
@@ -76,3 +82,98 @@ async def test_what_the_store_did_not_get_can_still_be_read_here(monkeypatch: py
     await finished(service)
     reader.close()
     assert await read(service) == whole
+
+
+# --- retries of what is not here any more -----------------------------------------------------------------------------
+
+
+async def ran() -> tuple[Replicas, Service, Service, list[Envelope]]:
+    """Two replicas, and a run that has ended on the first and has no reader."""
+    replicas = Replicas()
+    here, there = await replicas.start(talker), await replicas.start(talker)
+    reader = await here.admit(asking(), caller())
+    whole = await envelopes(reader)
+    await finished(here)
+    reader.close()
+    return replicas, here, there, whole
+
+
+@requirement("replica.retry")
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_retry_gets_the_run_that_has_ended_whatever_is_cancelled_meanwhile(
+    *, elsewhere: bool, turns: int
+) -> None:
+    _, here, there, whole = await ran()
+    service = there if elsewhere else here
+    retry = asyncio.create_task(service.admit(asking(), caller()))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    assert (await service.runs.cancel(caller(), "t1", "r1"))["status"] in {"finished", "cancelled"}
+    reader = await retry
+    assert await envelopes(reader) == whole
+    reader.close()
+    await finished(service)
+    assert service._lifecycle.get(RUN) is None
+    assert await read(service) == whole
+
+
+@requirement("replica.retry")
+async def test_a_run_that_has_ended_is_shown_as_it_ended_while_its_retry_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas, _, there, whole = await ran()
+    claim, asked, may = replicas.store.runs.claim, asyncio.Event(), asyncio.Event()
+
+    async def slow(wanted: Claim) -> object:
+        asked.set()
+        await may.wait()
+        return await claim(wanted)
+
+    monkeypatch.setattr(replicas.store.runs, "claim", slow)
+    retry = asyncio.create_task(there.admit(asking(), caller()))
+    await happened(asked)
+    assert (await there.runs.find(caller(), "t1", "r1"))["status"] == "finished"
+    assert [run["status"] for run in await there.runs.list(caller())] == ["finished"]
+    may.set()
+    assert await envelopes(await retry) == whole
+
+
+# --- deletions while it is read ---------------------------------------------------------------------------------------
+
+
+@requirement("replica.deleted")
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_another_run(
+    monkeypatch: pytest.MonkeyPatch, *, again: bool
+) -> None:
+    replicas, here, there, whole = await ran()
+    page = replicas.store.runs.envelopes
+
+    async def short(run: RunKey, after: int) -> Sequence[Envelope]:
+        return await page(run, after, limit=2)
+
+    monkeypatch.setattr(replicas.store.runs, "envelopes", short)
+    replay = aiter(await there.attach(caller(), "t1", "r1", 0))
+    seen = (await anext(replay)).envelopes()
+    assert await replicas.store.threads.delete(RUN.thread)
+    if again:
+        replicas.clock.advance(1)
+        await envelopes(await here.admit(asking(), caller()))
+        await finished(here)
+    seen += [envelope async for batch in replay for envelope in batch.envelopes()]
+    assert seen[:2] == whole[:2]
+    assert [envelope.type for envelope in seen[2:]] == ["RUN_ERROR"]
+    assert b"RUN_LOST" in seen[-1].data
+
+
+@requirement("replica.deleted")
+async def test_what_a_last_reader_has_rendered_after_the_deletion_counts_nowhere() -> None:
+    budget = Budget(1 << 20, 1 << 20)
+    log = RunLog("r1", budget)
+    log.append(EventType.CUSTOM, b"{}")
+    log.end()
+    rendition = log.rendition(bytes.upper)
+    log.discard()
+    await rendition.of(log.batch(0, 1))
+    assert (budget.used, budget.kept) == (0, 0)
