@@ -30,7 +30,7 @@ from app.tools.loader import ToolLoadError
 FLUSH_SECONDS = 1
 """How long readers that are behind, and then connections that close, may take once every run has ended."""
 
-LEAVE_SECONDS = 0.5
+LEAVE_SECONDS = 0.8
 """What Python may take to end when everything is closed."""
 
 WS_PING_SECONDS = 60.0
@@ -90,7 +90,8 @@ class Server(uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal; then the process ends, whatever still goes on in it."""
         await super().serve(sockets)
-        see_to_the_end(0 if self.started else 1)
+        if self.started:
+            see_to_the_end()
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
         """Stop, and not die of the same signal afterwards, as uvicorn would: a drained stop is a success."""
@@ -105,7 +106,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def see_to_the_end(status: int) -> None:
+def see_to_the_end() -> None:
     """End the process soon, if it does not end by itself: an agent can ignore its cancellation, or block a thread."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
 
@@ -113,7 +114,7 @@ def see_to_the_end(status: int) -> None:
         names = ", ".join(sorted(task.get_name() for task in tasks if not task.done()))
         logger.error("the process leaves behind what does not end: %s", names or "threads")
         logging.shutdown()
-        os._exit(status)
+        os._exit(0)
 
     timer = threading.Timer(LEAVE_SECONDS, leave)
     timer.daemon = True

@@ -228,9 +228,10 @@ class Service:
         self.health.start()
 
     async def drain(self, grace: float) -> None:
-        """Refuse new runs and end the open ones within ``grace`` seconds and a moment."""
-        self._draining = True
-        await self._lifecycle.drain(grace)
+        """Refuse new runs and end the open ones within ``grace`` seconds and a moment. Once is enough."""
+        if not self._draining:
+            self._draining = True
+            await self._lifecycle.drain(grace)
 
     async def read_out(self, seconds: float) -> None:
         """After a drain: let readers that are behind get to the end of their runs, for ``seconds`` at most."""
