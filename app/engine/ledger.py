@@ -70,7 +70,7 @@ class Ledger:
         """Whether the thread has been made this run's."""
         self.is_others = False
         """Whether these ids have run before, so that they mean that run."""
-        self.is_stores = False
+        self.left_to_store = False
         """Whether the run is over and a store that outlives this process has the last word on it."""
         self.lapses: Sequence[Lapse] = ()
         """What the store could not do and did not fail for, known when the run begins."""
@@ -180,7 +180,7 @@ class Ledger:
         if outcome is Outcome.TAKEN:
             self._on_loss(TAKEN)
             await self._adopt(log)
-        self.is_stores = self.archive.durable
+        self.left_to_store = self.archive.durable
 
     async def _unclaimed(self) -> Outcome:
         """It ended before it was let in. Where these ids mean a run that is over, its readers get that one."""

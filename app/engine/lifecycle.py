@@ -167,8 +167,8 @@ class Lifecycle:
 
     def unread(self, run: Readable) -> None:
         """A run may have no reader any more. What is the store's is read there then, and goes with its thread."""
-        is_stores = isinstance(run, Run) and run.ledger is not None and run.ledger.is_stores
-        if is_stores and not run.audience.here and self._kept.get(run.key) is run:
+        is_left = isinstance(run, Run) and run.ledger is not None and run.ledger.left_to_store
+        if is_left and not run.audience.here and self._kept.get(run.key) is run:
             self._forget(run)
         self.trim()
 

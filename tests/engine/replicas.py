@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from string import ascii_lowercase
 
+import pytest
 from ag_ui.core import RunAgentInput
 
 from app.buses.memory import MemoryBus
@@ -12,7 +13,9 @@ from app.engine.archive import Archive
 from app.engine.policy import Limits
 from app.engine.service import Service
 from app.ports import Item
+from app.ports.records import Busy, Claim, Claimed, Known
 from app.settings import Settings
+from app.stores.memory import MemoryStore
 from tests.engine.doubles import FakeClock, LastingStore, make_service
 
 
@@ -28,6 +31,19 @@ class Replicas:
         service = make_service(agent, settings, clock=self.clock, archive=archive, limits=limits)
         await archive.open()
         return service
+
+
+def held_claims(patch: pytest.MonkeyPatch, store: MemoryStore) -> tuple[asyncio.Event, asyncio.Event]:
+    """Claims wait until the second event is set; the first says that one does."""
+    claim, asked, may = store.runs.claim, asyncio.Event(), asyncio.Event()
+
+    async def held(wanted: Claim) -> Claimed | Known | Busy:
+        asked.set()
+        await may.wait()
+        return await claim(wanted)
+
+    patch.setattr(store.runs, "claim", held)
+    return asked, may
 
 
 async def hello(_: RunAgentInput) -> AsyncIterator[Item]:

@@ -28,6 +28,7 @@ from tests.engine.doubles import (
     happened,
     make_service,
 )
+from tests.engine.replicas import held_claims
 from tests.requirements import requirement
 
 RUN = RunKey("everybody", "t1", "r1")
@@ -289,15 +290,8 @@ async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread()
 async def test_a_run_that_is_cancelled_during_its_claim_keeps_what_was_said(
     monkeypatch: pytest.MonkeyPatch, *, durable: bool
 ) -> None:
-    begun, may, store = asyncio.Event(), asyncio.Event(), LastingStore()
-    claim = store.runs.claim
-
-    async def slow(wanted: Claim) -> object:
-        begun.set()
-        await may.wait()
-        return await claim(wanted)
-
-    monkeypatch.setattr(store.runs, "claim", slow)
+    store = LastingStore()
+    begun, may = held_claims(monkeypatch, store)
     clock = FakeClock()
     archive = Archive(store, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1")
     service = make_service(talker, clock=clock, archive=archive)

@@ -18,7 +18,7 @@ from app.ports.records import Claim, RunKey, RunStatus, ThreadKey
 from app.ports.store import StoreUnavailable
 from app.settings import Settings
 from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, happened
-from tests.engine.replicas import Replicas, hello, types
+from tests.engine.replicas import Replicas, held_claims, hello, types
 from tests.engine.test_ledger import RUN, Nobody, beat, finished
 from tests.requirements import requirement
 
@@ -278,14 +278,7 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     here, there = await replicas.start(hello), await replicas.start(hello)
     theirs = await there.admit(asking(), caller())
     await eventually(lambda: there._lifecycle._runs[RUN].log.shown == 3)
-    asking_store, asked, may = replicas.store.runs.claim, asyncio.Event(), asyncio.Event()
-
-    async def slow(claim: Claim) -> object:
-        asked.set()
-        await may.wait()
-        return await asking_store(claim)
-
-    monkeypatch.setattr(replicas.store.runs, "claim", slow)
+    asked, may = held_claims(monkeypatch, replicas.store)
     retry = asyncio.create_task(here.admit(asking(), caller()))
     await asyncio.wait_for(asked.wait(), WAIT)
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"

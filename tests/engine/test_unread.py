@@ -13,12 +13,23 @@ from app.engine import ledger
 from app.engine.log import Budget, RunLog
 from app.engine.service import Service
 from app.engine.threads import Threads
-from app.ports.records import Claim, RunKey
+from app.ports.records import RunKey
 from app.ports.store import StoreUnavailable
 from tests.engine.doubles import asking, caller, envelopes, eventually, happened
-from tests.engine.replicas import Replicas
+from tests.engine.replicas import Replicas, held_claims
 from tests.engine.test_ledger import RUN, finished, opened, talker
 from tests.requirements import requirement
+
+
+async def ran() -> tuple[Replicas, Service, Service, list[Envelope]]:
+    """Two replicas, and a run that has ended on the first and has no reader."""
+    replicas = Replicas()
+    here, there = await replicas.start(talker), await replicas.start(talker)
+    reader = await here.admit(asking(), caller())
+    whole = await envelopes(reader)
+    await finished(here)
+    reader.close()
+    return replicas, here, there, whole
 
 
 async def read(service: Service) -> list[Envelope]:
@@ -31,12 +42,7 @@ async def read(service: Service) -> list[Envelope]:
 
 @requirement("replica.deleted")
 async def test_a_thread_that_is_deleted_on_one_replica_is_gone_from_all() -> None:
-    replicas = Replicas()
-    here, there = await replicas.start(talker), await replicas.start(talker)
-    reader = await here.admit(asking(), caller())
-    whole = await envelopes(reader)
-    await finished(here)
-    reader.close()
+    _, here, there, whole = await ran()
     assert await read(here) == await read(there) == whole
     await Threads(there.archive, there.new_id, there.runs).answer(caller(), ThreadsDelete(thread_id="t1"))
     for service in (here, there):
@@ -87,17 +93,6 @@ async def test_what_the_store_did_not_get_can_still_be_read_here(monkeypatch: py
 # --- retries of what is not here any more -----------------------------------------------------------------------------
 
 
-async def ran() -> tuple[Replicas, Service, Service, list[Envelope]]:
-    """Two replicas, and a run that has ended on the first and has no reader."""
-    replicas = Replicas()
-    here, there = await replicas.start(talker), await replicas.start(talker)
-    reader = await here.admit(asking(), caller())
-    whole = await envelopes(reader)
-    await finished(here)
-    reader.close()
-    return replicas, here, there, whole
-
-
 @requirement("replica.retry")
 @pytest.mark.parametrize("turns", range(6))
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -123,14 +118,7 @@ async def test_a_run_that_has_ended_is_shown_as_it_ended_while_its_retry_is_look
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     replicas, _, there, whole = await ran()
-    claim, asked, may = replicas.store.runs.claim, asyncio.Event(), asyncio.Event()
-
-    async def slow(wanted: Claim) -> object:
-        asked.set()
-        await may.wait()
-        return await claim(wanted)
-
-    monkeypatch.setattr(replicas.store.runs, "claim", slow)
+    asked, may = held_claims(monkeypatch, replicas.store)
     retry = asyncio.create_task(there.admit(asking(), caller()))
     await happened(asked)
     assert (await there.runs.find(caller(), "t1", "r1"))["status"] == "finished"
