@@ -6,7 +6,7 @@ model is then shown of these calls comes from what was held, not from the caller
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
@@ -39,13 +39,13 @@ class Resumed:
     settled: Sequence[Approval]
     awaits_client: bool
 
-    @property
-    def results(self) -> Sequence[ToolMessage]:
-        """The tool messages of what is settled. Their ids are those of the calls, so that each is one message."""
+    def results(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
+        """The tool messages of what is settled, one for each call: in place of what the caller has said in its name."""
+        said = {m.tool_call_id: m.id for m in reversed(messages) if isinstance(m, ToolMessage)}
         return [
-            ToolMessage(id=f"result-{approval.call.id}", tool_call_id=approval.call.id, content=approval.result)
-            for approval in self.settled
-            if approval.result is not None
+            ToolMessage(id=said.get(call.id, f"result-{call.id}"), tool_call_id=call.id, content=result)
+            for call, result in ((approval.call, approval.result) for approval in self.settled)
+            if result is not None
         ]
 
     def shown(self, messages: Sequence[Message]) -> list[Message]:
@@ -59,12 +59,12 @@ class Resumed:
         missing = [call for call in held.values() if call.id not in present]
         if missing:
             shown.append(AssistantMessage(id=f"held-{missing[0].id}", tool_calls=missing))
-        return [*shown, *self.results]
+        return [*shown, *self.results(messages)]
 
     def unseen(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
         """The results that the caller does not have yet."""
-        seen = answered_ids(messages)
-        return [result for result in self.results if result.tool_call_id not in seen]
+        seen = [(m.tool_call_id, m.content) for m in messages if isinstance(m, ToolMessage)]
+        return [it for it in self.results(messages) if (it.tool_call_id, it.content) not in seen]
 
 
 async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> Resumed:
@@ -76,24 +76,22 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
     """
     at = where(ctx)
     held = await approvals.held(at)
-    warn_of_unknown(held, asked.resume or (), ctx)
+    warn_of_unknown({it.id for approval in held for it in approval.interrupts}, asked.resume or (), ctx)
     decided = decisions(held, asked.resume or (), approvals.now())
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(attempt(decision, approvals, at, toolbox, ctx)) for decision in decided]
     named = {approval.call.id: approval for approval in succeeded([task.result() for task in tasks])}
     standing = [named.get(approval.call.id, approval) for approval in held]
-    answered = answered_ids(asked.messages)
-    unanswered = call_ids(asked.messages) - answered
+    answered, called = answered_ids(asked.messages), call_ids(asked.messages)
     return Resumed(
         waiting=[it for it in standing if not it.settled],
-        settled=[it for it in standing if it.settled and (it.call.id in named or it.call.id in unanswered)],
+        settled=[it for it in standing if it.settled and (it.call.id in named or it.call.id in called)],
         awaits_client=any(call_id not in answered for it in named.values() for call_id in it.beside),
     )
 
 
-def warn_of_unknown(held: Sequence[Approval], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:
-    """Answers to what nobody asked are ignored; one line tells of all of them."""
-    known = {interrupt.id for approval in held for interrupt in approval.interrupts}
+def warn_of_unknown(known: Collection[str], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:
+    """Answers to what nobody asked are ignored; one line tells of all of them. ``known`` are ids of interrupts."""
     unknown = [entry.interrupt_id for entry in entries if entry.interrupt_id not in known]
     if unknown:
         ctx.logger.warning(
