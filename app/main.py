@@ -22,7 +22,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.agents.allowance import Limited
-from app.agents.callables import capabilities_of, kept, responder_of
+from app.agents.callables import capabilities_of, kept, rememberer_of, responder_of
 from app.agents.loader import load_agent
 from app.buses import open_bus
 from app.core.commands import COMMANDS
@@ -79,7 +79,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.aclose()
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
-    commands = Commands(service, Threads(service.archive, service.new_id, service.runs))
+    commands = Commands(service, Threads(service.archive, service.new_id, service.runs, service.rememberer))
     routes = [
         *sse.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *http.routes(service),
@@ -137,6 +137,7 @@ def build_service(settings: Settings) -> Service:
         capabilities=build_capabilities(agent, settings),
         new_id=new_id,
         responder=responder_of(agent),
+        rememberer=rememberer_of(agent),
         closers=closers,
     )
 

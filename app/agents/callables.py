@@ -13,7 +13,7 @@ from ag_ui.core import AgentCapabilities, RunAgentInput
 
 from app.agents.threads import ThreadAgent
 from app.closing import closing
-from app.ports import Agent, Item, Responder, RunContext
+from app.ports import Agent, Item, Rememberer, Responder, RunContext
 from app.ports.store import Keeper, Store
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ def capabilities_of(agent: Agent) -> AgentCapabilities | None:
     Raises:
         AgentLoadError: it cannot say.
     """
-    for candidate in (agent, getattr(agent, "source", None)):
+    for candidate in _faces(agent):
         describe: object = getattr(candidate, "capabilities", None)
         if callable(describe) and not inspect.iscoroutinefunction(describe):
             try:
@@ -102,8 +102,17 @@ def capabilities_of(agent: Agent) -> AgentCapabilities | None:
 
 def responder_of(agent: Agent) -> Responder | None:
     """The agent, or the object it was made of, where that only answers; None for one that may speak first."""
-    candidates: tuple[object, ...] = (agent, getattr(agent, "source", None))
-    return next((candidate for candidate in candidates if isinstance(candidate, Responder)), None)
+    return next((it for it in _faces(agent) if isinstance(it, Responder)), None)
+
+
+def rememberer_of(agent: Agent) -> Rememberer | None:
+    """The agent, or the object it was made of, where that keeps something of threads by itself."""
+    return next((it for it in _faces(agent) if isinstance(it, Rememberer)), None)
+
+
+def _faces(agent: Agent) -> tuple[object, object]:
+    """The agent, and the object it was made of."""
+    return agent, getattr(agent, "source", None)
 
 
 def _adapted(source: object, function: Callable[..., object], name: str) -> Agent | None:

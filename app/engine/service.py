@@ -26,7 +26,7 @@ from app.engine.reader import Reader
 from app.engine.readers import Readers
 from app.engine.run import Run
 from app.outlet import Outlet
-from app.ports import Agent, Caller, Clock, Responder, RunContext, State, Tool
+from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, State, Tool
 from app.ports.records import RunKey, RunRecord, ThreadKey
 
 LEAVING_SECONDS = 0.25
@@ -44,11 +44,13 @@ class Service:
         new_id: makes ids; called when one is needed, never before.
         archive: what outlives runs.
         responder: the agent, if it is one; any other may speak first.
+        rememberer: the agent, if it is one.
         closers: let go of what the agent's parts hold, once all is over.
 
     Attributes:
         runs: finds, lists and cancels.
         holdings: what other replicas see of this one.
+        rememberer: what else has to forget a thread that is deleted.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -62,12 +64,14 @@ class Service:
         capabilities: AgentCapabilities,
         new_id: Callable[[], str],
         responder: Responder | None = None,
+        rememberer: Rememberer | None = None,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self.capabilities = capabilities
         self.health = Health(clock)
         self.archive = archive
         self.new_id = new_id
+        self.rememberer = rememberer
         self._responder = responder
         self._closers = closers
         self._policy = policy

@@ -5,6 +5,7 @@ goes out is built field by field here, so what a store keeps besides stays insid
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
@@ -29,7 +30,7 @@ from app.core.history import MESSAGE, owed
 from app.core.readable import readable
 from app.engine.archive import Archive, available
 from app.engine.facts import Facts
-from app.ports import Caller
+from app.ports import Caller, Rememberer
 from app.ports.conversation import Delta, Feedback, StoredGoal, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import ThreadKey
 from app.ports.store import BadToken, CannotFork
@@ -46,6 +47,8 @@ LARGE_BYTES = 100_000
 """Messages above this are read in a thread."""
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 class Runs(Protocol):
@@ -65,12 +68,16 @@ class Threads:
         archive: where they are kept.
         new_id: makes the ids of forks.
         runs: what becomes of those of a thread that is deleted.
+        rememberer: the agent, if it keeps something of threads by itself.
     """
 
-    def __init__(self, archive: Archive, new_id: Callable[[], str], runs: Runs) -> None:
+    def __init__(
+        self, archive: Archive, new_id: Callable[[], str], runs: Runs, rememberer: Rememberer | None = None
+    ) -> None:
         self._archive = archive
         self._new_id = new_id
         self._runs = runs
+        self._rememberer = rememberer
 
     async def answer(self, caller: Caller, asked: OfThreads) -> Facts:
         """Do what is asked of the caller's threads.
@@ -141,6 +148,7 @@ class Threads:
         with suppress(TimeoutError):  # a replica that does not hear finds its run gone
             async with asyncio.timeout(CANCEL_SECONDS):
                 await self._cancelled(caller, key)
+        await self._forget(key)
         if not await self._archive.store.threads.delete(key):
             raise not_found()
         self._runs.drop(key)
@@ -155,6 +163,16 @@ class Threads:
                 with suppress(AppError):  # over by now
                     await self._runs.cancel(caller, key.thread_id, run_id)
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def _forget(self, key: ThreadKey) -> None:
+        """The agent first: once the store has deleted the thread, nobody could ask for it again."""
+        if self._rememberer is None:
+            return
+        try:
+            await self._rememberer.forget_thread(key.owner, key.thread_id)
+        except Exception:
+            logger.exception("the agent cannot forget a thread")
+            raise AppError(Code.INTERNAL_ERROR, "The thread is not deleted: its agent failed to forget it.") from None
 
     async def _fork(self, key: ThreadKey, asked: ThreadsFork) -> Facts:
         messages = (await self._changes(key)).messages

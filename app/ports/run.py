@@ -191,6 +191,14 @@ class Responder(Protocol):
         """What it has asked on this thread and what waits for an answer. Raises ``AppError`` STORE_UNAVAILABLE."""
 
 
+@runtime_checkable
+class Rememberer(Protocol):
+    """An agent that keeps something of threads by itself, beside the store."""
+
+    async def forget_thread(self, owner: str, thread_id: str) -> None:
+        """The thread is being deleted. Raising keeps it, so that its deletion can be tried again."""
+
+
 ToolContent = str | list[ContentPart]
 """What a tool gives: text or content parts, as in TOOL_CALL_RESULT and in a tool message."""
 

@@ -89,7 +89,7 @@ class InProcess(Client):
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
             service = self.service
-            commands = Commands(service, Threads(service.archive, service.new_id, service.runs))
+            commands = Commands(service, Threads(service.archive, service.new_id, service.runs, service.rememberer))
             result = await commands.answer(asked.command, self._caller())
         except AppError as error:
             raise self._refused(error) from None

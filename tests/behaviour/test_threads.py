@@ -127,6 +127,42 @@ async def test_a_deleted_thread_is_gone(connect: Connect) -> None:
     assert await asked(client, "list") == {"threads": []}
 
 
+class Remembering:
+    """An agent that keeps threads by itself, and may fail to forget them."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.forgotten: list[tuple[str, str]] = []
+
+    async def run(self, _: RunAgentInput) -> AsyncIterator[str]:
+        yield "hi"
+
+    async def forget_thread(self, owner: str, thread_id: str) -> None:
+        self.forgotten.append((owner, thread_id))
+        if self.failure is not None:
+            raise self.failure
+
+
+@requirement("thread.delete")
+async def test_an_agent_that_keeps_threads_forgets_one_that_is_deleted(connect: Connect) -> None:
+    agent = Remembering()
+    client = await connect(agent)
+    await talked(store_of(client))
+    await asked(client, "delete", threadId="t1")
+    assert agent.forgotten == [(caller().owner, "t1")]
+
+
+@requirement("thread.delete")
+async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_again(connect: Connect) -> None:
+    agent = Remembering(RuntimeError("secret"))
+    client = await connect(agent)
+    await talked(store_of(client))
+    refused = await refusal(client, "delete", threadId="t1")
+    assert (refused.code, "secret" in refused.message) == ("INTERNAL_ERROR", False)
+    agent.failure = None
+    assert await asked(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
+
+
 @requirement("thread.delete")
 async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_again(connect: Connect) -> None:
     begun: list[str] = []

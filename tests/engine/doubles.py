@@ -9,7 +9,7 @@ from typing import Any
 from ag_ui.core import RunAgentInput
 
 from app.agents.allowance import Limited
-from app.agents.callables import adapt, responder_of
+from app.agents.callables import adapt, rememberer_of, responder_of
 from app.buses.memory import MemoryBus
 from app.core.wire import Envelope
 from app.engine.archive import Archive
@@ -106,6 +106,7 @@ def make_service(  # noqa: PLR0913 - each has a default
         capabilities=build_capabilities(adapted, settings),
         new_id=lambda: f"id-{next(numbers)}",
         responder=responder_of(adapted),
+        rememberer=rememberer_of(adapted),
     )
 
 

@@ -7,9 +7,9 @@ from uuid import uuid4
 from ag_ui_langgraph import LangGraphAgent
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -97,6 +97,23 @@ graph.add_edge(START, "model")
 graph.add_conditional_edges("model", route)
 graph.add_edge("tools", "model")
 
+
+def left(_: MessagesState) -> dict[str, object]:
+    """Ask, and say what was answered."""
+    return {"messages": [AIMessage(f"left: {interrupt('left?')}")]}
+
+
+def right(_: MessagesState) -> dict[str, object]:
+    """Ask at the same time."""
+    return {"messages": [AIMessage(f"right: {interrupt('right?')}")]}
+
+
+pair = StateGraph(MessagesState)
+for name, node in (("left", left), ("right", right)):
+    pair.add_node(name, RunnableLambda(node))
+    pair.add_edge(START, name)
+
 agent = graph.compile()
+both = pair.compile()
 asking = graph.compile(checkpointer=InMemorySaver())
 configured = LangGraphAgent(name="configured", graph=agent, emit_raw_events=False)

@@ -6,13 +6,16 @@ from dataclasses import replace
 import pytest
 from ag_ui.core import (
     MessagesSnapshotEvent,
+    ResumeEntry,
     RunAgentInput,
     RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     StateSnapshotEvent,
     TextMessageContentEvent,
     ToolCallArgsEvent,
     ToolCallResultEvent,
     ToolCallStartEvent,
+    UserMessage,
 )
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -20,8 +23,10 @@ from langchain_core.messages.tool import tool_call_chunk
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
+from app.agents.callables import rememberer_of
 from app.agents.frameworks import framework_agent
-from app.agents.frameworks.langgraph_events import _pieces
+from app.agents.frameworks.langgraph_events import Graph, _pieces
+from app.core.errors import AppError, Code
 from app.ports import Agent, Caller, Item
 from tests.contexts import collected, of_type, run_context, run_input, types
 from tests.frameworks import langgraph_agents
@@ -130,3 +135,100 @@ def test_a_piece_holds_one_thing(chunk: AIMessageChunk, pieces: Sequence[tuple[s
         part = piece.tool_call_chunks[0] if piece.tool_call_chunks else None
         held.append((piece.text, part and part["name"], part and part["args"]))
     assert held == pieces
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+class Thread:
+    """A thread of a graph with checkpoints, and what it waits for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph.copy({"checkpointer": InMemorySaver()})
+        self.waits_for: dict[str, str] = {}
+        self.told: list[tuple[str, object]] = []
+
+    async def ask(self, request: RunAgentInput, *entries: ResumeEntry) -> list[Item]:
+        """A run. Notes the conversation as the client has it then, and the open interrupts by what they ask."""
+        done = await items(self.graph, request.model_copy(update={"resume": list(entries) or None}))
+        last = done[-1]
+        assert isinstance(last, RunFinishedEvent)
+        asked = last.outcome.interrupts if isinstance(last.outcome, RunFinishedInterruptOutcome) else []
+        self.waits_for = {str(interrupt.message): interrupt.id for interrupt in asked}
+        for snapshot in of_type(done, MessagesSnapshotEvent):
+            self.told = [(message.role, message.content) for message in snapshot.messages if message.content]
+        return done
+
+    def answer(self, question: str, payload: object) -> ResumeEntry:
+        return ResumeEntry(interrupt_id=self.waits_for[question], status="resolved", payload=payload)
+
+
+async def test_every_answer_goes_to_the_interrupt_that_it_names() -> None:
+    thread = Thread(langgraph_agents.both)
+    await thread.ask(run_input("go"))
+    await thread.ask(run_input(), thread.answer("right?", "R"), thread.answer("left?", "L"))
+    assert thread.waits_for == {}
+    assert sorted(thread.told) == [("assistant", "left: L"), ("assistant", "right: R"), ("user", "go")]
+
+
+async def test_what_is_not_answered_stays_open() -> None:
+    thread = Thread(langgraph_agents.both)
+    await thread.ask(run_input("go"))
+    await thread.ask(run_input(), thread.answer("right?", "R"))
+    assert [*thread.waits_for] == ["left?"]
+    assert thread.told == [("user", "go"), ("assistant", "right: R")]
+
+
+async def test_an_answer_to_something_else_answers_nothing() -> None:
+    thread = Thread(langgraph_agents.agent)
+    await thread.ask(run_input("use roll_if_allowed"))
+    (question,), before = thread.waits_for, dict(thread.waits_for)
+    stray = thread.answer(question, {"approved": True}).model_copy(update={"interrupt_id": "other"})
+    assert of_type(await thread.ask(run_input(), stray), ToolCallResultEvent) == []
+    assert thread.waits_for == before
+    with pytest.raises(AppError, match=r"^resume\.1\.interruptId: this interrupt is answered twice\.$"):
+        await thread.ask(run_input(), *[thread.answer(question, {"approved": True})] * 2)
+
+
+async def test_a_graph_without_a_checkpointer_waits_for_nothing() -> None:
+    stray = ResumeEntry(interrupt_id="other", status="resolved", payload=1)
+    request = run_input("say hi").model_copy(update={"resume": [stray]})
+    assert [event.delta for event in of_type(await items(langgraph_agents.agent, request), TextMessageContentEvent)]
+
+
+async def test_what_a_user_says_meanwhile_is_kept_for_the_next_run() -> None:
+    thread = Thread(langgraph_agents.agent)
+    first, second = run_input("use roll_if_allowed"), UserMessage(id="meanwhile", content="count")
+    await thread.ask(first)
+    await thread.ask(run_input(*first.messages, second))
+    (question,) = thread.waits_for
+    await thread.ask(run_input(*first.messages, second), thread.answer(question, {"approved": True}))
+    assert thread.told == [
+        ("user", "use roll_if_allowed"),
+        ("tool", "rolled 6"),
+        ("assistant", "result: rolled 6"),
+        ("user", "count"),
+    ]
+    done = await thread.ask(run_input(*first.messages, second))
+    assert [event.delta for event in of_type(done, TextMessageContentEvent)] == ["2 messages"]
+
+
+@pytest.mark.parametrize(("field", "name"), [("state", "state"), ("forwarded_props", "forwardedProps")])
+async def test_what_must_be_an_object_is_refused_where_it_is_none(field: str, name: str) -> None:
+    with pytest.raises(AppError) as caught:
+        await items(langgraph_agents.agent, run_input("hi").model_copy(update={field: [1]}))
+    assert (caught.value.code, caught.value.message) == (
+        Code.VALIDATION_ERROR,
+        f"{name}: must be an object for this agent.",
+    )
+
+
+async def test_a_deleted_thread_is_forgotten() -> None:
+    thread = Thread(langgraph_agents.agent)
+    rememberer = rememberer_of(served(thread.graph))
+    assert rememberer
+    for owner, said in (("somebody else", "2 messages"), ("anonymous", "1 messages")):
+        await items(thread.graph, run_input("say hi"))
+        await rememberer.forget_thread(owner, "thread")
+        request = run_input().model_copy(update={"messages": [UserMessage(id="new", content="count")]})
+        assert [event.delta for event in of_type(await items(thread.graph, request), TextMessageContentEvent)] == [said]

@@ -125,3 +125,16 @@ def test_an_agent_may_ask_first(*, approved: bool, framework: Framework, serve: 
     assert answered.events[-1]["outcome"] == {"type": "success"}
     assert answered.text.startswith("result: ")
     assert ("rolled 6" in answered.text) is approved
+
+
+@pytest.mark.parametrize("then", ["", "say hi"])
+def test_a_call_that_a_client_has_made_up_is_not_run(
+    then: str, framework: Framework, serve: Serve, judge: Judge
+) -> None:
+    call = {"id": "made-up", "type": "function", "function": {"name": "roll", "arguments": '{"sides": 6}'}}
+    said = [user(1, "use nothing"), {"id": "a", "role": "assistant", "toolCalls": [call]}]
+    said += [user(2, then)] if then else []
+    done = judge.run(serve(framework, framework.scripted).invocations, [{"add": said}], threadId=f"made up {then}")
+    assert check(judge, done.turns[0]) == "RUN_FINISHED"
+    assert "rolled 6" not in str(done.turns[0].events)
+    assert done.turns[0].text == "hi" or not then

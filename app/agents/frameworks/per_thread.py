@@ -47,6 +47,10 @@ class PerThread(Generic[T]):
             kept.users -= 1
             self._tidy()
 
+    def drop(self, thread: str) -> None:
+        """Forget the thread's own; whoever has it keeps it until it is done."""
+        self._kept.pop(thread, None)
+
     def _tidy(self) -> None:
         surplus = len(self._kept) - self._room
         if surplus > 0:

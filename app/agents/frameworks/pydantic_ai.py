@@ -1,22 +1,30 @@
 """A Pydantic AI ``Agent``, through the AG-UI adapter in ``pydantic-ai-slim[ag-ui]``.
 
 Rule: an adapter for every run, as the package has it; the agent itself keeps nothing. Its dependencies are made here,
-so an agent is served only if their making is known.
+so an agent is served only if their making is known. What waits for answers is read from the messages: a run that
+answers leaves no call without an answer, because the package drops such a call and ends well.
 """
 
 import inspect
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from typing import Any, get_args, get_origin
 
-from ag_ui.core import RunAgentInput
+from ag_ui.core import Message, ResumeEntry, RunAgentInput, UserMessage
+from pydantic import ValidationError
 from pydantic_ai.agent import AbstractAgent
-from pydantic_ai.ui import StateDeps
+from pydantic_ai.ui import NativeEvent, StateDeps
 from pydantic_ai.ui.ag_ui import AGUIAdapter
+from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
 
 from app.agents.callables import AgentLoadError
+from app.agents.frameworks.answers import named
 from app.agents.frameworks.stream import checked
+from app.agents.frameworks.unanswered import goes_on
+from app.agents.resume import answered_ids, call_ids
 from app.closing import closing
+from app.core.errors import AppError, Code
 from app.ports import Agent, Item, RunContext
 
 
@@ -40,13 +48,55 @@ class PydanticAgent:
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Run the agent."""
-        adapter = AGUIAdapter(self.agent, input, include_usage=True)
+        adapter = AGUIAdapter(self.agent, answering(input, ctx), include_usage=True)
         async with (
-            closing(adapter.run_stream_native(deps=self.dependencies(ctx))) as native,
+            closing(opened(adapter, self.dependencies(ctx))) as native,
             closing(checked(adapter.transform_stream(native), ctx)) as events,
         ):
             async for event in events:
                 yield event
+
+
+def opened(adapter: AGUIAdapter[Any, Any], deps: object) -> AsyncIterator[NativeEvent]:
+    """A run of the agent. Raises ``AppError`` VALIDATION_ERROR for a state that is not what the agent's deps hold."""
+    try:
+        return adapter.run_stream_native(deps=deps)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        field = ".".join(map(str, ("state", *first["loc"])))
+        raise AppError(Code.VALIDATION_ERROR, f"{field}: {first['msg']}") from None
+
+
+def answering(input: RunAgentInput, ctx: RunContext) -> RunAgentInput:
+    """The input with the answers to what its messages leave open, and no others.
+
+    Raises:
+        AppError: VALIDATION_ERROR for two answers to one call, one of another form, or a call without an answer.
+    """
+    if not input.resume:
+        return input
+    waiting = {f"{INTERRUPT_ID_PREFIX}{call_id}" for call_id in open_calls(input.messages)}
+    answers = named(input.resume, waiting, ctx)
+    if len(answers) < len(waiting):
+        raise AppError(Code.VALIDATION_ERROR, "resume: the thread waits for more answers and results than were sent.")
+    for answer in answers:
+        check_approval(answer)
+    return input.model_copy(update={"resume": answers or None})
+
+
+def open_calls(messages: Sequence[Message]) -> set[str]:
+    """The calls of the last turn that have no result. Users may have spoken since."""
+    said = list(dropwhile(lambda message: isinstance(message, UserMessage), reversed(messages)))
+    turn = list(takewhile(goes_on, said))
+    return call_ids(turn) - answered_ids(turn)
+
+
+def check_approval(answer: ResumeEntry) -> None:
+    """Raises ``AppError`` VALIDATION_ERROR for an answer that says neither yes nor no."""
+    match answer.status, answer.payload:
+        case ("cancelled", _) | (_, {"approved": True | False}):
+            return
+    raise AppError(Code.VALIDATION_ERROR, "resume: payload.approved must be true or false.")
 
 
 def _dependencies(wanted: object, name: str) -> Callable[[RunContext], object]:

@@ -11,7 +11,7 @@ from ag_ui.core import RunAgentInput
 from ag_ui_strands import StrandsAgent
 
 from app.agents.frameworks.per_thread import PerThread
-from app.agents.frameworks.stream import checked, own
+from app.agents.frameworks.stream import checked, own, thread_of
 from app.closing import closing
 from app.ports import Agent, Item, RunContext
 
@@ -31,7 +31,10 @@ def make_adapter(agent: object) -> StrandsAgent:
 
 @dataclass(frozen=True, slots=True)
 class ThreadsOfStrands:
-    """Implements ``ports.Agent``. Hooks and tools find the run's context in ``invocation_state["ctx"]``."""
+    """Implements ``ports.Agent`` and ``ports.Rememberer``.
+
+    Hooks and tools find the run's context in ``invocation_state["ctx"]``.
+    """
 
     adapters: PerThread[StrandsAgent]
 
@@ -43,3 +46,7 @@ class ThreadsOfStrands:
             async with closing(stream) as events:
                 async for event in events:
                     yield event
+
+    async def forget_thread(self, owner: str, thread_id: str) -> None:
+        """Drop the thread's agent. A ``StrandsAgent`` of the user's own keeps it."""
+        self.adapters.drop(thread_of(owner, thread_id))

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput, RunErrorEvent
 
+from app.agents.frameworks.unanswered import answered
 from app.closing import closing
 from app.core.errors import AppError, Code
 from app.ports import Item, RunContext
@@ -22,6 +23,7 @@ REFUSALS = {
     "UNKNOWN_INTERRUPT_ID": (Code.VALIDATION_ERROR, "The thread does not wait for this answer."),
     "PARTIAL_RESUME": (Code.VALIDATION_ERROR, "The thread waits for more answers than were sent."),
     "INTERRUPT_EXPIRED": (Code.VALIDATION_ERROR, "The answer came too late."),
+    "INTERRUPT_RESUME_ERROR": (Code.VALIDATION_ERROR, "The answers do not fit what the thread waits for."),
     "INVALID_PAYLOAD": (Code.VALIDATION_ERROR, "The answer does not have the form that was asked for."),
 }
 """The codes of the frameworks' RUN_ERROR that a client can act on (ag_ui_strands), in our words."""
@@ -47,9 +49,18 @@ async def checked(events: AsyncIterator[BaseEvent], ctx: RunContext) -> AsyncGen
 
 
 def own(input: RunAgentInput, ctx: RunContext) -> RunAgentInput:
-    """The input with a thread id that no other owner has, and a state that the framework may change."""
-    thread = f"{quote(ctx.caller.owner, safe='')}:{input.thread_id}"
-    return input.model_copy(update={"thread_id": thread, "state": deepcopy(input.state)})
+    """The input with a thread id that no other owner has, a state that the framework may change, and no open calls.
+
+    Where interrupts are answered, calls stay open: they wait for these answers.
+    """
+    messages = input.messages if input.resume else answered(input.messages, {tool.name for tool in input.tools or ()})
+    thread = thread_of(ctx.caller.owner, input.thread_id)
+    return input.model_copy(update={"thread_id": thread, "state": deepcopy(input.state), "messages": messages})
+
+
+def thread_of(owner: str, thread_id: str) -> str:
+    """What a framework knows a thread by."""
+    return f"{quote(owner, safe='')}:{thread_id}"
 
 
 def _failure(event: RunErrorEvent) -> Exception:

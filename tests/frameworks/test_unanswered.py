@@ -1,0 +1,69 @@
+"""Calls without a result in what a framework is given: what stands in for one, where, and what stays open."""
+
+import pytest
+from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
+
+from app.agents.frameworks.unanswered import answered, results_of
+from app.agents.history import UNANSWERED
+
+
+def user(name: str) -> UserMessage:
+    return UserMessage(id=name, content="hi")
+
+
+def calls(*names: str) -> AssistantMessage:
+    return AssistantMessage(
+        id=f"says-{names[0]}",
+        tool_calls=[ToolCall(id=name, function=FunctionCall(name=f"use-{name}", arguments="{}")) for name in names],
+    )
+
+
+def result(name: str, content: str = "done", key: str = "") -> ToolMessage:
+    return ToolMessage(id=key or f"result-{name}", tool_call_id=name, content=content)
+
+
+def missing(name: str) -> ToolMessage:
+    return ToolMessage(id=f"unanswered-{name}", tool_call_id=name, content=UNANSWERED, error=UNANSWERED)
+
+
+SAID = AssistantMessage(id="said", content="Well.")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ([user("1"), calls("a")], [user("1"), calls("a"), missing("a")]),
+        ([calls("a"), user("1")], [calls("a"), missing("a"), user("1")]),
+        ([calls("a"), SAID], [calls("a"), missing("a"), SAID]),
+        ([calls("a", "b"), result("b"), user("1")], [calls("a", "b"), result("b"), missing("a"), user("1")]),
+        ([calls("a"), calls("b"), result("a")], [calls("a"), calls("b"), result("a"), missing("b")]),
+        ([calls("a"), result("a"), user("1")], [calls("a"), result("a"), user("1")]),
+        ([user("1"), SAID, user("2")], [user("1"), SAID, user("2")]),
+        ([result("of nothing"), user("1")], [user("1")]),
+    ],
+)
+def test_a_call_without_a_result_is_answered_before_the_conversation_goes_on(
+    given: list[Message], shown: list[Message]
+) -> None:
+    assert answered(given, ()) == shown
+    assert answered(shown, ()) == shown
+
+
+@pytest.mark.parametrize("stray", [missing("a"), result("a")], ids=["stand-in", "result"])
+def test_a_result_that_has_been_put_elsewhere_comes_back_behind_its_call(stray: ToolMessage) -> None:
+    assert answered([calls("a"), user("1"), SAID, stray], ()) == [calls("a"), stray, user("1"), SAID]
+
+
+def test_a_late_result_takes_the_place_and_the_id_of_what_stood_in() -> None:
+    late = result("a", "red", key="unanswered-a")
+    assert answered([calls("a"), missing("a"), user("1"), result("a", "red")], ()) == [calls("a"), late, user("1")]
+
+
+def test_of_several_results_the_first_counts() -> None:
+    assert results_of([result("a", "red"), result("a", "blue", key="second")]) == {"a": result("a", "red")}
+
+
+def test_what_the_client_is_to_do_stays_open_until_somebody_speaks() -> None:
+    asked: list[Message] = [user("1"), calls("a", "b"), result("b")]
+    assert answered(asked, {"use-a"}) == asked
+    assert answered([*asked, user("2")], {"use-a"}) == [*asked, missing("a"), user("2")]
