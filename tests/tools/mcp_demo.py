@@ -11,8 +11,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
+from mcp import MCPError
 from mcp.server.mcpserver import Audio, Context, Image, MCPServer
-from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, ResourceLink, TextContent
+from mcp_types import (
+    CONNECTION_CLOSED,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ResourceLink,
+    TextContent,
+)
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.engine.doubles import eventually
@@ -31,6 +39,7 @@ class Demo:
             self.server.add_tool(tool)
         self.server.add_tool(self.nothing, structured_output=False)
         self.server.add_tool(self.progress)
+        self.server.add_tool(self.refuse)
 
     async def add(self, a: int, b: int) -> int:
         """Add two numbers."""
@@ -39,6 +48,10 @@ class Demo:
 
     async def fail(self) -> CallToolResult:
         return CallToolResult(content=[TextContent(text="No such city.")], is_error=True)
+
+    async def refuse(self) -> None:
+        self.calls.append("refuse")
+        raise MCPError(CONNECTION_CLOSED, "The quota is used up.")
 
     async def picture(self) -> Image:
         return Image(data=b"pixels", format="png")

@@ -39,6 +39,23 @@ async def test_a_call_that_was_cut_off_is_not_repeated(rig: Rig) -> None:
     assert rig.demo.calls == []
 
 
+async def test_an_error_with_the_code_of_a_lost_connection_is_the_servers_own(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = (await rig.tools())["demo_refuse"]
+    calling = asyncio.create_task(rig.call("wait"))
+    await asyncio.wait_for(rig.demo.began.wait(), WAIT)
+    with pytest.raises(ToolError, match=r"^The quota is used up\.$"):
+        await tool.call({}, run_context())
+    rig.source._changed()
+    monkeypatch.setattr(rig.demo.server, "list_tools", rig.demo.refuse)
+    with pytest.raises(ToolError, match="could not list its tools"):
+        await rig.tools()
+    assert rig.demo.calls == ["wait", "refuse", "refuse"]
+    rig.demo.go_on.set()
+    assert await asyncio.wait_for(calling, WAIT) == "went on"
+
+
 async def test_a_server_that_is_away_is_tried_again_after_a_pause(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "FIRST_PAUSE", 0.0)
     await rig.running.aclose()

@@ -33,6 +33,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 CLOSE_SECONDS = 2.0
 """How long ``aclose`` waits for servers to say goodbye. A process that will not end is killed by the package later."""
 
+HUNG_UP = ("Connection closed", "SSE stream ")
+"""How the package's own errors begin where no answer can come. Servers use the same code for errors of theirs."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Session:
@@ -68,15 +71,14 @@ class Connection:
 
         Raises:
             ToolError: there is no session to be had.
-            MCPError: the server's own error, or CONNECTION_CLOSED if it went away before it answered.
+            MCPError: the server's own error, or one that ``is_cut_off`` if it went away before it answered.
         """
         session = self._current()
         try:
             answer = await send(await _client(session))
         except MCPError as error:
             # Of a call that was cut off nobody knows whether it was carried out; one that was refused was not.
-            cut_off = error.code == CONNECTION_CLOSED
-            if not (repeatable if cut_off else session.forgotten.is_set()):
+            if not (repeatable if is_cut_off(error) else session.forgotten.is_set()):
                 raise
             self._leave(session)
             answer = await send(await _client(self._current()))
@@ -191,6 +193,11 @@ class Connection:
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, 2 * pause)
             self._on_change()  # whatever changed while nobody listened
+
+
+def is_cut_off(error: MCPError) -> bool:
+    """Whether the server went away before it answered, in place of answering with an error."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(HUNG_UP)
 
 
 async def _client(session: Session) -> Client:

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from ag_ui.core import Tool as ToolSpec
 from mcp import Client, MCPError
-from mcp_types import CONNECTION_CLOSED, CallToolResult
+from mcp_types import CallToolResult
 from mcp_types import Tool as McpToolSpec
 
 from app.ports import RunContext, Tool, ToolContent, ToolError
-from app.tools.mcp.connection import Connection
+from app.tools.mcp.connection import Connection, is_cut_off
 from app.tools.mcp.results import content_of
 from app.tools.mcp.servers import Server
 
@@ -170,6 +170,6 @@ class McpTool:
         return lambda client: client.call_tool(self.remote_name, dict(arguments), progress_callback=on_progress)
 
     def _said(self, error: MCPError) -> str:
-        if error.code == CONNECTION_CLOSED:
+        if is_cut_off(error):
             return f"The MCP server '{self.server.name}' went away; the call may or may not have been carried out."
         return error.message
