@@ -12,6 +12,9 @@ from app.ports import LOG_FIELDS
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
 """What uvicorn logs, with a traceback, of a text frame that is none."""
 
+QUIET = ("alembic", "httpx", "httpx2", "mcp", "uvicorn")
+"""Only their warnings are logged. HTTP clients say the URL of each request, and MCP's the session: both may be keys."""
+
 
 class JsonFormatter(logging.Formatter):
     """One JSON object per line, with the field names AgentCore's own SDK uses."""
@@ -49,8 +52,8 @@ def configure(log_format: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else ConsoleFormatter())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-    for chatty in ("alembic", "uvicorn"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").addFilter(_without_traceback)
 
 

@@ -4,7 +4,10 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 
+import httpx
+import httpx2
 import pytest
 
 from app import logs
@@ -20,16 +23,18 @@ def ids() -> Iterator[None]:
 
 @pytest.fixture
 def restored() -> Iterator[None]:
-    """Undo what ``configure`` does to the root logger."""
-    root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
-    handlers, level, its_level = root.handlers[:], root.level, uvicorn.level
+    """Undo what ``configure`` does to the loggers."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    levels = {name: logging.getLogger(name).level for name in logs.QUIET}
     yield
     for handler in root.handlers:
         if handler not in handlers:
             handler.close()
     root.handlers[:] = handlers
     root.setLevel(level)
-    uvicorn.setLevel(its_level)
+    for name, its_level in levels.items():
+        logging.getLogger(name).setLevel(its_level)
 
 
 def record(message: str = "hello %s", *values: object, error: BaseException | None = None) -> logging.LogRecord:
@@ -93,6 +98,22 @@ def test_lines_go_to_standard_error_and_requests_are_not_logged(name: str, kind:
     assert isinstance(handler.formatter, kind)
     assert not logging.getLogger("uvicorn.access").isEnabledFor(logging.INFO)
     assert logging.getLogger("app").isEnabledFor(logging.INFO)
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize("http", [httpx, httpx2])
+async def test_the_address_of_a_request_is_not_logged(http: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("console")
+    answering = http.MockTransport(lambda _: http.Response(200))
+    async with http.AsyncClient(transport=answering) as client:
+        await client.get("https://user:secret@mcp.example/mcp?key=secret")
+    assert "secret" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("restored")
+def test_what_else_may_open_a_session_is_not_logged() -> None:
+    logs.configure("console")
+    assert not logging.getLogger("mcp.client.streamable_http").isEnabledFor(logging.INFO)
 
 
 def test_a_caller_does_not_show_its_headers() -> None:
