@@ -5,6 +5,7 @@ Rule: a call is made again only while it has given nothing; after its first delt
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import Protocol
@@ -69,6 +70,7 @@ class OpenAIModel:
         self._model = model
         self._key = key
         self._options = options or Options()
+        self._secret = pattern_of(key, *self._options.headers.values())
         self._patience = patience or Patience()
         self._asks_usage = True
         self._connections: Connections | None = None
@@ -137,7 +139,7 @@ class OpenAIModel:
             failure.complaint.status,
             attempt + 1,
             wait,
-            said.replace(self._key, "***") if self._key else said,
+            self._secret.sub("***", said),
         )
 
     async def _opened(self) -> Connections:
@@ -153,6 +155,13 @@ class OpenAIModel:
 
         bearer = {"authorization": f"Bearer {self._key}"} if self._key else {}
         return Transport(self._url, {**bearer, **self._options.headers}, self._patience)
+
+
+def pattern_of(*secrets: str) -> re.Pattern[str]:
+    """Finds each in what a server said, whatever the case, and the last word of each: the key behind ``Bearer``."""
+    found = {part for secret in secrets for part in (secret.strip(), *secret.split()[-1:]) if part}
+    either = "|".join(re.escape(part) for part in sorted(found, key=len, reverse=True))
+    return re.compile(either or "(?!)", re.IGNORECASE)
 
 
 async def _drained(batches: AsyncGenerator[Sequence[bytes], None]) -> None:

@@ -249,6 +249,16 @@ async def test_a_cause_in_the_log_hides_the_key(
     assert "sk-secret" not in caplog.text
 
 
+async def test_a_key_in_a_header_is_hidden_in_the_log_with_and_without_its_scheme(
+    wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = Options(headers={"api-key": "a-secret", "authorization": "Bearer B-secret", "x-empty": ""})
+    wire.gives(refuses(401, {"error": {"message": "no: a-secret, Bearer B-secret, B-secret", "code": "B-secret"}}))
+    await said(models(options=options).stream(PROMPT))
+    assert "words=<***> text=<no: ***, ***, ***>" in caplog.text
+    assert "secret" not in caplog.text
+
+
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host/v1", "http://", "file:///etc/passwd"])
 def test_an_address_must_be_one(url: str) -> None:
     with pytest.raises(ValueError, match="base URL"):
