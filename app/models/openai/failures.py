@@ -97,7 +97,8 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NOT_ABOUT_LENGTH = (401, 402, 403, 404, 429)
-_REFUSED, _FAILED = 400, 500
+_REFUSED, _FAILED, _BEYOND = 400, 500, 600
+_DIGITS = re.compile("[0-9]{3}")
 
 
 def failure_of(status: int | None, complaint: Complaint, wait: float | None = None) -> ModelFailure:
@@ -140,12 +141,18 @@ def complaint_in(value: object) -> Complaint:
     if not isinstance(inner, dict):
         return Complaint(text=str(inner)[:MAX_LOGGED])
     words = [inner.get(name) for name in ("code", "type", "status")]
-    numbers = [word for word in words if type(word) is int]
+    statuses = filter(None, map(_status_in, words))
     return Complaint(
         words=" ".join(word.lower() for word in words if isinstance(word, str))[:MAX_LOGGED],
         text=str(inner.get("message") or inner.get("detail") or inner)[:MAX_LOGGED],
-        status=numbers[0] if numbers else None,
+        status=next(statuses, None),
     )
+
+
+def _status_in(word: object) -> int | None:
+    """The HTTP status that a code is, as a number or as text; servers have other codes, too."""
+    number = int(word) if isinstance(word, str) and _DIGITS.fullmatch(word) else word
+    return number if type(number) is int and _REFUSED <= number < _BEYOND else None
 
 
 def is_complaint(chunk: Mapping[str, object]) -> bool:

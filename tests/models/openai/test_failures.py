@@ -163,6 +163,32 @@ async def test_an_error_in_the_stream_before_the_first_delta_is_tried_again(wire
     assert text_in(given) == "Hello"
 
 
+STREAMED: Mapping[str, tuple[Mapping[str, object], Code, bool]] = {
+    "status as a number": ({"code": 401}, Code.MODEL_ACCESS_DENIED, False),
+    "status as text": ({"code": "401", "type": "None"}, Code.MODEL_ACCESS_DENIED, False),
+    "throttled as text": ({"code": "429", "type": "None"}, Code.MODEL_THROTTLED, True),
+    "zero": ({"code": 0}, Code.MODEL_ERROR, True),
+    "negative": ({"code": -1, "type": "overloaded_error"}, Code.MODEL_UNAVAILABLE, True),
+    "too small": ({"code": 100, "type": "overloaded_error"}, Code.MODEL_UNAVAILABLE, True),
+    "too great": ({"code": 1302, "type": "rate_limit_error"}, Code.MODEL_THROTTLED, True),
+    "too great as text": ({"code": "1302", "type": "rate_limit_error"}, Code.MODEL_THROTTLED, True),
+    "both": ({"code": 7, "status": 401}, Code.MODEL_ACCESS_DENIED, False),
+    "yes": ({"code": True}, Code.MODEL_ERROR, True),
+}
+
+
+@pytest.mark.parametrize("name", STREAMED)
+async def test_only_a_status_among_the_codes_of_an_error_in_the_stream_counts_as_one(
+    name: str, wire: WireServer, models: Models
+) -> None:
+    error, code, retry = STREAMED[name]
+    wire.gives(*[Answer(sse({"error": {"message": "no", **error}}))] * 3)
+    _, failure = await said(models().stream(PROMPT))
+    assert failure is not None
+    assert failure.code is code
+    assert len(wire.requests) == (3 if retry else 1)
+
+
 async def test_a_connection_that_is_dropped_is_tried_again(wire: WireServer, models: Models) -> None:
     wire.gives(Answer(drop=True), Answer(end=End.ABORTED), speaks("Hello"))
     given, failure = await said(models().stream(PROMPT))
