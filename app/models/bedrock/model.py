@@ -1,8 +1,8 @@
 """One call of Bedrock: in a thread, off the loop, tried again while nothing has been said.
 
 Rules: everything that can take time (building the request, finding credentials, connecting, reading) happens in the
-thread; a cancelled caller leaves at once and a read that is going on is cut short. A try is repeated only while no
-delta has left the model, so nothing is ever said twice.
+thread; a cancelled caller leaves at once and a read of an answer that has begun is cut short. A try is repeated only
+while no delta has left the model, so nothing is ever said twice.
 """
 
 import asyncio
