@@ -3,10 +3,17 @@
 Rule: stores know the ports, never the engine. A database's client is loaded only where a database is named.
 """
 
+import re
+from urllib.parse import unquote
+
 from app.ports.store import Store
 from app.stores.memory import MemoryStore
 
 KINDS = "memory, sqlite:///PATH, postgresql://USER:PASSWORD@HOST/DATABASE, agentcore-memory:MEMORY_ID"
+
+DATABASE = re.compile(r"sqlite:///+[^/?]|postgresql://+[^/]")
+IN_MEMORY = re.compile(r"sqlite:///(file:|(file:)?:memory:)($|\?)|sqlite:.*[?&](mode=memory|vfs=memdb)($|&)")
+"""Databases of SQLite's that no file holds: each connection has another, and nothing is kept."""
 
 
 def open_store(url: str) -> Store:
@@ -15,6 +22,8 @@ def open_store(url: str) -> Store:
     Raises:
         ValueError: it names none. The message says what would, and nothing of the URL, which may hold a password.
     """
+    if IN_MEMORY.match(unquote(url)):
+        raise ValueError("names a database of SQLite's without a file; use AGUI_STORE=memory")
     if url == "memory":
         return MemoryStore()
     kind, _, rest = url.partition(":")
@@ -23,7 +32,7 @@ def open_store(url: str) -> Store:
             from app.stores.agentcore import AgentCoreStore  # noqa: PLC0415 - only where it is needed
 
             return AgentCoreStore(rest)
-        if kind in {"sqlite", "postgresql"} and rest.startswith("//") and rest.strip("/"):
+        if DATABASE.match(url):
             return _sql_store(url)
     except ValueError:
         pass
