@@ -15,6 +15,8 @@ PREFIX = "AGUI_"
 
 
 ORIGIN = re.compile(r"https?://[^/*\s]+")
+OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
+"""Browsers leave out the scheme's own port, and write all else in lower case."""
 
 
 OF_THE_ASSISTANT = (
@@ -95,12 +97,12 @@ class Settings(BaseModel):
     @field_validator("cors_origins")
     @classmethod
     def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
-        """Origins as browsers send them; a ``*`` would let any web page drive the agent."""
-        bare = tuple(origin.rstrip("/") for origin in origins)
+        """Origins, written as browsers do; a ``*`` would let any web page drive the agent."""
+        bare = tuple(origin.rstrip("/").lower() for origin in origins)
         for origin in bare:
             if not ORIGIN.fullmatch(origin):
                 raise ValueError(f"{origin} is not an origin such as https://example.com")
-        return bare
+        return tuple(OWN_PORT.sub(r"\1\2", origin) for origin in bare)
 
     @property
     def disconnect_grace(self) -> float | None:
