@@ -59,14 +59,12 @@ class OpenAIModel:
         options: Options | None = None,
         patience: Patience | None = None,
     ) -> None:
-        address = urlsplit(base_url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise ValueError("the base URL of the model must begin with http:// or https:// and name a host")
+        host = host_in(base_url)
         key = (api_key or "").strip()
         if not (key.isascii() and key.isprintable()):
             raise ValueError("the API key of the model holds characters that no key has")
         self._url = f"{base_url.rstrip('/')}/chat/completions"
-        self._labels = "openai" if address.hostname == "api.openai.com" else "openai-compatible", model
+        self._labels = "openai" if host == "api.openai.com" else "openai-compatible", model
         self._model = model
         self._key = key
         self._options = options or Options()
@@ -155,6 +153,16 @@ class OpenAIModel:
 
         bearer = {"authorization": f"Bearer {self._key}"} if self._key else {}
         return Transport(self._url, {**bearer, **self._options.headers}, self._patience)
+
+
+def host_in(base_url: str) -> str:
+    """The host of an address. Raises ``ValueError``, which does not repeat it: it may hold a password."""
+    with suppress(ValueError):  # brackets around no address, or a port that is none
+        address = urlsplit(base_url)
+        usable = address.scheme in ("http", "https") and base_url.isprintable() and address.port != 0
+        if usable and address.hostname:
+            return address.hostname
+    raise ValueError("the base URL of the model must be like http://HOST/v1 or https://HOST:PORT/v1, the port a number")
 
 
 def pattern_of(*secrets: str) -> re.Pattern[str]:

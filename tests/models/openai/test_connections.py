@@ -29,6 +29,21 @@ def test_a_model_does_not_show_its_key() -> None:
     assert "sk-secret" not in repr(OpenAIModel("m", api_key="sk-secret"))
 
 
+WRONG = ["", "localhost:8000", "ftp://host/v1", "http://", "file:///etc/passwd", "http://[host/v1", "http://host/v1\n"]
+
+
+@pytest.mark.parametrize("url", [*WRONG, "http://host:abc/v1", "http://host:65536/v1", "http://host:0/v1"])
+def test_an_address_must_be_one(url: str) -> None:
+    with pytest.raises(ValueError, match="base URL"):
+        OpenAIModel("m", url)
+
+
+@pytest.mark.parametrize("key", ["sk-\nx: y", "schlüssel"])
+def test_a_key_must_be_one(key: str) -> None:
+    with pytest.raises(ValueError, match="API key"):
+        OpenAIModel("m", api_key=key)
+
+
 async def test_calls_share_a_connection(wire: WireServer, models: Models) -> None:
     wire.gives(speaks("a"), speaks("b"))
     model = models()
