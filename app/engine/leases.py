@@ -118,8 +118,8 @@ class Leases:
         self._told = standings
 
     def _note(self, now: float) -> None:
-        """The store has answered; since when it does so without a break."""
-        if now - self._renewed > LEASE_SECONDS:
+        """The store has answered; since when it does so without a break. A clock that is set back breaks it as well."""
+        if not 0 <= now - self._renewed <= LEASE_SECONDS:
             self._since = now
         self._renewed = now
 

@@ -125,3 +125,21 @@ async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_no
         replicas.clock.advance(BEAT_SECONDS)
     assert standing == [*[RunStatus.RUNNING] * 4, RunStatus.ERROR]
     assert (LEASE_SECONDS, BEAT_SECONDS) == (8, 2)
+
+
+@requirement("replica.lost")
+async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_soon_as_before() -> None:
+    replicas = Replicas()
+    there = Leases((await replicas.start(hello)).archive, Nobody())
+    for _ in range(5):
+        await beat(there)
+        replicas.clock.advance(BEAT_SECONDS)
+    replicas.clock.advance(-3_600)
+    now = replicas.clock.time()
+    await replicas.store.runs.claim(Claim(RUN, "dead", now, now + LEASE_SECONDS))
+    for _ in range(5):
+        await beat(there)
+        replicas.clock.advance(BEAT_SECONDS)
+    record = await replicas.store.runs.get(RUN)
+    assert record is not None
+    assert record.status is RunStatus.ERROR
