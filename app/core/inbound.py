@@ -45,15 +45,31 @@ class CommandRequest:
 Request = RunAgentInput | CommandRequest
 
 
+class Malformed(AppError):
+    """A refusal of a JSON object that means nothing; ``frame_id`` is what its answer shall be called by, or None."""
+
+    def __init__(self, message: str, frame_id: object) -> None:
+        super().__init__(Code.VALIDATION_ERROR, message)
+        self.frame_id = frame_id
+
+
 def parse(body: bytes) -> Request:
     """What a client sent.
 
     Raises:
-        AppError: VALIDATION_ERROR, naming the field where there is one.
+        AppError: VALIDATION_ERROR, naming the field where there is one; ``Malformed`` where it is a JSON object.
     """
     document = _document(body)
     if not isinstance(document, dict):
         _refuse("The body must be a JSON object: a RunAgentInput or a command.")
+    try:
+        return _request(document)
+    except AppError as error:
+        frame_id = document.get("id")
+        raise Malformed(error.message, frame_id if _is_short(frame_id) else None) from None
+
+
+def _request(document: dict[str, object]) -> Request:
     if "messages" not in document:
         if document.get("type") == "ping":
             return CommandRequest(Ping(), frame_id=_frame_id(document))
@@ -181,9 +197,13 @@ def _bare_command(document: dict[str, object]) -> CommandRequest:
 def _frame_id(document: Mapping[str, object]) -> object:
     """What the answer to a frame repeats."""
     frame_id = document.get("id")
-    if len(json.dumps(frame_id)) > MAX_ID:
+    if not _is_short(frame_id):
         _refuse(f"id: must have at most {MAX_ID} characters as JSON.")
     return frame_id
+
+
+def _is_short(frame_id: object) -> bool:
+    return len(json.dumps(frame_id)) <= MAX_ID
 
 
 def command_of(document: object, path: str = "", thread_id: object = None) -> Command:

@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from app.core.commands import Attach, Cancel, Capabilities, Ping
 from app.core.errors import AppError, Code
 from app.core.frames import frames
-from app.core.inbound import CommandRequest
+from app.core.inbound import CommandRequest, Malformed
 from app.core.inbound import Request as Asked
 from app.edge.body import check_size, understand
 from app.edge.commands import Commands
@@ -135,7 +135,7 @@ class Connection:
         try:
             asked = await self._understood(text)
         except AppError as error:
-            await self._refuse(error)
+            await self._refuse(error, id=error.frame_id if isinstance(error, Malformed) else None)
             return
         except Exception:
             logger.exception("a frame could not be read")
@@ -169,12 +169,14 @@ class Connection:
 
     async def _do(self, asked: Asked) -> None:
         try:
-            await (self._run(asked) if isinstance(asked, RunAgentInput) else self._command(asked))
+            await (self._start(asked) if isinstance(asked, RunAgentInput) else self._command(asked))
         except (WebSocketDisconnect, OSError):
             raise
+        except AppError as error:
+            await self._refuse(error, **named(asked))
         except Exception:
             logger.exception("a frame could not be handled")
-            await self._refuse(unexpected())
+            await self._refuse(unexpected(), **named(asked))
 
     async def _understood(self, text: str | None) -> Asked:
         if text is None:
@@ -182,12 +184,6 @@ class Connection:
         body = text.encode()
         check_size(len(body), self._max_body)
         return await understand(body)
-
-    async def _run(self, run_input: RunAgentInput) -> None:
-        try:
-            await self._start(run_input)
-        except AppError as error:
-            await self._refuse(error, threadId=run_input.thread_id, runId=run_input.run_id)
 
     async def _start(self, run_input: RunAgentInput) -> None:
         """A run that arrives during a run follows ``AGUI_ON_BUSY``, whatever its thread: runs do not interleave."""
@@ -220,17 +216,20 @@ class Connection:
         if isinstance(command, Ping):
             await self._control("pong", id=asked.frame_id)
             return
-        try:
-            result = await self._commands.answer(command, self._caller)
-            if isinstance(command, Attach):
-                self._check_room()
-                reader = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
-                self._queue(reader)
-        except AppError as error:
-            await self._refuse(error, id=asked.frame_id)
-        else:
-            await self._control("result", id=asked.frame_id, command=command.type, **result)
+        result = await self._commands.answer(command, self._caller)
+        if isinstance(command, Attach):
+            self._check_room()
+            reader = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
+            self._queue(reader)
+        await self._control("result", id=asked.frame_id, command=command.type, **result)
 
     async def _refuse(self, error: AppError, **about: object) -> None:
         facts = {"code": error.code, "message": error.message, "retryable": error.row.retryable}
         await self._control("error", **about, **facts, requestId=self._caller.request_id)
+
+
+def named(asked: Asked) -> dict[str, object]:
+    """What a refusal repeats of what was asked: the run's ids, or what the frame is called."""
+    if isinstance(asked, RunAgentInput):
+        return {"threadId": asked.thread_id, "runId": asked.run_id}
+    return {"id": asked.frame_id}

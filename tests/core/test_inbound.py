@@ -8,7 +8,7 @@ from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from app.core.commands import Attach, Cancel, Capabilities, Ping
 from app.core.errors import AppError, Code
-from app.core.inbound import CommandRequest, parse
+from app.core.inbound import CommandRequest, Malformed, parse
 from tests.engine.doubles import Json, ask
 
 
@@ -224,3 +224,21 @@ def test_what_a_frame_is_called_is_short() -> None:
         refusal(json.dumps({"type": "ping", "id": 513 * "x"}).encode())
         == "id: must have at most 512 characters as JSON."
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "frame_id"),
+    [
+        ({"command": {"type": "explode"}, "id": 7}, 7),
+        ({"command": None, "id": {"a": 1}}, {"a": 1}),
+        ({"type": "pong", "id": "seven"}, "seven"),
+        ({"messages": [], "id": 0}, 0),
+        ({"command": None}, None),
+        ({"type": "ping", "id": 513 * "x"}, None),
+        ({"command": None, "id": 513 * "x"}, None),
+    ],
+)
+def test_a_refusal_knows_what_the_frame_is_called(body: Json, frame_id: object) -> None:
+    with pytest.raises(Malformed) as refused:
+        parsed(body)
+    assert refused.value.frame_id == frame_id

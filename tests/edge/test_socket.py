@@ -192,6 +192,14 @@ async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
 
 
 @requirement("ws.command")
+async def test_refusals_of_malformed_frames_carry_their_ids(serve: Serve) -> None:
+    _, client = await serve(brief)
+    socket = await opened(client)
+    await send(socket, {"command": {"type": "threads.fork"}, "id": 7}, {"command": None, "id": 8}, {"id": 9})
+    assert [frame["id"] for frame in await receive(socket, 3)] == [7, 8, 9]
+
+
+@requirement("ws.command")
 async def test_a_cancel_works_on_the_connection_that_streams(serve: Serve) -> None:
     _, client = await serve(Talk())
     socket = await opened(client)
@@ -216,7 +224,7 @@ async def test_a_fault_of_the_server_is_said_and_the_connection_goes_on(
         patched.setattr(client.service, "admit", broken)
         await send(socket, ask())
         [control] = await receive(socket, 1)
-    assert (control["control"], control["code"]) == ("error", "INTERNAL_ERROR")
+    assert (control["control"], control["code"], control["runId"]) == ("error", "INTERNAL_ERROR", "r1")
     assert "secret" not in json.dumps(control)
     await send(socket, ask())
     assert shown(await receive(socket, 3)) == whole("r1")
