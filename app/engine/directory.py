@@ -36,17 +36,17 @@ class Directory:
                 return run
         return None
 
-    async def kept(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
-        """The run as it is stored. Raises ``AppError`` RUN_NOT_FOUND."""
+    async def stored(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
+        """The run as it is stored, also where its events are no longer kept. Raises ``AppError`` RUN_NOT_FOUND."""
         record = None
         if self._archive.durable:
             with available():
-                record = await self._stored(caller.owner, thread_id, run_id)
-        if record is None or not record.kept:
+                record = await self._record(caller.owner, thread_id, run_id)
+        if record is None:
             raise AppError(Code.RUN_NOT_FOUND, "There is no such run, or it is no longer kept.")
         return record
 
-    async def _stored(self, owner: str, thread_id: str | None, run_id: str | None) -> RunRecord | None:
+    async def _record(self, owner: str, thread_id: str | None, run_id: str | None) -> RunRecord | None:
         runs = self._archive.store.runs
         if thread_id is None:
             return None if run_id is None else await runs.named(owner, run_id)
@@ -54,12 +54,12 @@ class Directory:
         return await (runs.latest(thread) if run_id is None else runs.get(RunKey(*thread, run_id)))
 
     async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Facts:
-        """How a run stands: by its id, or the active, else the latest of a thread. Raises ``AppError`` as ``kept``."""
+        """How a run stands: by its id, or a thread's active or latest. Raises ``AppError`` as ``stored``."""
         now, found = self._clock.time(), await self.found(caller, thread_id, run_id)
         return summary(found, now) if isinstance(found, Run) else recorded(found, now)
 
     async def found(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | RunRecord:
-        """The run here, or its record. Raises ``AppError`` as ``kept``.
+        """The run here, or its record. Raises ``AppError`` as ``stored``.
 
         A run here that only waits for its thread is not the thread's active one, as long as another is, and may be the
         retry of one that is stored.
@@ -68,7 +68,7 @@ class Directory:
         if run is not None and not self._waits(run):
             return run
         try:
-            record = await self.kept(caller, thread_id, run_id)
+            record = await self.stored(caller, thread_id, run_id)
         except AppError:
             if run is None:
                 raise
@@ -96,7 +96,7 @@ class Directory:
     async def _others(self, owner: str, run: Run) -> RunRecord | None:
         """The run that these ids mean elsewhere: a retry is a run here until the store has been asked."""
         with available():
-            record = await self._stored(owner, run.ctx.thread_id, run.ctx.run_id)
+            record = await self._record(owner, run.ctx.thread_id, run.ctx.run_id)
         return None if record is None or record.replica == self._archive.replica else record
 
     def drop(self, thread: ThreadKey) -> None:

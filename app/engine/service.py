@@ -208,7 +208,7 @@ class Service:
         found = await self.runs.found(caller, thread_id, run_id)
         if isinstance(found, Run) and await is_let_in(found):
             return self._readers.read(found, after)
-        record = found if isinstance(found, RunRecord) else await self.runs.kept(caller, thread_id, run_id)
+        record = found if isinstance(found, RunRecord) else await self.runs.stored(caller, thread_id, run_id)
         return self._elsewhere(record, after)
 
     def _elsewhere(self, record: RunRecord, after: int) -> Reader:

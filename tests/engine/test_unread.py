@@ -10,6 +10,7 @@ from app.core.commands import ThreadsDelete
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine import ledger
+from app.engine.leases import KEPT_SECONDS, Leases
 from app.engine.log import Budget, RunLog
 from app.engine.service import Service
 from app.engine.threads import Threads
@@ -17,7 +18,7 @@ from app.ports.records import RunKey
 from app.ports.store import StoreUnavailable
 from tests.engine.doubles import asking, caller, envelopes, eventually, happened
 from tests.engine.replicas import Replicas, held_claims
-from tests.engine.test_ledger import RUN, finished, opened, talker
+from tests.engine.test_ledger import RUN, Nobody, finished, opened, talker
 from tests.requirements import requirement
 
 
@@ -48,6 +49,23 @@ async def test_a_thread_that_is_deleted_on_one_replica_is_gone_from_all() -> Non
     for service in (here, there):
         with pytest.raises(AppError) as told:
             await read(service)
+        assert told.value.code is Code.RUN_NOT_FOUND
+
+
+@requirement("durable.forgets")
+@pytest.mark.parametrize("asked", [("t1", "r1"), (None, "r1"), ("t1", None)])
+async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read(
+    asked: tuple[str | None, str | None],
+) -> None:
+    replicas, here, there, _ = await ran()
+    replicas.clock.advance(KEPT_SECONDS + 1)
+    await Leases(here.archive, Nobody()).tidy()
+    for service in (here, there):
+        [known] = await service.runs.list(caller())
+        assert known["status"] == "finished"
+        assert await service.runs.find(caller(), *asked) == await service.runs.cancel(caller(), *asked) == known
+        with pytest.raises(AppError) as told:
+            await service.attach(caller(), *asked, 0)
         assert told.value.code is Code.RUN_NOT_FOUND
 
 
