@@ -57,11 +57,21 @@ def dumped(message: Message) -> bytes:
         return MESSAGE.dump_json(message, by_alias=True)
 
 
-def owed(messages: Sequence[Message]) -> bool:
-    """Whether a call of the last assistant message has no result yet."""
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-    spoken = [message for message in messages if isinstance(message, AssistantMessage)]
-    return any(call.id not in answered for call in (spoken[-1].tool_calls or () if spoken else ()))
+def owed(messages: Sequence[Message]) -> Sequence[str]:
+    """The calls of the assistant's last message that have no result yet; none once the user has spoken after it.
+
+    What a subagent says in between is not the assistant's word.
+    """
+    answered: set[str] = set()
+    for message in reversed(messages):
+        match message:
+            case UserMessage():
+                return []
+            case ToolMessage():
+                answered.add(message.tool_call_id)
+            case AssistantMessage(subagent_run_id=None):
+                return [call.id for call in message.tool_calls or () if call.id not in answered]
+    return []
 
 
 def title_of(messages: Sequence[Message]) -> str | None:

@@ -3,6 +3,8 @@
 Rule: everything is taken when the run ends, at once, because nothing of the run is kept afterwards.
 """
 
+from dataclasses import dataclass, field
+
 from ag_ui.core import (
     CustomEvent,
     RunErrorEvent,
@@ -18,26 +20,42 @@ from app.ports.conversation import Change, Ending, GoalStatus, ThreadStatus
 from app.ports.records import RunStatus
 
 
-def ending_of(
-    event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, change: Change, *, goals_failed: bool
-) -> Ending:
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a run leaves to its thread.
+
+    Attributes:
+        change: what has changed there.
+        owed: whether a call of the assistant's last message has no result.
+        goals_failed: whether a goal has failed, or is pending where nothing more will come.
+    """
+
+    change: Change = field(default_factory=Change)
+    owed: bool = False
+    goals_failed: bool = False
+
+
+def ending_of(event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, left: Left) -> Ending:
     """What is stored of a run that ended with this event, in Unix seconds."""
     error = None
     if isinstance(event, RunErrorEvent):
         error = to_json({"code": event.code, "message": event.message})
-    return Ending(status, ended_at, turn_after(event, goals_failed=goals_failed), stored(event.usage), error, change)
+    return Ending(status, ended_at, turn_after(event, left), stored(event.usage), error, left.change)
 
 
-def turn_after(event: RunFinishedEvent | RunErrorEvent, *, goals_failed: bool) -> ThreadStatus | None:
-    """Whose turn it is; None where nothing has changed, because the run was refused."""
+def turn_after(event: RunFinishedEvent | RunErrorEvent, left: Left) -> ThreadStatus | None:
+    """Whose turn it is; None where nothing has changed, because the run was refused.
+
+    Where nobody is asked for an answer, a call without a result is the client's, whichever run has made it.
+    """
     if isinstance(event, RunErrorEvent) and event.code == Code.VALIDATION_ERROR:
         return None
     outcome = event.outcome if isinstance(event, RunFinishedEvent) else None
     if isinstance(outcome, RunFinishedInterruptOutcome):
         return ThreadStatus.USER_TURN
-    if isinstance(outcome, RunFinishedSuccessOutcome) and outcome.pending_tool_call_ids:
+    if isinstance(outcome, RunFinishedSuccessOutcome) and (outcome.pending_tool_call_ids or left.owed):
         return ThreadStatus.CLIENT_TOOL_TURN
-    return ThreadStatus.GOALS_FAILED if goals_failed else ThreadStatus.USER_TURN
+    return ThreadStatus.GOALS_FAILED if left.goals_failed else ThreadStatus.USER_TURN
 
 
 class GoalWatch:

@@ -14,11 +14,11 @@ from app.core.duties import Duties
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.fold import Transcript
-from app.core.history import dumped, title_of
+from app.core.history import dumped, owed, title_of
 from app.core.order import KINDS, TOOL_CALL, Kind
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
-from app.engine.ending import GoalWatch
+from app.engine.ending import GoalWatch, Left
 from app.engine.log import RunLog
 from app.ports import Item, RunContext
 from app.ports.conversation import Change, StoredMessage
@@ -108,16 +108,17 @@ class Funnel:
             raise IllegalEvent("the run finished with a tool call open")
         return self._duties.pending()
 
-    def change(self, run_id: str) -> Change:
-        """What the events so far have done to the thread; nothing where that cannot be told.
+    def left(self, run_id: str) -> Left:
+        """What the events so far leave to the thread; no messages where that cannot be told.
 
         No end of a run depends on it.
         """
         try:
-            return self._change(run_id)
+            change, calls = self._change(run_id), owed(self._transcript.messages)
         except Exception:
             logger.exception("what the run leaves to its thread cannot be kept")
-            return Change()
+            return Left(goals_failed=self._goals.failed)
+        return Left(change, bool(calls), self._goals.failed)
 
     def _change(self, run_id: str) -> Change:
         transcript = self._transcript
@@ -127,11 +128,6 @@ class Funnel:
             state=self.state.json() if self.state.is_new else None,
             title=title_of(transcript.messages),
         )
-
-    @property
-    def goals_failed(self) -> bool:
-        """Whether a goal of the run has failed, or is left pending by its end."""
-        return self._goals.failed
 
     def release(self) -> None:
         """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""

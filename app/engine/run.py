@@ -266,13 +266,11 @@ class Run:
             logger.exception("the run cannot be closed in order")
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
-        change = self._funnel.change(self.ctx.run_id)
+        left = self._funnel.left(self.ctx.run_id)
         self._funnel.accept(KINDS[type(event)], event, data)
         self.ended_at = self._clock.time()
         if self.ledger is not None:
-            self.ledger.end(
-                ending_of(event, RunStatus(status), self.ended_at, change, goals_failed=self._funnel.goals_failed)
-            )
+            self.ledger.end(ending_of(event, RunStatus(status), self.ended_at, left))
         self._input = None
         self.admission.settle()
         self._funnel.release()

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Protocol, TypeVar
 
 import anyio.to_thread
@@ -175,9 +176,7 @@ class Threads:
             raise AppError(Code.INTERNAL_ERROR, "The thread is not deleted: its agent failed to forget it.") from None
 
     async def _fork(self, key: ThreadKey, asked: ThreadsFork) -> Facts:
-        messages = (await self._changes(key)).messages
-        end = next((at for at, message in enumerate(messages, 1) if message.id == asked.message_id), 0)
-        turn = ThreadStatus.CLIENT_TOOL_TURN if owed(understood(messages[:end])) else ThreadStatus.USER_TURN
+        turn = await aside(partial(turn_at, message_id=asked.message_id), await self._changes(key))
         new_id, now = asked.new_thread_id or self._new_id(), self._archive.clock.time()
         try:
             return facts(await self._archive.store.threads.fork(key, asked.message_id, new_id, now, turn))
@@ -214,6 +213,21 @@ async def aside(work: Callable[[Delta], T], delta: Delta) -> T:
     if sum(len(message.data) for message in delta.messages) <= LARGE_BYTES:
         return work(delta)
     return await anyio.to_thread.run_sync(work, delta)
+
+
+def turn_at(delta: Delta, message_id: str) -> ThreadStatus:
+    """Whose turn it is behind this message of a thread.
+
+    A call that has no result there is the client's, as far as messages tell. One that has none to this day waits for
+    the client only if the thread does; else for an approval, or for nothing.
+    """
+    messages = understood(delta.messages)
+    end = next((at for at, message in enumerate(messages, 1) if message.id == message_id), 0)
+    calls = set(owed(messages[:end]))
+    still_open = not calls.isdisjoint(owed(messages))
+    if not calls or (still_open and delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN):
+        return ThreadStatus.USER_TURN
+    return ThreadStatus.CLIENT_TOOL_TURN
 
 
 # --- records as the API shows them ------------------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 """Calls that somebody must approve, and every answer there can be, as a client sees them."""
 
+import asyncio
+
 import pytest
 
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import Meet
 from tests.behaviour.desk import PAID
 from tests.behaviour.talk import PAINT, Talk, abandoned, answer, calls, interrupts, results
-from tests.engine.doubles import Json
+from tests.engine.doubles import WAIT, Json
 from tests.requirements import requirement
 
 
@@ -17,6 +19,22 @@ async def asked(talk: Talk, *amounts: int) -> list[Json]:
     assert len(found) == len(amounts)
     assert PAID[talk.thread] == []
     return found
+
+
+async def turns(talk: Talk) -> tuple[str, str]:
+    """Whose turn it is, once the last run is written down, and on a fork behind the message with the first call."""
+    called = next(message["id"] for message in talk.messages if "toolCalls" in message)
+    async with asyncio.timeout(WAIT):
+        while True:
+            turn = (await known(talk, "get"))["status"]
+            if turn != "agent_turn":
+                return turn, (await known(talk, "fork", messageId=called))["status"]
+            await asyncio.sleep(0)
+
+
+async def known(talk: Talk, kind: str, **fields: object) -> Json:
+    """The thread, or what is made of it."""
+    return await talk.client.command({"command": {"type": f"threads.{kind}", "threadId": talk.thread, **fields}})
 
 
 def paid_below(talk: Talk) -> list[int]:
@@ -189,6 +207,19 @@ async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_a
     assert outcome(answered) == "success"
     talk.result(calls(events)["paint"], "dry")
     assert text(await talk.say()) == "The result of pay is paid 1, and the result of paint is dry."
+
+
+@requirement("approval.client-call", "thread.status")
+async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(meet: Meet) -> None:
+    talk = await meet()
+    talk.tools = [PAINT]
+    events = await talk.say('call pay {"amount": 1}\ncall paint {}')
+    assert await turns(talk) == ("user_turn", "user_turn")
+    await talk.resume(answer(interrupts(events)[0], approved=True))
+    assert await turns(talk) == ("client_tool_turn", "client_tool_turn")
+    talk.result(calls(events)["paint"], "dry")
+    await talk.say()
+    assert (await turns(talk))[0] == "user_turn"
 
 
 @requirement("approval.whose")

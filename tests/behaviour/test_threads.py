@@ -254,6 +254,16 @@ async def test_whose_turn_it_is_on_a_fork_shows_in_its_last_message(connect: Con
     assert (await asked(client, "fork", threadId="t1", messageId=message))["status"] == turn
 
 
+@requirement("thread.fork", "thread.status")
+@pytest.mark.parametrize("turn", [ThreadStatus.USER_TURN, ThreadStatus.CLIENT_TOOL_TURN])
+async def test_a_call_that_is_open_in_a_thread_waits_for_the_same_one_on_its_fork(
+    connect: Connect, turn: ThreadStatus
+) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), QUESTION, CALLS, turn=turn)
+    assert (await asked(client, "fork", threadId="t1", messageId="m2"))["status"] == turn
+
+
 @requirement("thread.fork-busy", "thread.unknown")
 async def test_a_message_that_is_being_written_cannot_be_forked(connect: Connect) -> None:
     client = await connect(silent)

@@ -23,7 +23,7 @@ from ag_ui.core import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.history import MAX_TITLE, MESSAGE, Merged, dumped, merged, title_of
+from app.core.history import MAX_TITLE, MESSAGE, Merged, dumped, merged, owed, title_of
 from tests.requirements import requirement
 
 IMAGE = ImagePart(source=UrlSource(value="https://example.com/a.png", mime_type="image/png"))
@@ -183,3 +183,35 @@ def test_a_title_is_how_the_first_user_began(content: str | list[TextPart | Imag
 def test_where_no_user_has_spoken_there_is_no_title() -> None:
     assert title_of([AssistantMessage(id="a", content="Hello.")]) is None
     assert title_of([]) is None
+
+
+# --- calls without a result ---
+
+USER = UserMessage(id="u", content="hi")
+BELOW = AssistantMessage(id="s", content="done", subagent_run_id="sub")
+
+
+def calling(*calls: str) -> AssistantMessage:
+    function = FunctionCall(name="paint", arguments="{}")
+    return AssistantMessage(id="a", tool_calls=[ToolCall(id=call, function=function) for call in calls])
+
+
+def result(call: str) -> ToolMessage:
+    return ToolMessage(id=f"result-{call}", tool_call_id=call, content="")
+
+
+@pytest.mark.parametrize(
+    ("messages", "calls"),
+    [
+        ([], []),
+        ([USER], []),
+        ([USER, calling("1", "2", "3"), result("2")], ["1", "3"]),
+        ([USER, calling("1", "2"), result("2"), BELOW], ["1"]),
+        ([USER, calling("1"), result("1")], []),
+        ([USER, calling("1"), AssistantMessage(id="b", content="never mind")], []),
+        ([USER, calling("1"), USER], []),
+        ([result("1"), calling("1")], ["1"]),
+    ],
+)
+def test_owed_is_what_the_assistant_has_asked_for_last(messages: Sequence[Message], calls: Sequence[str]) -> None:
+    assert owed(messages) == calls
