@@ -97,9 +97,9 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         by_session=settings.scope is Scope.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
     )
-    if settings.cors_origins:
-        app.add_middleware(
-            CORSMiddleware,
+    if settings.cors_origins:  # around all else, so that a page can read of a fault, too
+        app.middleware_stack = CORSMiddleware(
+            app.build_middleware_stack(),
             allow_origins=list(settings.cors_origins),
             allow_methods=["GET", "POST", "PATCH", "DELETE"],
             allow_headers=["*"],

@@ -182,6 +182,20 @@ async def test_a_fault_of_the_server_says_nothing_of_itself(
     assert b"secret" not in response.content
 
 
+@requirement("http.internal", "origin.configured")
+async def test_a_page_can_read_of_a_fault_of_the_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    page = {"origin": "https://page.example"}
+    client, _ = await serve(brief, cors_origins=(page["origin"],))
+    monkeypatch.setattr(client.service, "start", broken)
+    response = await post(client, ask(), page)
+    assert response.headers["access-control-allow-origin"] == page["origin"]
+    assert response.headers["access-control-expose-headers"] == "X-Request-Id"
+    assert response.headers["x-request-id"] == refused(response)["metadata"]["requestId"]
+
+
 async def test_who_asks_for_the_head_of_a_stream_gets_it_at_once(serve: Serve) -> None:
     client, _ = await serve(forever, on_disconnect="continue")
     client.service.start(asking(), caller()).close()
