@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 from app.core.errors import AppError, Code
 from app.core.inbound import Request as Asked
 from app.core.inbound import parse
+from app.engine.lifecycle import shutting_down
 
 READ_SECONDS = 60.0
 """A client that has not sent its body by then gets a refusal."""
@@ -23,7 +24,8 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     """The body.
 
     Raises:
-        AppError: PAYLOAD_TOO_LARGE; VALIDATION_ERROR when it is compressed or does not arrive.
+        AppError: PAYLOAD_TOO_LARGE; VALIDATION_ERROR when it is compressed or does not arrive; SHUTTING_DOWN when it is
+            still arriving at the end of the server.
     """
     if request.headers.get("content-encoding", "identity") != "identity":
         raise AppError(Code.VALIDATION_ERROR, "Content-Encoding: the body must be sent as it is, not compressed.")
@@ -38,6 +40,8 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
                     break
     except (TimeoutError, ClientDisconnect):
         raise AppError(Code.VALIDATION_ERROR, "The body did not arrive in full.") from None
+    except asyncio.CancelledError:  # only a server that stops cancels a request, when it waits for it no longer
+        raise shutting_down() from None
     check_size(size, max_bytes)
     return b"".join(chunks)
 

@@ -143,6 +143,21 @@ async def test_during_the_drain_new_runs_are_refused_and_ping_answers() -> None:
         assert server.faults == []
 
 
+@pytest.mark.parametrize(("error_status", "status"), [("http", 503), ("stream", 200)])
+async def test_a_request_whose_body_is_still_arriving_is_refused_at_the_end(error_status: str, status: int) -> None:
+    with Server(AGUI_ERROR_STATUS=error_status) as server:
+        headers = ("Content-Length: 100", "Expect: 100-continue", "X-Request-Id: mine")
+        exchange = await Exchange.open(server.port, request("POST", "/invocations", b"{", headers))
+        assert b"100 Continue" in await exchange.reader.readuntil(b"\r\n\r\n")
+        server.term()
+        await exchange.rest()
+        await exchange.close()
+        assert (exchange.status, exchange.headers["x-request-id"]) == (status, "mine")
+        assert [event["code"] for event in exchange.events] == ["SHUTTING_DOWN"]
+        assert await asyncio.to_thread(server.wait, EXIT_SECONDS) == 0
+        assert server.faults == []
+
+
 async def test_a_reader_that_does_not_read_does_not_hold_up_the_end() -> None:
     with Server() as server:
         document = run_input("bulk 5000")
