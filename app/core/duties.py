@@ -35,20 +35,26 @@ class Duties:
         self._resumed = resumed
         self._unanswered: dict[str, None] = {}
 
+    def check(self, event: BaseEvent) -> None:
+        """Raises ``IllegalEvent`` for what may not come; changes nothing."""
+        match event:
+            case ToolCallResultEvent():
+                if event.tool_call_id not in self._known and not self._resumed:
+                    raise IllegalEvent(f"TOOL_CALL_RESULT for the unknown call {event.tool_call_id!r}")
+            case RunFinishedEvent(outcome=RunFinishedInterruptOutcome() as outcome):
+                _check_interrupts(outcome)
+
     def feed(self, event: BaseEvent) -> None:
-        """Accept ``event`` or raise ``IllegalEvent``. Only those that ``tells_of_calls`` say something here."""
+        """Accept ``event``; raises as ``check``. Only those that ``tells_of_calls`` say something here."""
+        self.check(event)
         match event:
             case ToolCallStartEvent():
                 self._known.add(event.tool_call_id)
                 self._unanswered[event.tool_call_id] = None
             case ToolCallResultEvent():
-                if event.tool_call_id not in self._known and not self._resumed:
-                    raise IllegalEvent(f"TOOL_CALL_RESULT for the unknown call {event.tool_call_id!r}")
                 self._unanswered.pop(event.tool_call_id, None)
             case MessagesSnapshotEvent():
                 self._known.update(_call_ids(event.messages))
-            case RunFinishedEvent(outcome=RunFinishedInterruptOutcome() as outcome):
-                _check_interrupts(outcome)
 
     def pending(self) -> list[str]:
         """The ids of the calls this run made and did not answer, in the order they were made."""

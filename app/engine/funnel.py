@@ -77,8 +77,11 @@ class Funnel:
     def accept(self, kind: Kind, event: BaseEvent, data: bytes) -> None:
         """``write``, for an event whose kind and bytes are known."""
         if kind.tells_of_calls:
+            self._duties.check(event)
+            self._sequence.take(kind, event)
             self._duties.feed(event)
-        self._sequence.take(kind, event)
+        else:
+            self._sequence.take(kind, event)
         if kind.tells_of_messages:
             self._transcript.take(kind, event)
         elif kind.event is CustomEvent and isinstance(event, CustomEvent):

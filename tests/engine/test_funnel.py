@@ -271,3 +271,18 @@ def legal_start(events: list[BaseEvent]) -> list[BaseEvent]:
             break
         accepted.append(event)
     return accepted
+
+
+@requirement("run.legal")
+async def test_a_call_that_is_refused_is_owed_by_nobody() -> None:
+    service = make_service(swallowing)
+    log = await envelopes(service.start(asking(), caller()))
+    assert "TOOL_CALL_START" not in [envelope.type for envelope in log]
+    assert json.loads(log[-1].data)["outcome"] == {"type": "success"}
+
+
+async def swallowing(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[BaseEvent]:
+    """Send a call that contradicts the message it is a part of, and go on."""
+    yield TextMessageStartEvent(message_id="m1", subagent_run_id="s1")
+    with pytest.raises(IllegalEvent):
+        ctx.emit(ToolCallStartEvent(tool_call_id="c", tool_call_name="f", parent_message_id="m1", subagent_run_id="s2"))
