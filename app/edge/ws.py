@@ -159,7 +159,7 @@ class Connection:
 
     async def _work(self) -> None:
         while self._undone:
-            with contextlib.suppress(WebSocketDisconnect, OSError):  # who has left gets no answer
+            with contextlib.suppress(WebSocketDisconnect):  # who has left gets no answer
                 await self._do(self._undone.pop(0))
         self._working = None
 
@@ -170,7 +170,7 @@ class Connection:
     async def _do(self, asked: Asked) -> None:
         try:
             await (self._start(asked) if isinstance(asked, RunAgentInput) else self._command(asked))
-        except (WebSocketDisconnect, OSError):
+        except WebSocketDisconnect:
             raise
         except AppError as error:
             await self._refuse(error, **named(asked))

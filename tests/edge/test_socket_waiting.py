@@ -1,0 +1,88 @@
+"""Frames that come while something else of the same connection waits."""
+
+import asyncio
+
+import pytest
+
+from app.ports.conversation import ThreadRecord
+from app.ports.records import Page
+from tests.conftest import Serve
+from tests.edge.sockets import Talk, opened, receive, send, shown, whole
+from tests.engine.doubles import WAIT, ask, eventually, forever
+from tests.requirements import requirement
+
+ENQUEUE = {"onBusy": "enqueue"}
+
+
+@requirement("ws.at-once")
+async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk, may = Talk(), asyncio.Event()
+    _, client = await serve(talk)
+
+    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.archive.store.threads, "list", slow)
+    socket = await opened(client)
+    await send(socket, ask())
+    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask(run="r2", forwardedProps=ENQUEUE))
+    await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
+    frames = await receive(socket, 3)
+    assert sorted(shown(frames)) == ["RUN_FINISHED r1", "pong 3", "result r1"]
+    may.set()
+    talk.may_end.set()
+    assert shown(await receive(socket, 4)) == ["result 1", *whole("r2")]
+
+
+@requirement("ws.at-once")
+async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    may = asyncio.Event()
+    _, client = await serve(forever)
+
+    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.archive.store.threads, "list", slow)
+    socket = await opened(client)
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
+    await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
+    assert shown(await receive(socket, 1)) == ["pong 3"]
+    may.set()
+    assert sorted(shown(await receive(socket, 4))) == ["RUN_FINISHED r1", "RUN_STARTED r1", "result 1", "result r1"]
+
+
+@requirement("ws.at-once")
+async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> None:
+    _, client = await serve(Talk(), on_disconnect="continue")
+    socket = await opened(client)
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
+    await socket.close()
+    await eventually(lambda: [run.status for run in client.service._lifecycle.line("everybody", "t1")] == ["running"])
+    await client.service.drain(0)
+
+
+@requirement("ws.at-once")
+async def test_who_leaves_amid_its_questions_leaves_no_fault(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, may = asyncio.Event(), asyncio.Event()
+    _, client = await serve(Talk(), on_disconnect="continue")
+
+    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
+        asked.set()
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.archive.store.threads, "list", slow)
+    socket = await opened(client)
+    await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(3)), ask())
+    await asyncio.wait_for(asked.wait(), WAIT)
+    socket.transport.abort()
+    await asyncio.wait_for(socket.wait_closed(), WAIT)
+    may.set()
+    await eventually(lambda: [run.status for run in client.service._lifecycle.line("everybody", "t1")] == ["running"])
+    await client.service.drain(0)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
