@@ -1,11 +1,12 @@
 """What a thread's messages are when a client speaks again: what is kept, and what it sends.
 
 Rule: messages are merged by id, and what a client sends wins. A client that sends the conversation from its first
-message on sends all of it, so what it leaves out is gone; one that sends something else sends what is new. Source:
+message on sends all of it, so what it leaves out is gone; one that sends something else sends what is new. Nobody
+leaves out what was said after it had spoken. Source:
 AG-UI spec 1.1, basic/threads; design, issue of durable threads.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -37,14 +38,20 @@ class Merged:
 
 def merged(kept: Mapping[str, bytes], sent: Sequence[Message]) -> Merged:
     """Put what was sent to what is kept, which is id to JSON in order. Raises ``ValueError`` for JSON that is none."""
+    if kept and next(iter(kept)) not in {message.id for message in sent}:
+        return added(kept, sent)
     written = {message.id: dumped(message) for message in sent}
     changed = {key: data for key, data in written.items() if kept.get(key) != data}
-    if not kept or next(iter(kept)) in written:
-        after = list(dict.fromkeys([*(key for key in kept if key in written), *written]))
-        whole = list(dict.fromkeys(message.id for message in sent))
-        same = len(after) == len({**kept, **written}) and after == whole
-        return Merged(sent, changed, None if same else whole)
-    said = {message.id: message for message in sent}
+    after = list(dict.fromkeys([*(key for key in kept if key in written), *written]))
+    whole = list(dict.fromkeys(message.id for message in sent))
+    same = len(after) == len({**kept, **written}) and after == whole
+    return Merged(sent, changed, None if same else whole)
+
+
+def added(kept: Mapping[str, bytes], sent: Sequence[Message], final: Container[str] = ()) -> Merged:
+    """The same for what leaves nothing out. ``final`` are ids of kept messages that stay as they are."""
+    said = {message.id: message for message in sent if message.id not in final}
+    changed = {key: data for key, message in said.items() if kept.get(key) != (data := dumped(message))}
     messages = [said.get(key) or MESSAGE.validate_json(data) for key, data in kept.items()]
     return Merged([*messages, *(message for key, message in said.items() if key not in kept)], changed, None)
 

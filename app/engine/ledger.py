@@ -7,15 +7,15 @@ brings it to the store whatever the agent does. A store that does not answer end
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 
-from ag_ui.core import RunAgentInput
+from ag_ui.core import Message, RunAgentInput
 from pydantic_core import from_json, to_json
 
 from app.core.errors import AppError, Code
-from app.core.history import merged
+from app.core.history import Merged, added, merged
 from app.core.state import dumped
 from app.core.wire import Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, available
@@ -57,13 +57,22 @@ class Ledger:
         archive: the store.
         key: whose run it is.
         on_busy: what to do about an active run elsewhere on the thread.
+        behind: ids of the runs here that this one lets end first; those elsewhere come to them.
         on_loss: ends the run that can be written down no more. Harmless when it has ended.
     """
 
-    def __init__(self, archive: Archive, key: RunKey, on_busy: OnBusy, on_loss: Callable[[AppError], None]) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        key: RunKey,
+        on_busy: OnBusy,
+        on_loss: Callable[[AppError], None],
+        behind: Iterable[str] = (),
+    ) -> None:
         self.archive = archive
         self.key = key
         self._on_busy = on_busy
+        self._behind = set(behind)
         self._on_loss = on_loss
         self._claiming: asyncio.Future[None] | None = None
         self.claimed = False
@@ -120,6 +129,8 @@ class Ledger:
                 raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
             if self._on_busy is OnBusy.INTERRUPT and not mine:
                 await archive.cancel(found.run)
+            elif not mine:
+                self._behind.add(found.run.key.run_id)
             await asyncio.sleep(pause)  # this process's own last run may still be on its way to the store
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -129,7 +140,7 @@ class Ledger:
         self.lapses = archive.store.lapses(self.key.thread)
         if not self.claimed or kept is None:
             return with_state(run_input, None)
-        together = merged({message.id: message.data for message in kept.messages}, run_input.messages)
+        together = self._together(kept.messages, run_input.messages)
         said = said_state(run_input, kept.state)
         if together.changed or together.order is not None or said is not None:
             messages = [StoredMessage(key, data) for key, data in together.changed.items()]
@@ -140,6 +151,13 @@ class Ledger:
         if together.messages is run_input.messages:
             return run_input
         return run_input.model_copy(update={"messages": list(together.messages)})
+
+    def _together(self, kept: Sequence[StoredMessage], sent: Sequence[Message]) -> Merged:
+        """Who has waited for another run had spoken before it ended: that one's answer is neither left out nor old."""
+        by_id = {message.id: message.data for message in kept}
+        if not self._behind:
+            return merged(by_id, sent)
+        return added(by_id, sent, final={message.id for message in kept if message.run_id in self._behind})
 
     # --- what is written ---
 

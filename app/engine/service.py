@@ -197,7 +197,14 @@ class Service:
             allowance=self._policy.allowance(run_input.forwarded_props),
         )
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        ledger = Ledger(self.archive, key, on_busy, lambda error: run.fail(error))  # noqa: PLW0108 - as above
+        behind = self._lifecycle.line(key.owner, key.thread_id) if on_busy is OnBusy.ENQUEUE else ()
+        ledger = Ledger(
+            self.archive,
+            key,
+            on_busy,
+            lambda error: run.fail(error),  # noqa: PLW0108 - as above
+            behind=[ahead.ctx.run_id for ahead in behind],
+        )
         on_append = ledger.noted if self.archive.durable else None
         log = RunLog(run_input.run_id, budget, on_append)
         run = Run(run_input, ctx, self._clock, log, ledger=ledger, on_end=self._lifecycle.ended)

@@ -11,7 +11,7 @@ from app.engine.policy import Limits
 from app.ports import Item
 from tests.behaviour.client import Client, Refused, Stream, outcome, types
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import WAIT, Json, ask
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -35,6 +35,16 @@ async def begun(client: Client, run: str, **fields: Any) -> Stream:  # noqa: ANN
     stream = await client.start(ask(run=run, **fields))
     await stream.until("TEXT_MESSAGE_CONTENT")
     return stream
+
+
+async def conversation(client: Client) -> list[str]:
+    """What is kept of the thread, once its runs are over: an end may be read a moment before it is written down."""
+    async with asyncio.timeout(WAIT):
+        while True:
+            thread = await client.command({"command": {"type": "threads.get", "threadId": "t1"}})
+            if thread["status"] == "user_turn":
+                return [message["content"] for message in thread["messages"]]
+            await asyncio.sleep(0)
 
 
 @requirement("busy.reject")
@@ -61,6 +71,24 @@ async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
     assert outcome(await first.rest()) == "success"
     assert [outcome(await other.rest()) for other in others] == ["success", "success"]
     assert talk.order == ["r1", "r2", "r3"]
+
+
+@requirement("busy.enqueue")
+async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy="enqueue")
+    question: Json = {"id": "u1", "role": "user", "content": "one"}
+    first = await client.start(ask(run="r1", messages=[question]))
+    said = await first.until("TEXT_MESSAGE_CONTENT")
+    half = {"id": said["messageId"], "role": "assistant", "content": "r"}
+    waiting = [
+        await client.start(ask(run=run, messages=[question, *seen, {"id": run, "role": "user", "content": run}]))
+        for run, seen in (("r2", [half]), ("r3", []))
+    ]
+    talk.may_end.set()
+    for stream in (first, *waiting):
+        assert outcome(await stream.rest()) == "success"
+    assert await conversation(client) == ["one", "r1", "r2", "r2", "r3", "r3"]
 
 
 @requirement("busy.interrupt")
