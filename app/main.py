@@ -34,7 +34,6 @@ from app.edge.refusal import on_app_error, on_error, on_http_error
 from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
-from app.engine.threads import Threads
 from app.framework import FastAPI
 from app.ports import Agent, Allowance, Clock, Timer
 from app.settings import Scope, Settings, SettingsError, check_own_agent
@@ -79,7 +78,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.aclose()
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
-    commands = Commands(service, Threads(service.archive, service.new_id, service.runs, service.rememberer))
+    commands = Commands(service)
     routes = [
         *sse.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *http.routes(service),

@@ -2,21 +2,14 @@
 
 from app.core.commands import Attach, Cancel, Capabilities, Command, Ping
 from app.engine.service import Service
-from app.engine.threads import Threads
 from app.ports import Caller
 
 
 class Commands:
-    """Everything that can be asked besides a run.
+    """Everything that can be asked of a service besides a run."""
 
-    Args:
-        service: answers for runs and for the server.
-        threads: answers for threads.
-    """
-
-    def __init__(self, service: Service, threads: Threads) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
-        self._threads = threads
 
     async def answer(self, command: Command, caller: Caller) -> dict[str, object]:
         """The command's result: camelCase JSON. Raises ``AppError`` where it cannot be had."""
@@ -30,4 +23,4 @@ class Commands:
             case Ping():
                 return {"pong": True}
             case _:
-                return await self._threads.answer(caller, command)
+                return await self._service.threads.answer(caller, command)

@@ -1,7 +1,7 @@
 """One look at all streams of a process, again and again while there are any.
 
 Rule: a stream has no timer of its own, which would be a twentieth of what it takes in memory. What it must notice may
-be late by two looks, and one that cannot be looked at costs the others nothing.
+be late by two looks.
 """
 
 import asyncio

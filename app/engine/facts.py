@@ -1,20 +1,27 @@
-"""A run as the API shows it.
+"""A run and a thread as the API shows them.
 
 Rule: camelCase, times in Unix seconds, and the same words wherever the run is. What is not known is left out.
 """
 
-from ag_ui.core import TokenUsage
+from collections.abc import Sequence
+
+from ag_ui.core import Message, TokenUsage
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
+from app.core.history import MESSAGE
+from app.core.readable import readable
 from app.core.usage import tokens_of
 from app.engine.run import Run
+from app.ports.conversation import Delta, Feedback, StoredGoal, StoredMessage, ThreadRecord
 from app.ports.records import RunRecord
 
 Facts = dict[str, object]
 """One JSON object."""
 
 USAGE = TypeAdapter(list[TokenUsage])
+
+# --- runs -------------------------------------------------------------------------------------------------------------
 
 
 def summary(run: Run, now: float) -> Facts:
@@ -58,3 +65,75 @@ def recorded(record: RunRecord, now: float) -> Facts:
 def seconds_of(started_at: float, ended_at: float | None, now: float) -> float:
     """How long it goes on, or took."""
     return round((now if ended_at is None else ended_at) - started_at, 3)
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def thread_facts(record: ThreadRecord) -> Facts:
+    """A thread without its messages."""
+    origin = record.forked_from
+    known: Facts = {
+        "title": record.title,
+        "activeRunId": record.active_run,
+        "forkedFrom": {"threadId": origin[0], "messageId": origin[1]} if origin else None,
+    }
+    return {
+        "threadId": record.key.thread_id,
+        "status": record.status.value,
+        "createdAt": record.created_at,
+        "changedAt": record.changed_at,
+        **{name: value for name, value in known.items() if value is not None},
+    }
+
+
+def changes(delta: Delta) -> Facts:
+    """A thread's facts, and of the rest what has changed: a field that is not there has not."""
+    known: Facts = {
+        "order": delta.order,
+        "state": None if delta.state is None else from_json(delta.state),
+        "goals": None if delta.goals is None else [wanted(goal) for goal in delta.goals],
+    }
+    return {
+        **thread_facts(delta.thread),
+        "messages": [from_json(message.data) for message in delta.messages],
+        **{name: value for name, value in known.items() if value is not None},
+        "continuationToken": delta.next,
+    }
+
+
+def transcript(delta: Delta) -> str:
+    """A thread as text."""
+    return readable(understood(delta.messages), delta.thread.title)
+
+
+def wanted(goal: StoredGoal) -> Facts:
+    """A goal and what became of it."""
+    known: Facts = {
+        "data": None if goal.result is None else from_json(goal.result),
+        "concludedAt": goal.concluded_at,
+    }
+    return {
+        "runId": goal.run_id,
+        "type": goal.type,
+        "status": goal.status.value,
+        "createdAt": goal.created_at,
+        **{name: value for name, value in known.items() if value is not None},
+    }
+
+
+def opinion(feedback: Feedback) -> Facts:
+    """A feedback as its user sees it: nothing of what operators make of it."""
+    said: Facts = {
+        "messageId": feedback.message_id,
+        "sentiment": feedback.sentiment,
+        "categories": list(feedback.categories),
+        "createdAt": feedback.created_at,
+        "changedAt": feedback.changed_at,
+    }
+    return said if feedback.notes is None else {**said, "notes": feedback.notes}
+
+
+def understood(messages: Sequence[StoredMessage]) -> list[Message]:
+    """Stored messages as AG-UI's own."""
+    return [MESSAGE.validate_json(message.data) for message in messages]

@@ -25,6 +25,7 @@ from app.engine.policy import OnBusy, Policy, busy_choice
 from app.engine.reader import Reader
 from app.engine.readers import Readers
 from app.engine.run import Run
+from app.engine.threads import Threads
 from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, State, Tool
 from app.ports.records import RunKey, RunRecord, ThreadKey
@@ -44,13 +45,13 @@ class Service:
         new_id: makes ids; called when one is needed, never before.
         archive: what outlives runs.
         responder: the agent, if it is one; any other may speak first.
-        rememberer: the agent, if it is one.
+        rememberer: the agent, if it keeps something of threads by itself.
         closers: let go of what the agent's parts hold, once all is over.
 
     Attributes:
         runs: finds, lists and cancels.
+        threads: what callers read of their threads and do with them.
         holdings: what other replicas see of this one.
-        rememberer: what else has to forget a thread that is deleted.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -71,7 +72,6 @@ class Service:
         self.health = Health(clock)
         self.archive = archive
         self.new_id = new_id
-        self.rememberer = rememberer
         self._responder = responder
         self._closers = closers
         self._policy = policy
@@ -81,6 +81,7 @@ class Service:
         self._readers = Readers(self._lifecycle, policy.on_disconnect, clock)
         self.holdings = Holdings(self._lifecycle, self._readers, clock)
         self.runs = Directory(self._lifecycle, archive, clock)
+        self.threads = Threads(archive, new_id, self.runs, rememberer)
         self._draining = False
         self._keeping: asyncio.Task[None] | None = None
 

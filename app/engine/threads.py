@@ -6,14 +6,12 @@ goes out is built field by field here, so what a store keeps besides stays insid
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
 
 import anyio.to_thread
-from ag_ui.core import Message
-from pydantic_core import from_json
 
 from app.core.commands import (
     OfThreads,
@@ -27,12 +25,11 @@ from app.core.commands import (
     ThreadsTranscript,
 )
 from app.core.errors import AppError, Code
-from app.core.history import MESSAGE, owed
-from app.core.readable import readable
+from app.core.history import owed
 from app.engine.archive import Archive, available
-from app.engine.facts import Facts
+from app.engine.facts import Facts, changes, opinion, thread_facts, transcript, understood
 from app.ports import Caller, Rememberer
-from app.ports.conversation import Delta, Feedback, StoredGoal, StoredMessage, ThreadRecord, ThreadStatus
+from app.ports.conversation import Delta, Feedback, ThreadStatus
 from app.ports.records import ThreadKey
 from app.ports.store import BadToken, CannotFork
 
@@ -117,7 +114,7 @@ class Threads:
             page = await self._archive.store.threads.list(owner, limit=asked.limit, page=asked.page)
         except BadToken:
             raise AppError(Code.VALIDATION_ERROR, "page: must be a 'next' of this list.") from None
-        threads: Facts = {"threads": [facts(record) for record in page.items]}
+        threads: Facts = {"threads": [thread_facts(record) for record in page.items]}
         return threads if page.next is None else {**threads, "next": page.next}
 
     async def _get(self, key: ThreadKey) -> Facts:
@@ -142,7 +139,7 @@ class Threads:
         record = await threads.get(key) if renamed else None
         if record is None:
             raise not_found()
-        return facts(record)
+        return thread_facts(record)
 
     async def _delete(self, caller: Caller, key: ThreadKey) -> Facts:
         """Readers of a run that goes on see it cancelled, not cut off."""
@@ -179,7 +176,7 @@ class Threads:
         turn = await aside(partial(turn_at, message_id=asked.message_id), await self._changes(key))
         new_id, now = asked.new_thread_id or self._new_id(), self._archive.clock.time()
         try:
-            return facts(await self._archive.store.threads.fork(key, asked.message_id, new_id, now, turn))
+            return thread_facts(await self._archive.store.threads.fork(key, asked.message_id, new_id, now, turn))
         except CannotFork as error:
             if error.taken:
                 raise AppError(Code.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
@@ -228,75 +225,3 @@ def turn_at(delta: Delta, message_id: str) -> ThreadStatus:
     if not calls or (still_open and delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN):
         return ThreadStatus.USER_TURN
     return ThreadStatus.CLIENT_TOOL_TURN
-
-
-# --- records as the API shows them ------------------------------------------------------------------------------------
-
-
-def facts(record: ThreadRecord) -> Facts:
-    """A thread without its messages."""
-    origin = record.forked_from
-    known: Facts = {
-        "title": record.title,
-        "activeRunId": record.active_run,
-        "forkedFrom": {"threadId": origin[0], "messageId": origin[1]} if origin else None,
-    }
-    return {
-        "threadId": record.key.thread_id,
-        "status": record.status.value,
-        "createdAt": record.created_at,
-        "changedAt": record.changed_at,
-        **{name: value for name, value in known.items() if value is not None},
-    }
-
-
-def changes(delta: Delta) -> Facts:
-    """A thread's facts, and of the rest what has changed: a field that is not there has not."""
-    known: Facts = {
-        "order": delta.order,
-        "state": None if delta.state is None else from_json(delta.state),
-        "goals": None if delta.goals is None else [wanted(goal) for goal in delta.goals],
-    }
-    return {
-        **facts(delta.thread),
-        "messages": [from_json(message.data) for message in delta.messages],
-        **{name: value for name, value in known.items() if value is not None},
-        "continuationToken": delta.next,
-    }
-
-
-def transcript(delta: Delta) -> str:
-    """A thread as text."""
-    return readable(understood(delta.messages), delta.thread.title)
-
-
-def wanted(goal: StoredGoal) -> Facts:
-    """A goal and what became of it."""
-    known: Facts = {
-        "data": None if goal.result is None else from_json(goal.result),
-        "concludedAt": goal.concluded_at,
-    }
-    return {
-        "runId": goal.run_id,
-        "type": goal.type,
-        "status": goal.status.value,
-        "createdAt": goal.created_at,
-        **{name: value for name, value in known.items() if value is not None},
-    }
-
-
-def opinion(feedback: Feedback) -> Facts:
-    """A feedback as its user sees it: nothing of what operators make of it."""
-    said: Facts = {
-        "messageId": feedback.message_id,
-        "sentiment": feedback.sentiment,
-        "categories": list(feedback.categories),
-        "createdAt": feedback.created_at,
-        "changedAt": feedback.changed_at,
-    }
-    return said if feedback.notes is None else {**said, "notes": feedback.notes}
-
-
-def understood(messages: Sequence[StoredMessage]) -> list[Message]:
-    """Stored messages as AG-UI's own."""
-    return [MESSAGE.validate_json(message.data) for message in messages]

@@ -14,7 +14,6 @@ from app.edge.commands import Commands
 from app.edge.gate import SESSION_HEADER
 from app.engine.reader import Reader
 from app.engine.service import Service
-from app.engine.threads import Threads
 from app.ports import Caller
 from tests.behaviour.client import Client, Refused, Stream
 from tests.engine.doubles import FakeClock, Json
@@ -88,9 +87,7 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            service = self.service
-            commands = Commands(service, Threads(service.archive, service.new_id, service.runs, service.rememberer))
-            result = await commands.answer(asked.command, self._caller())
+            result = await Commands(self.service).answer(asked.command, self._caller())
         except AppError as error:
             raise self._refused(error) from None
         return {"command": asked.command.type, **result}

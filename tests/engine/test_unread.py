@@ -13,7 +13,6 @@ from app.engine import ledger
 from app.engine.leases import KEPT_SECONDS, Leases
 from app.engine.log import Budget, RunLog
 from app.engine.service import Service
-from app.engine.threads import Threads
 from app.ports.records import RunKey
 from app.ports.store import StoreUnavailable
 from tests.engine.doubles import asking, caller, envelopes, eventually, happened
@@ -45,7 +44,7 @@ async def read(service: Service) -> list[Envelope]:
 async def test_a_thread_that_is_deleted_on_one_replica_is_gone_from_all() -> None:
     _, here, there, whole = await ran()
     assert await read(here) == await read(there) == whole
-    await Threads(there.archive, there.new_id, there.runs).answer(caller(), ThreadsDelete(thread_id="t1"))
+    await there.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
     for service in (here, there):
         with pytest.raises(AppError) as told:
             await read(service)
