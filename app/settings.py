@@ -50,7 +50,7 @@ class Scope(StrEnum):
 
 
 class Settings(BaseModel):
-    """The settings of design 4.1 that this version has. Times are in seconds, sizes in bytes."""
+    """What README.md says of each. Times are in seconds, sizes in bytes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -9,7 +9,7 @@ once, whatever is sent again and by whichever replica it is answered: it is *ope
 result for as long as an approval lives, so that an answer that comes again finds them. All of it is kept as JSON by an
 ``Interrupts``; what is forgotten there is not run.
 
-Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; design 4.8.
+Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; docs/tools.md.
 """
 
 import logging

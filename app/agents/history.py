@@ -2,7 +2,7 @@
 
 Rule: pure, and nothing here causes anything to run; a call in a history is words. A model gets every call answered
 exactly once, right after the message that made it, because providers refuse anything else for good. Sources: AG-UI spec
-1.1, basic/run-input#messages and events/tool-calls#frontend-tools; reference 7, R24.
+1.1, basic/run-input#messages and events/tool-calls#frontend-tools.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Turns what an agent yields into events the order tables know: chunks and strings into START, CONTENT, END.
 
 Rule: after ``Expander`` no ``*_CHUNK`` is left, and no delta is longer than ``MAX_DELTA`` characters, so every text or
-argument event fits a WebSocket frame of AgentCore (32 KB, reference 1.8) on whatever transport it leaves.
+argument event fits a WebSocket frame of AgentCore (docs/architecture.md) on whatever transport it leaves.
 
 Chunks work in lanes, one per ``subagentRunId``. A lane holds at most one open stream; another stream or any explicit
 event of the same owner ends it, and RUN_* and MESSAGES_SNAPSHOT end all. An id-less chunk continues the one stream it

@@ -1,4 +1,4 @@
-"""What a client may ask besides starting a run, field by field; the same in a body, a frame and a route (design 4.3).
+"""What a client may ask besides starting a run, field by field; the same in a body, a frame and a route.
 
 Rule: whatever is wrong with a field is found here, so that every transport refuses it in the same words. Unknown fields
 are ignored, as newer clients may send them.

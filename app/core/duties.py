@@ -1,8 +1,7 @@
 """What AG-UI asks of a producer and no client checks, so that only a server can.
 
 Rule: a result answers a call that exists, interrupts are named once, and a successful end names exactly the calls it
-left unanswered. Sources: AG-UI spec 1.1, events/tool-calls#frontend-tools and basic/patterns/interrupt-resume; rules
-reference 1c and 1d.
+left unanswered. Source: AG-UI spec 1.1, events/tool-calls#frontend-tools and basic/patterns/interrupt-resume.
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,7 @@
 Rule: an error reaches a client only as an ``AppError``. Its message is written for people and never holds
 exception text, paths or secrets; the log has those. A new transport adds a column to the table, never a second table.
 
-Source of the codes: AgentCore's AG-UI contract (UNAUTHORIZED to RATE_LIMIT_EXCEEDED, AGENT_ERROR) and design 4.5.
+Source of the codes: AgentCore's AG-UI contract (UNAUTHORIZED to RATE_LIMIT_EXCEEDED, AGENT_ERROR); the others are ours.
 """
 
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ Rule: nothing is lost, and what can be told by looking is not parsed. Our encode
 deltas that agree in what stands before it are of one stream, and their texts are joined as they are written. An event
 that looks otherwise (unknown fields, classes of one's own, ids with escapes) is parsed once to give it that shape.
 
-Source: AgentCore's limits for WebSocket frames (reference 1.8).
+Source: AgentCore's limits for WebSocket frames (docs/architecture.md).
 """
 
 import json

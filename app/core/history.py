@@ -2,8 +2,7 @@
 
 Rule: messages are merged by id, and what a client sends wins. A client that sends the conversation from its first
 message on sends all of it, so what it leaves out is gone; one that sends something else sends what is new. Nobody
-leaves out what was said after it had spoken. Source:
-AG-UI spec 1.1, basic/threads; design, issue of durable threads.
+leaves out what was said after it had spoken. Source: AG-UI spec 1.1, basic/threads; docs/threads.md.
 """
 
 from collections.abc import Container, Mapping, Sequence

@@ -2,8 +2,7 @@
 
 Rule: malformed input is refused before a run exists, in one sentence that names the field. Unknown fields are kept,
 absent optional fields get the value that absence means in AG-UI 1.0, and a body whose meaning is ambiguous (duplicate
-keys, NaN, invalid Unicode) is refused. Sources: AG-UI spec 1.1, basic/run-input and basic/versioning; design 4.3 for
-commands.
+keys, NaN, invalid Unicode) is refused. Source: AG-UI spec 1.1, basic/run-input and basic/versioning.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the commands that need no stream answer, the same on every transport (design 4.3)."""
+"""What the commands that need no stream answer, the same on every transport."""
 
 from app.core.commands import Attach, Cancel, Capabilities, Command, Ping
 from app.engine.service import Service

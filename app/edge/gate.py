@@ -2,7 +2,7 @@
 
 Rule: every request and socket passes here first. A browser's ``Origin`` must be this server's own host or one the
 operator named, because a web page must not drive an agent on someone's laptop. Identity comes from headers, never from
-a body. Sources: reference 1.2 (headers behind AgentCore) and 1.8 (bearer token in ``Sec-WebSocket-Protocol``).
+a body. Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Protocol`` (docs/architecture.md).
 """
 
 import base64

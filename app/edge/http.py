@@ -1,4 +1,4 @@
-"""The plain HTTP routes: health, capabilities and the caller's runs (design 4.2)."""
+"""The plain HTTP routes: health, capabilities and the caller's runs."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response

@@ -1,4 +1,4 @@
-"""At most 250 frames in any second on one socket, AgentCore's limit (reference 1.8), and no wait before that.
+"""At most 250 frames in any second on one socket, AgentCore's limit, and no wait before that.
 
 Rule: a lone event is never delayed. A burst is free up to ``BURST`` frames; then frames leave at ``RATE`` per second,
 while the reader falls behind and its deltas merge.

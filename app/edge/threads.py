@@ -1,4 +1,4 @@
-"""The routes of threads (design 4.2): each is a command of ``app.core.commands`` written as a URL.
+"""The routes of threads: each is a command of ``app.core.commands`` written as a URL.
 
 Rule: the path says more than the body, and the body more than the query.
 """

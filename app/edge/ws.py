@@ -1,9 +1,9 @@
-"""Runs over a WebSocket: any number of runs and commands per connection, one run streaming at a time (design 4.4).
+"""Runs over a WebSocket: any number of runs and commands per connection, one run streaming at a time.
 
 Rule: a text frame in is a run input or a command; a text frame out is one bare AG-UI event, or a control frame, told
 apart by ``control`` instead of ``type``. A bad frame is answered and harms nothing else. What is asked is done in the
 order in which it was asked, but a cancel waits for nothing except the run that it names. Within AgentCore's limits: no
-frame above 32 KB that can be smaller, at most 250 frames a second (reference 1.8).
+frame above 32 KB that can be smaller, at most 250 frames a second (docs/architecture.md).
 """
 
 import asyncio

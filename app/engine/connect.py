@@ -1,7 +1,7 @@
 """The answer to a client that comes back with nothing to say: the thread as it is.
 
 Rule: no agent runs and nothing is written down. What was said before comes as snapshots, and what waits for an answer
-as the outcome. Source: AG-UI spec 1.1, basic/threads; the rules reference, section 3.
+as the outcome. Source: AG-UI spec 1.1, basic/threads.
 """
 
 from collections.abc import AsyncIterator, Sequence

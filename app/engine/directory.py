@@ -1,6 +1,6 @@
 """Where a caller's runs are: in this process, or in the store that all replicas share.
 
-Rule: callers find their own runs only (design 5, promise 4). What is here is better known than what is stored.
+Rule: callers find their own runs only. What is here is better known than what is stored.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence

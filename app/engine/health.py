@@ -1,7 +1,7 @@
 """What ``/ping`` says: ready or not, busy or not, and since when.
 
 Rule: the time changes only when the status does. A timestamp that moves on every ping keeps an idle AgentCore session
-alive for hours; one that never moves gets a busy session reaped (reference 1.5).
+alive for hours; one that never moves gets a busy session reaped (docs/architecture.md).
 """
 
 from app.ports import Clock

@@ -4,7 +4,7 @@ Rule: whatever the agent does, readers see a legal run; the funnel is its only w
 ends a run (the agent, a cancel, the timeout, a drain) writes the closers and the terminal event at once, and only then
 the agent is unwound. So nothing can come after the end, and no agent can hold the end up.
 
-Sources: design 5, promise 1; AG-UI spec 1.1, events/lifecycle.
+Source: AG-UI spec 1.1, events/lifecycle; the first of the promises in docs/architecture.md.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The one door into the engine: start a run, read a run, find a run, drain. Every transport enters here.
 
 Rule: callers see their own runs only, and a retry of the same thread and run ids joins that run instead of running it
-again (design 5, promises 4 and 5).
+again (two of the promises in docs/architecture.md).
 """
 
 import asyncio

@@ -164,7 +164,7 @@ class RunContext:
 
     @property
     def workload_token(self) -> str | None:
-        """AgentCore's workload access token, under its newer or older header name (reference 1.2)."""
+        """AgentCore's workload access token, under its newer or older header name."""
         headers = self.caller.headers
         return headers.get("x-amz-bedrock-agentcore-identity-wat") or headers.get("workloadaccesstoken")
 

@@ -1,6 +1,6 @@
 """Who may run which tool: rules by name, the first match decides.
 
-Rule: pure data and one lookup. Without a matching rule a tool is allowed. Source: roz ``PermissionRule``; design 4.1.
+Rule: pure data and one lookup. Without a matching rule a tool is allowed. Source: ``PermissionRule`` of roz.
 """
 
 from collections.abc import Sequence
