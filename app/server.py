@@ -15,7 +15,6 @@ import threading
 from types import FrameType
 
 import uvicorn
-from sse_starlette.sse import AppStatus
 from starlette.types import ASGIApp
 
 from app import logs
@@ -136,7 +135,6 @@ def serve() -> int:
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line an operator needs
         return 2
-    AppStatus.enable_automatic_graceful_drain = False  # it would cut streams before their terminal event
     server = Server(configured(app, settings), app.state.service)
     server.run()
     if server.why_not is not None:

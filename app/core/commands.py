@@ -4,7 +4,7 @@ Rule: whatever is wrong with a field is found here, so that every transport refu
 are ignored, as newer clients may send them.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
@@ -191,17 +191,4 @@ OfThreads = (
 )
 Command = Cancel | Attach | Capabilities | Ping | OfThreads
 COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
-COMMANDS = (
-    "cancel",
-    "attach",
-    "capabilities",
-    "ping",
-    "threads.list",
-    "threads.get",
-    "threads.rename",
-    "threads.delete",
-    "threads.transcript",
-    "threads.delta",
-    "threads.fork",
-    "threads.feedback",
-)
+COMMANDS: tuple[str, ...] = tuple(kind.model_fields["type"].default for kind in get_args(Command))

@@ -113,9 +113,10 @@ class Directory:
         if not self._archive.durable:
             return [summary(run, now) for run in here]
         with available():
-            stored = {record.key: recorded(record, now) async for record in self._recent(caller.owner)}
-        ours = {run.key: summary(run, now) for run in here if run.key not in stored or not self._waits(run)}
-        return sorted((stored | ours).values(), key=lambda facts: -float(str(facts["startedAt"])))
+            stored = {record.key: record async for record in self._recent(caller.owner)}
+        ours = {run.key: run for run in here if run.key not in stored or not self._waits(run)}
+        newest: Sequence[Run | RunRecord] = sorted((stored | ours).values(), key=lambda it: it.started_at, reverse=True)
+        return [summary(it, now) if isinstance(it, Run) else recorded(it, now) for it in newest]
 
     def _shown(self, owner: str) -> Iterator[Run]:
         """Those of this process."""

@@ -16,6 +16,7 @@ from pydantic_core import to_json
 
 from app.core.errors import Code
 from app.engine.usage import stored
+from app.ports import goal
 from app.ports.conversation import Change, Ending, GoalStatus, ThreadStatus
 from app.ports.records import RunStatus
 
@@ -73,18 +74,18 @@ class GoalWatch:
     def feed(self, event: CustomEvent) -> None:
         """Take note of one event; most say nothing of goals."""
         match event.name, event.value:
-            case "goals.declared", {"goals": [*goals]}:
+            case goal.DECLARED, {"goals": [*goals]}:
                 self._pending = set(filter(None, map(pending, goals)))
-            case "goal.achieved", {"type": str(kind)}:
+            case goal.ACHIEVED, {"type": str(kind)}:
                 self._pending.discard(kind)
-            case "goal.failed", {"type": str(kind)}:
+            case goal.FAILED, {"type": str(kind)}:
                 self._pending.discard(kind)
                 self._failed = True
 
 
-def pending(goal: object) -> str | None:
+def pending(told: object) -> str | None:
     """The type of a goal that is pending. An agent of one's own may say anything under these names."""
-    match goal:
+    match told:
         case {"type": str(kind), "status": GoalStatus.PENDING.value}:
             return kind
     return None

@@ -86,7 +86,7 @@ class Run:
         self.admission = Admission()
         self._funnel = Funnel(run_input, ctx, log, self._cross)
         self._task: asyncio.Task[None] | None = None
-        self._announced, self._opening = False, 0
+        self._absorbed, self._opening = False, 0
 
     @property
     def key(self) -> RunKey:
@@ -215,9 +215,9 @@ class Run:
 
     def _absorb_start(self) -> None:
         """RUN_STARTED is sent before the agent runs; an agent that opens with its own says the same again."""
-        if self._announced or len(self.log) > self._opening:
+        if self._absorbed or len(self.log) > self._opening:
             raise IllegalEvent("RUN_STARTED inside an active run")
-        self._announced = True
+        self._absorbed = True
 
     # --- ends ---
 

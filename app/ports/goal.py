@@ -11,6 +11,9 @@ from typing import Protocol
 from app.ports.conversation import GoalStatus
 from app.ports.run import RunContext
 
+DECLARED, ACHIEVED, FAILED = "goals.declared", "goal.achieved", "goal.failed"
+"""Names of the CUSTOM events that tell how goals stand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:

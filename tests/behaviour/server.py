@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
-from sse_starlette.sse import AppStatus
 
 from tests.engine.doubles import eventually
 
@@ -17,7 +16,6 @@ async def serving(app: FastAPI) -> AsyncIterator[str]:
 
     uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
     """
-    AppStatus.enable_automatic_graceful_drain = False  # as app/server.py does
     config = uvicorn.Config(app, log_config=None, access_log=False, ws="websockets-sansio")
     config.load()
     server = uvicorn.Server(config)

@@ -25,7 +25,7 @@ from app.main import create_app
 from app.models.bedrock import BedrockOptions
 from app.models.openai import Options
 from app.models.script import RULES
-from app.ports import Permission, Ruling, RunContext
+from app.ports import Permission, Ruling, RunContext, goal
 from app.ports.conversation import ThreadStatus
 from app.settings import Settings
 from app.tools.mcp.servers import HttpServer, StdioServer
@@ -136,7 +136,7 @@ def test_the_guide_of_goals_has_every_field_event_and_refused_keyword() -> None:
     fields = [code(name) for name, _ in GUIDES["goals"].table("field", "### What is declared")]
     events = [code(name) for name, *_ in GUIDES["goals"].table("name", "### What the client is told")]
     assert fields == [field.alias or name for name, field in Declared.model_fields.items()]
-    assert events == [pursuit.DECLARED, pursuit.ACHIEVED, pursuit.PROMPTED, pursuit.FAILED]
+    assert events == [goal.DECLARED, goal.ACHIEVED, pursuit.PROMPTED, goal.FAILED]
     assert all(f"`{keyword}`" in GUIDES["goals"].prose for keyword in UNCHECKED)
 
 

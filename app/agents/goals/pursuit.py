@@ -17,11 +17,9 @@ from ag_ui.core import Tool as ToolSpec
 from app.agents.goals.declared import declared, has_goals
 from app.core.errors import AppError, Code
 from app.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunContext, Tool, ToolError
+from app.ports.goal import ACHIEVED, DECLARED, FAILED
 
-DECLARED = "goals.declared"
 PROMPTED = "goals.prompted"
-ACHIEVED = "goal.achieved"
-FAILED = "goal.failed"
 
 PROMPTS = 3
 """How often a model that stops too early is asked again, in one run."""
