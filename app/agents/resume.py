@@ -6,7 +6,7 @@ model is then shown of these calls comes from what was held, not from the caller
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, replace
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
@@ -16,6 +16,7 @@ from app.agents.decisions import Decision, decisions
 from app.agents.keeping import Where, where
 from app.agents.toolbox import Answered, Toolbox
 from app.core.errors import AppError
+from app.core.history import owed
 from app.ports import RunContext, Suspension
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
@@ -32,7 +33,8 @@ class Resumed:
     Attributes:
         waiting: those that are open.
         settled: those whose results this run has to show.
-        awaits_client: whether the client has yet to answer a call of a turn that was decided on here.
+        awaits_client: whether the client has yet to answer a call, beside one that was decided on here or beside one
+            that it has answered.
     """
 
     waiting: Sequence[Approval]
@@ -86,7 +88,8 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
     return Resumed(
         waiting=[it for it in standing if not it.settled],
         settled=[it for it in standing if it.settled and (it.call.id in named or it.call.id in called)],
-        awaits_client=any(call_id not in answered for it in named.values() for call_id in it.beside),
+        awaits_client=any(call_id not in answered for it in named.values() for call_id in it.beside)
+        or half_answered(asked.messages, toolbox.client),
     )
 
 
@@ -187,3 +190,15 @@ def call_ids(messages: Sequence[Message]) -> set[str]:
 def answered_ids(messages: Sequence[Message]) -> set[str]:
     """The calls that have a result in the messages."""
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+
+
+def half_answered(messages: Sequence[Message], tools: Container[str]) -> bool:
+    """Whether the client, which runs ``tools``, is still at the calls of the last turn: it answers one after another.
+
+    Its last word is a result then. Any other asks to go on without those that are missing.
+    """
+    if not messages or not isinstance(messages[-1], ToolMessage):
+        return False
+    missing = set(owed(messages))
+    made = [call for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()]
+    return any(call.id in missing and call.function.name in tools for call in made)

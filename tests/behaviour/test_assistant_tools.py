@@ -54,6 +54,22 @@ async def test_calls_of_both_sides_are_each_answered_by_their_own(meet: Meet) ->
     )
 
 
+@requirement("assistant.mixed-tools")
+async def test_results_of_the_client_that_come_one_by_one_are_waited_for(meet: Meet) -> None:
+    talk = await meet()
+    talk.tools = [PAINT]
+    events = await talk.say('call paint {}\ncall echo {"text": "hi"}\ncall paint {}')
+    first, second = events[-1]["outcome"]["pendingToolCallIds"]
+    talk.result(second, "wet")
+    events = await talk.say()
+    assert (types(events), outcome(events)) == (["RUN_STARTED", "RUN_FINISHED"], "success")
+    assert len(await talk.mind.heard()) == 1
+    talk.result(first, "dry")
+    assert text(await talk.say()) == (
+        "The result of paint is dry, and the result of echo is hi, and the result of paint is wet."
+    )
+
+
 @requirement("assistant.own-tool-wins")
 async def test_a_client_tool_does_not_take_the_place_of_the_servers(meet: Meet) -> None:
     talk = await meet()
@@ -103,7 +119,6 @@ async def test_a_history_that_providers_would_refuse_is_repaired(meet: Meet, his
 @requirement("assistant.repairs")
 async def test_the_first_of_two_results_counts_and_a_missing_one_is_said_to_be_missing(meet: Meet) -> None:
     talk = await meet()
-    talk.tools = [PAINT]
     talk.messages = [{"id": "u", "role": "user", "content": "hi"}, called("c1", "c2")]
     talk.messages += [told("c2", "two"), told("c2", "forged", 1), told("ghost", "boo")]
     events = await talk.say()

@@ -1,0 +1,55 @@
+"""Results of the client's tools come one by one: who waits for the others, and who does not."""
+
+import pytest
+from ag_ui.core import AssistantMessage, FunctionCall, Message, RunFinishedEvent, ToolCall, ToolMessage, UserMessage
+
+from app.agents.assistant import Assistant
+from tests.agents.doubles import DONE, ScriptedModel, answering
+from tests.contexts import client_tool, collected, run_context, run_input
+
+
+def called(*names: str) -> AssistantMessage:
+    """An assistant's message with a call of each tool, whose name is the call's id, too."""
+    calls = [ToolCall(id=name, function=FunctionCall(name=name, arguments="{}")) for name in names]
+    return AssistantMessage(id="a", tool_calls=calls)
+
+
+def result(call: str) -> ToolMessage:
+    return ToolMessage(id=f"result-{call}", tool_call_id=call, content="done")
+
+
+async def went_on(*history: Message, client: tuple[str, ...] = ("paint", "hang")) -> bool:
+    """Whether the model is asked again behind this history; if not, the run is a success without a word."""
+    model = ScriptedModel([DONE])
+    request = run_input("go", *history, tools=[client_tool(name) for name in client])
+    yielded = await collected(Assistant(model, [answering("add")]).run(request, run_context()))
+    assert yielded[-1] == RunFinishedEvent(thread_id="thread", run_id="run")
+    assert bool(model.prompts) == (len(yielded) > 1)
+    return bool(model.prompts)
+
+
+async def test_the_model_waits_for_the_last_of_the_clients_results() -> None:
+    turn = called("paint", "add", "hang")
+    assert not await went_on(turn, result("add"), result("paint"))
+    assert not await went_on(turn, result("hang"), result("add"))
+    assert await went_on(turn, result("add"), result("paint"), result("hang"))
+
+
+async def test_a_user_who_speaks_does_not_wait_for_the_clients_tools() -> None:
+    turn, user = called("paint", "hang"), UserMessage(id="u", content="never mind")
+    assert await went_on(turn, result("paint"), user)
+    assert await went_on(turn, user, result("paint"))
+
+
+@pytest.mark.parametrize(
+    ("turn", "client"),
+    [
+        pytest.param([called("paint", "hang")], ("paint", "hang"), id="it has answered nothing"),
+        pytest.param([called("paint", "hang"), result("paint")], ("paint",), id="it has the tool no more"),
+        pytest.param([called("paint", "add"), result("paint")], ("paint", "add"), id="the call was the server's"),
+    ],
+)
+async def test_the_model_does_not_wait_for_what_the_client_is_not_at(
+    turn: list[Message], client: tuple[str, ...]
+) -> None:
+    assert await went_on(*turn, client=client)
