@@ -2,7 +2,8 @@
 
 Rule: a call is taken before its tool starts and not earlier, so that a run cut off half-way leaves a result that says
 so, no second answer ever starts the tool again, on whatever replica, and what was never started stays open. What the
-model is then shown of these calls comes from what was held, not from the caller's messages.
+model is then shown of these calls comes from what was held, not from the caller's messages; but a call that was not
+wanted, and that these have no more, is shown to nobody.
 """
 
 import asyncio
@@ -82,15 +83,29 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
     decided = decisions(held, asked.resume or (), approvals.now())
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(attempt(decision, approvals, at, toolbox, ctx)) for decision in decided]
-    named = {approval.call.id: approval for approval in succeeded([task.result() for task in tasks])}
+    acted = succeeded([task.result() for task in tasks])
+    named = {approval.call.id: approval for approval in acted}
     standing = [named.get(approval.call.id, approval) for approval in held]
     answered, called = answered_ids(asked.messages), call_ids(asked.messages)
+    told = called | {
+        it.call.id for of, it in zip(decided, acted, strict=True) if not asked.messages or not unwanted(of, it)
+    }
     return Resumed(
         waiting=[it for it in standing if not it.settled],
-        settled=[it for it in standing if it.settled and (it.call.id in named or it.call.id in called)],
-        awaits_client=any(call_id not in answered for it in named.values() for call_id in it.beside)
+        settled=[it for it in standing if it.settled and it.call.id in told],
+        awaits_client=any(call_id not in answered for it in acted if it.call.id in told for call_id in it.beside)
         or half_answered(asked.messages, toolbox.client),
     )
+
+
+def unwanted(decision: Decision, approval: Approval) -> bool:
+    """Whether a call was abandoned or denied, by this answer or the one that counts.
+
+    A client that leaves such a call out of the history has asked anew: then it is nobody's concern any more.
+    """
+    if approval.answer is not None:
+        return not approval.answer.approved
+    return all(entry.status == "cancelled" for entry in decision.entries)
 
 
 def warn_of_unknown(known: Collection[str], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:

@@ -104,6 +104,10 @@ def answer(interrupt: Interrupt, **payload: object) -> ResumeEntry:
     return ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
 
 
+def abandoned(interrupt: Interrupt) -> ResumeEntry:
+    return ResumeEntry(interrupt_id=interrupt.id, status="cancelled")
+
+
 async def asked(desk: Desk, *amounts: int) -> list[Interrupt]:
     lines = [f'call pay {{"amount": {amount}}}' for amount in amounts]
     found = interrupts(await desk.run("\n".join(lines)))

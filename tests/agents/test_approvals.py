@@ -7,7 +7,6 @@ import pytest
 from ag_ui.core import (
     AssistantMessage,
     FunctionCall,
-    ResumeEntry,
     ToolCall,
     ToolCallResultEvent,
     ToolMessage,
@@ -22,7 +21,7 @@ from app.core.errors import AppError, Code
 from app.models.offline import OfflineModel
 from app.ports import Caller
 from app.settings import Settings
-from tests.agents.approval_desk import Desk, answer, asked, interrupts, results, said
+from tests.agents.approval_desk import Desk, abandoned, answer, asked, interrupts, results, said
 from tests.contexts import run_context, run_input
 
 
@@ -87,9 +86,32 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why() -> None:
 async def test_an_abandoned_call_does_not_run() -> None:
     desk = Desk()
     (interrupt,) = await asked(desk, 5)
-    items = await desk.run(resume=[ResumeEntry(interrupt_id=interrupt.id, status="cancelled")])
+    items = await desk.run(resume=[abandoned(interrupt)])
     assert desk.paid == []
     assert results(items) == [ABANDONED]
+
+
+@pytest.mark.parametrize("kind", ["abandoned", "denied"])
+async def test_a_call_that_is_not_wanted_and_that_the_history_no_longer_has_is_told_to_nobody(kind: str) -> None:
+    desk = Desk()
+    (interrupt,) = interrupts(await desk.say('call pay {"amount": 5}\ncall paint {}', tools=("paint",)))
+    no = {"abandoned": abandoned(interrupt), "denied": answer(interrupt, approved=False)}[kind]
+    edited = UserMessage(id=desk.history[0].id, content="stream 1")
+    desk.history = [edited]
+    for _ in range(2):
+        items = await desk.run(resume=[no], tools=("paint",))
+        assert (results(items), said(items), interrupts(items)) == ([], "hello world, ", [])
+        assert list(desk.model.heard[-1].messages) == [edited]
+    assert desk.paid == []
+
+
+async def test_a_call_that_has_run_is_told_also_where_the_history_no_longer_has_it() -> None:
+    desk = Desk()
+    (interrupt,) = interrupts(await desk.say('call pay {"amount": 5}'))
+    desk.history = [UserMessage(id=desk.history[0].id, content="stream 1")]
+    for said_of_it in (answer(interrupt, approved=True), abandoned(interrupt)):  # the second is too late
+        assert results(await desk.run(resume=[said_of_it])) == ["paid 5"]
+        assert desk.told() == [("paid 5", None)]
 
 
 async def test_what_the_answers_leave_out_stays_open() -> None:
@@ -117,7 +139,7 @@ async def test_an_expired_approval_can_only_be_abandoned() -> None:
     with pytest.raises(AppError, match=r"^resume\.0: this interrupt has expired") as caught:
         await desk.run(resume=[answer(interrupt, approved=True)])
     assert caught.value.code is Code.VALIDATION_ERROR
-    await desk.run(resume=[ResumeEntry(interrupt_id=interrupt.id, status="cancelled")])
+    await desk.run(resume=[abandoned(interrupt)])
     assert desk.paid == []
 
 
