@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
 
-from app.agents.threads import ThreadAgent
+from app.agents.blocking import ThreadAgent
 from app.closing import closing
 from app.ports import Agent, Item, Rememberer, Responder, RunContext
 from app.ports.store import Keeper, Store

@@ -14,8 +14,8 @@ from typing import Generic, ParamSpec, TypeVar
 from ag_ui.core import Tool as ToolSpec
 
 from app.ports import RunContext, ToolContent, ToolError
+from app.tools.blocking import in_thread
 from app.tools.content import content_of
-from app.tools.threads import in_thread
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,8 +8,8 @@ import pytest
 from ag_ui.core import AgentCapabilities, ReasoningCapabilities, RunAgentInput
 
 from app.agents.assistant import Assistant
+from app.agents.blocking import ThreadAgent
 from app.agents.callables import AgentLoadError, GeneratorAgent, StreamAgent, adapt, capabilities_of
-from app.agents.threads import ThreadAgent
 from app.models.offline import OfflineModel
 from app.ports import Item, RunContext
 from tests.contexts import collected, run_context, run_input

@@ -8,10 +8,11 @@ from functools import partial
 
 import pytest
 
+from app.daemons import Daemons
 from app.ports import RunContext, ToolContent, ToolError
-from app.tools import threads
+from app.tools import blocking
+from app.tools.blocking import in_thread
 from app.tools.function import FunctionTool
-from app.tools.threads import in_thread
 from tests.contexts import run_context
 
 WAIT = 30
@@ -134,15 +135,6 @@ async def test_errors_of_the_function_are_raised() -> None:
         await call(broken)
 
 
-@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), StopIteration(), asyncio.CancelledError()])
-async def test_a_thread_cannot_end_the_server(error: BaseException) -> None:
-    def function() -> None:
-        raise error
-
-    with pytest.raises(RuntimeError, match=f"the tool raised {type(error).__name__}"):
-        await call(function)
-
-
 async def test_a_call_is_given_up_after_its_timeout() -> None:
     async def function() -> None:
         await asyncio.Event().wait()
@@ -198,7 +190,7 @@ async def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> No
 
 
 async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "ACTIVE", 1)
+    monkeypatch.setattr(blocking, "ACTIVE", 1)
     began, go_on = threading.Event(), threading.Event()
 
     def first() -> str:
@@ -223,7 +215,7 @@ async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_too_many_threads_left_behind_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_alive", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(blocking, "_alive", Daemons(1))
     began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def function() -> None:
@@ -245,7 +237,7 @@ async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads, "_alive", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(blocking, "_alive", Daemons(1))
     monkeypatch.setattr(threading.Thread, "start", start)
     for _ in range(2):
         with pytest.raises(ToolError, match="cannot start another tool call"):

@@ -9,15 +9,16 @@ import asyncio
 import logging
 import random
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from itertools import count
 
+from app.daemons import Busy, Daemons, Stream
 from app.models.bedrock.client import Client, Events
 from app.models.bedrock.failures import Fault, failure_of
 from app.models.bedrock.options import BedrockOptions
 from app.models.bedrock.reply import Reply
 from app.models.bedrock.request import request_of
-from app.models.bedrock.threads import Busy, Flow, Threads
 from app.ports import Delta, Prompt
 
 logger = logging.getLogger(__name__)
@@ -47,33 +48,36 @@ class BedrockModel:
         self._options = options or BedrockOptions()
         self._pause = pause
         self._client = Client(self._options)
-        self._threads = Threads(self._options.max_calls)
+        self._threads = Daemons(self._options.max_calls)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         """Call the model and yield what it says."""
         for attempt in count(1):
             said = False
-            flow: Flow[Delta] | None = None
             try:
-                flow = self._flow(prompt)
-                while deltas := await flow.take():
-                    for delta in deltas:
-                        said = True
-                        yield delta
+                with self._asked(prompt) as deltas:
+                    while await deltas.more():
+                        for delta in deltas.taken():
+                            said = True
+                            yield delta
             except Exception as error:  # noqa: BLE001 - every failure has a row
                 self._check(error, attempt, said=said)
             else:
                 return
-            finally:
-                if flow is not None:
-                    flow.stop()
             await self._pause(attempt)
 
-    def _flow(self, prompt: Prompt) -> Flow[Delta]:
+    @contextmanager
+    def _asked(self, prompt: Prompt) -> Iterator[Stream[Delta]]:
+        call = _Call(self._client, self.model_id, self._options, prompt)
         try:
-            return self._threads.flow(_Call(self._client, self.model_id, self._options, prompt))
+            deltas = self._threads.stream("model", call.run)
         except Busy as error:
             raise Fault("busy") from error
+        try:
+            yield deltas
+        finally:
+            deltas.stop()
+            call.abort()
 
     def _check(self, error: Exception, attempt: int, *, said: bool) -> None:
         """Raise the failure, unless the call may be tried again."""
@@ -92,7 +96,7 @@ class BedrockModel:
 
 
 class _Call:
-    """One try, as ``threads.Work``. ``items`` and ``close`` run in the thread, ``abort`` in the loop."""
+    """One try. ``run`` is the thread's, ``abort`` the loop's."""
 
     def __init__(self, client: Client, model_id: str, options: BedrockOptions, prompt: Prompt) -> None:
         self._client = client
@@ -105,7 +109,27 @@ class _Call:
         self._abortable = False
         self._drain = False
 
-    def items(self) -> Generator[Delta, None, None]:
+    def run(self, deltas: Stream[Delta]) -> None:
+        """Hand over what the model says, to its end; then clean up, for which nobody waits."""
+        try:
+            deltas.feed(self._said())
+        except BaseException as error:  # noqa: BLE001 - carried to the loop
+            deltas.fail(error)
+        self._last()
+        deltas.end()
+        try:
+            self._close()
+        except Exception:
+            logger.debug("| cleaning up after a model call failed", exc_info=True)
+
+    def abort(self) -> None:
+        """End a read that is going on. Must not block."""
+        with self._lock:
+            self._aborted = True
+            if self._events is not None and self._abortable:
+                self._events.abort()
+
+    def _said(self) -> Generator[Delta, None, None]:
         """Ask, and turn what comes into deltas until nothing of interest can follow."""
         request = request_of(self._model_id, self._options, self._prompt)
         reply = Reply(self._model_id, request.tool_names)
@@ -119,7 +143,7 @@ class _Call:
                 raise
             logger.warning("model=<%s> | the answer is complete, its usage did not come", self._model_id, exc_info=True)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Let the connection go: back to the pool if the answer was read to its end."""
         if self._events is None:
             return
@@ -129,13 +153,6 @@ class _Call:
                     pass
         finally:
             self._events.close()
-
-    def abort(self) -> None:
-        """End a read that is going on."""
-        with self._lock:
-            self._aborted = True
-            if self._events is not None and self._abortable:
-                self._events.abort()
 
     def _open(self, events: Events) -> bool:
         with self._lock:
@@ -155,6 +172,6 @@ class _Call:
                 return
 
     def _last(self) -> None:
-        """The last event is here. What follows may give the connection to another call, which no abort may hit."""
+        """No more is read of what may be cut off. The connection may soon be another call's, which no abort may hit."""
         with self._lock:
             self._abortable = False

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from app.daemons import Daemons
 from app.ports.conversation import StoredMessage
 from app.ports.records import ThreadKey
 from app.ports.store import StoreUnavailable
 from app.stores.agentcore.client import Client, EventPage, SessionPage, error_code
-from app.stores.agentcore.daemons import Daemons
 from app.stores.agentcore.names import session_id
 from app.stores.agentcore.payload import Event, parts_of, texts_in
 from app.stores.agentcore.record import History, Record, folded, record_in
@@ -45,7 +45,8 @@ class Service:
 
     def __init__(self, memory_id: str, call_seconds: float = CALL_SECONDS) -> None:
         self._client = Client(memory_id, CALLS)
-        self._daemons = Daemons(CALLS)
+        self._threads = Daemons(CALLS)
+        self._free = asyncio.Semaphore(CALLS)
         self._seconds = call_seconds
 
     async def history(self, owner: str, session: str) -> tuple[History | None, bool]:
@@ -113,9 +114,22 @@ class Service:
     async def _call(self, work: Callable[[], T]) -> T:
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._daemons.run(work)
+                return await self._in_thread(work)
         except Exception as error:
             raise StoreUnavailable(f"AgentCore Memory: {type(error).__name__}: {error}") from error
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Wait for a thread and for what it gives. Who leaves leaves the thread behind, which counts until it ends."""
+        await self._free.acquire()
+        call = asyncio.ensure_future(self._threads.call("memory", work))
+        call.add_done_callback(self._ended)
+        await asyncio.wait([call])
+        return call.result()
+
+    def _ended(self, call: asyncio.Future[T]) -> None:
+        self._free.release()
+        if not call.cancelled():
+            call.exception()  # looked at, in case that nobody waits for it any more
 
 
 def _history(events: Sequence[Event], owner: str) -> History | None:

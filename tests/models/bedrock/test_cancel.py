@@ -133,6 +133,23 @@ async def test_a_cancelled_call_leaves_no_noise(wire: Wire, bedrock: Bedrock, ca
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
+async def test_a_clean_up_that_fails_costs_neither_the_answer_nor_the_thread(
+    wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = Events.close
+
+    def fail(events: Events) -> None:
+        close(events)
+        raise LookupError
+
+    monkeypatch.setattr(Events, "close", fail)
+    wire.will(ANSWER, ANSWER)
+    model = bedrock(max_calls=1)
+    for _ in range(2):
+        assert len(await collected(model.stream(prompt()))) == 3
+        await threads_gone()
+
+
 async def test_after_the_last_event_a_connection_is_not_cut_because_another_call_may_have_it(
     wire: Wire, bedrock: Bedrock
 ) -> None:

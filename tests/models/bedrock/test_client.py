@@ -1,5 +1,8 @@
 """The boto3 client is made as the options and the platform say."""
 
+import subprocess
+import sys
+
 import pytest
 
 from app.models.bedrock.client import _make
@@ -22,3 +25,15 @@ def test_without_the_platforms_region_boto3_finds_its_own(monkeypatch: pytest.Mo
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
     assert region_of(BedrockOptions()) == "us-west-2"
+
+
+LAZY = """
+import sys
+from app.models.bedrock import BedrockModel
+BedrockModel("any.model")
+assert not {"boto3", "botocore"} & sys.modules.keys()
+"""
+
+
+def test_boto3_is_not_imported_before_the_first_call() -> None:
+    subprocess.run([sys.executable, "-W", "error", "-c", LAZY], check=True, timeout=20)

@@ -1,6 +1,7 @@
 """A service that throttles, fails, stalls or refuses: no run ends by it, it is told, and made up for."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 
@@ -16,6 +17,7 @@ from app.ports.store import StoreUnavailable
 from app.stores.agentcore import AgentCoreStore
 from app.stores.agentcore.client import ATTEMPTS
 from app.stores.agentcore.histories import UNREAD, UNWRITTEN
+from app.stores.agentcore.service import CALLS, Service
 from tests.engine.doubles import FakeClock, asking, caller, make_service
 from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement
@@ -177,6 +179,42 @@ async def test_the_event_loop_goes_on_while_the_service_stalls(store: AgentCoreS
         await turn(store, 2, thread_id="t2")
         stalled.release.set()
         await ended
+
+
+async def test_a_call_waits_for_a_thread_also_for_one_that_nobody_waits_for_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.stores.agentcore.service.CALLS", 1)
+    began, go_on = threading.Event(), threading.Event()
+
+    def stalled() -> None:
+        began.set()
+        go_on.wait(10)
+        raise LookupError
+
+    service = Service(MEMORY_ID)
+    first = asyncio.create_task(service._call(stalled))
+    assert await asyncio.to_thread(began.wait, 10)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    second = asyncio.create_task(service._call(go_on.is_set))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not second.done()
+    go_on.set()
+    assert await second
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), StopIteration()])
+async def test_whatever_ends_a_call_its_thread_is_free_again(error: BaseException) -> None:
+    def call() -> None:
+        raise error
+
+    service = Service(MEMORY_ID)
+    for _ in range(CALLS + 1):
+        with pytest.raises(StoreUnavailable, match=type(error).__name__):
+            await service._call(call)
 
 
 async def test_without_a_region_or_credentials_a_run_goes_on(

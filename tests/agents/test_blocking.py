@@ -10,9 +10,10 @@ from dataclasses import replace
 import pytest
 from ag_ui.core import RunAgentInput
 
+from app.agents.blocking import ThreadAgent
 from app.agents.callables import adapt
-from app.agents.threads import ROOM, ThreadAgent
 from app.core.errors import AppError, Code
+from app.daemons import ROOM, Daemons
 from app.ports import Item, RunContext
 from tests.contexts import collected, run_context, run_input
 
@@ -128,7 +129,7 @@ async def test_an_agent_that_exits_does_not_end_the_server() -> None:
         raise SystemExit(1)
         yield "never"
 
-    with pytest.raises(RuntimeError, match="the agent raised SystemExit"):
+    with pytest.raises(RuntimeError, match="raised SystemExit"):
         await items(agent)
 
 
@@ -140,7 +141,7 @@ async def test_too_many_threads_are_refused_until_one_ends() -> None:
         go_on.wait(WAIT)
         yield "a"
 
-    busy = ThreadAgent(agent, made(agent).start, threading.BoundedSemaphore(1))
+    busy = ThreadAgent(agent, made(agent).start, Daemons(1))
     running = asyncio.create_task(collected(busy.run(run_input("go"), run_context())))
     assert await happened(began)
     with pytest.raises(AppError) as caught:
@@ -159,7 +160,7 @@ async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    busy = ThreadAgent(agent, made(agent).start, threading.BoundedSemaphore(1))
+    busy = ThreadAgent(agent, made(agent).start, Daemons(1))
     for _ in range(2):
         with pytest.raises(AppError, match="no thread left"):
             await collected(busy.run(run_input("go"), run_context()))
