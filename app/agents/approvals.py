@@ -25,12 +25,12 @@ from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from app.agents.keeping import Where, available, outlasting, where
+from app.agents.keeping import Where, outlasting, where
 from app.agents.turn import Call
 from app.interrupts import MemoryInterrupts
 from app.ports import Ruling, RunContext, Suspension, ToolContent
 from app.ports.records import Held, Place
-from app.ports.store import Interrupts, StoreUnavailable
+from app.ports.store import Interrupts, StoreUnavailable, available
 
 LIFETIME = 3600.0
 """Seconds until an approval expires. For as long again it can be abandoned, and an answer is told that it is late."""

@@ -1,16 +1,13 @@
-"""What is asked of a store by those who answer runs.
+"""Where those who answer runs keep something in a store, and how it gets there.
 
-Rule: a store that cannot answer ends what needs its answer with STORE_UNAVAILABLE; what has happened is not lost on
-the way to the store because its run is cancelled meanwhile; and a cancelled run waits for no store.
+Rule: what has happened is not lost on the way to the store because its run is cancelled meanwhile; and a cancelled run
+waits for no store.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 
-from app.core.errors import AppError, Code
 from app.ports import RunContext
-from app.ports.store import StoreUnavailable
 
 Where = tuple[str, str, str]
 """Owner, the client's thread id, and the part of that thread, as in ``Place``."""
@@ -20,15 +17,6 @@ def where(ctx: RunContext) -> Where:
     """Where an agent works. What is kept there goes with the client's thread."""
     owner = ctx.caller.owner
     return (owner, ctx.thread_id, "") if ctx.part_of is None else (owner, ctx.part_of, ctx.thread_id)
-
-
-@contextmanager
-def available() -> Iterator[None]:
-    """Raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer."""
-    try:
-        yield
-    except StoreUnavailable as error:
-        raise AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.") from error
 
 
 async def outlasting(work: Coroutine[object, object, None], ctx: RunContext) -> None:

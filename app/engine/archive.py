@@ -1,24 +1,22 @@
 """The store and the bus as this process uses them: who it is there, and for how long its word counts.
 
-Rule: what a store or a bus cannot do right now becomes STORE_UNAVAILABLE for those who asked; nothing else of it leaves
-the engine. The replica's name is made when the process opens, because a restored snapshot must not share it.
+Rule: what the bus cannot bring fails nobody, because the store has it. The replica's name is made when the process
+opens, because a restored snapshot must not share it.
 """
 
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from pydantic_core import to_json
 
-from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.ports import Clock
 from app.ports.bus import Bus, BusUnavailable
 from app.ports.records import RunKey, RunRecord
-from app.ports.store import Store, StoreUnavailable
+from app.ports.store import Store
 
 LEASE_SECONDS = 8.0
 """How long a run stays a replica's without a word from it."""
@@ -120,17 +118,3 @@ class Archive:
 def spoken(told: Told, run: RunKey, *more: str) -> bytes:
     """What one replica says to another."""
     return to_json((told, *run, *more))
-
-
-@contextmanager
-def available() -> Iterator[None]:
-    """Raises ``AppError`` STORE_UNAVAILABLE for a store or a bus that does not answer."""
-    try:
-        yield
-    except (StoreUnavailable, BusUnavailable) as error:
-        raise unavailable() from error
-
-
-def unavailable() -> AppError:
-    """What those are told who asked for it."""
-    return AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.")

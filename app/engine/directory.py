@@ -6,13 +6,13 @@ Rule: callers find their own runs only. What is here is better known than what i
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from app.core.errors import AppError, Code
-from app.engine.archive import Archive, available
+from app.engine.archive import Archive
 from app.engine.facts import Facts, recorded, summary
 from app.engine.lifecycle import Lifecycle
 from app.engine.run import Run
 from app.ports import Caller, Clock
 from app.ports.records import RunKey, RunRecord, ThreadKey
-from app.ports.store import PAGE
+from app.ports.store import PAGE, available
 
 
 class Directory:

@@ -17,13 +17,13 @@ from ag_ui.core import EventType, RunErrorEvent
 from app.closing import closing
 from app.core.errors import Code
 from app.core.wire import Batch, Envelope, Take
-from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, Told, unavailable
+from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, Told
 from app.engine.audience import WATCH_SECONDS, Audience
 from app.engine.boundary import numbered
 from app.engine.rendition import Encode, Rendition
 from app.ports.bus import BusUnavailable, Missed
 from app.ports.records import RunKey, RunRecord
-from app.ports.store import StoreUnavailable
+from app.ports.store import StoreUnavailable, available
 
 T = TypeVar("T")
 
@@ -171,7 +171,8 @@ class PlaceElsewhere:
             except StoreUnavailable as error:
                 logger.warning("run=<%s> | the store does not answer: %s", self._key.run_id, error)
                 if self._closed or asyncio.get_running_loop().time() > deadline:
-                    raise unavailable() from error
+                    with available():
+                        raise
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -18,12 +18,12 @@ from app.core.errors import AppError, Code
 from app.core.history import Merged, added, merged
 from app.core.state import dumped
 from app.core.wire import Envelope
-from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, available
+from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive
 from app.engine.log import RunLog
 from app.engine.policy import OnBusy
 from app.ports.conversation import Change, Ending, Lapse, StoredMessage
 from app.ports.records import Claim, Claimed, Known, RunKey, RunRecord
-from app.ports.store import LeaseLost, StoreUnavailable
+from app.ports.store import LeaseLost, StoreUnavailable, available
 
 WINDOW_SECONDS = 0.005
 """How long an event waits for others before all are stored at once."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from app.core.errors import AppError, Code
-from app.engine.archive import Archive, available
+from app.engine.archive import Archive
 from app.engine.connect import Kept, is_connect
 from app.engine.directory import Directory
 from app.engine.elsewhere import RunElsewhere
@@ -29,6 +29,7 @@ from app.engine.threads import Threads
 from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, State, Tool
 from app.ports.records import RunKey, RunRecord, ThreadKey
+from app.ports.store import available
 
 LEAVING_SECONDS = 0.25
 """How long a request waits on a busy thread for a reader that is on its way out. A client that stops a run and asks

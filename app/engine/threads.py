@@ -26,12 +26,12 @@ from app.core.commands import (
 )
 from app.core.errors import AppError, Code
 from app.core.history import owed
-from app.engine.archive import Archive, available
+from app.engine.archive import Archive
 from app.engine.facts import Facts, changes, opinion, thread_facts, transcript, understood
 from app.ports import Caller, Rememberer
 from app.ports.conversation import Delta, Feedback, ThreadStatus
 from app.ports.records import ThreadKey
-from app.ports.store import BadToken, CannotFork
+from app.ports.store import BadToken, CannotFork, available
 
 OfThread = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
 

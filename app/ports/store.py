@@ -9,9 +9,11 @@ asked then may have happened or not: every method may be called again with the s
 second answer differs. ``now`` and ``until`` are Unix seconds and the caller's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
+from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.ports.conversation import (
     Change,
@@ -52,6 +54,15 @@ READ_BYTES = 256_000
 
 class StoreUnavailable(Exception):
     """The store is gone, full, too slow or broken. The text is for the log; the same call may succeed later."""
+
+
+@contextmanager
+def available() -> Iterator[None]:
+    """What those are told who asked: raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.") from error
 
 
 class LeaseLost(Exception):

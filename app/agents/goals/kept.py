@@ -13,12 +13,12 @@ from functools import cache
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from app.agents.keeping import available, where
+from app.agents.keeping import where
 from app.interrupts import MemoryInterrupts
 from app.ports import GoalRecord, GoalStatus, RunContext
 from app.ports.conversation import StoredGoal
 from app.ports.records import Held, Place, RunKey
-from app.ports.store import Goals, Interrupts, Store, StoreUnavailable
+from app.ports.store import Goals, Interrupts, Store, StoreUnavailable, available
 
 LIFETIME = 3600.0
 """Seconds, as long as an approval waits."""
