@@ -16,6 +16,8 @@ from ag_ui.core import (
 )
 from pydantic_core import from_json
 
+from app.core.encoder import encode
+from app.core.errors import AppError, Code, IllegalEvent
 from app.core.history import MESSAGE
 from app.ports import Item, RunContext
 from app.ports.conversation import Delta
@@ -45,9 +47,25 @@ class Kept:
         self._waiting = waiting
 
     async def run(self, _: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        """Messages, then the state, then what is asked."""
-        yield MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._messages])
-        yield StateSnapshotEvent(snapshot=from_json(self._state))
+        """Messages, then the state, then what is asked.
+
+        Raises:
+            AppError: PAYLOAD_TOO_LARGE for what no event can hold; nothing is shown then.
+        """
+        messages = MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._messages])
+        state = StateSnapshotEvent(snapshot=from_json(self._state))
+        check_size(messages, state)
+        yield messages
+        yield state
         if self._waiting:
             outcome = RunFinishedInterruptOutcome(interrupts=list(self._waiting))
             yield RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+
+
+def check_size(*events: MessagesSnapshotEvent | StateSnapshotEvent) -> None:
+    """Raises ``AppError`` PAYLOAD_TOO_LARGE. A run's own check would blame its agent, and there is none."""
+    try:
+        for event in events:
+            encode(event)
+    except IllegalEvent:
+        raise AppError(Code.PAYLOAD_TOO_LARGE, "The thread is too large to be shown in one event.") from None

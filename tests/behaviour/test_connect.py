@@ -26,9 +26,9 @@ async def told(_: RunAgentInput) -> AsyncIterator[Item]:
     yield StateSnapshotEvent(snapshot={"step": 1})
 
 
-async def ran(client: Client, agent_said: str = "hello") -> None:
+async def ran(client: Client, said: str = "hi") -> None:
     """A run, and its end in the store."""
-    assert text(await client.run(ask())) == agent_said
+    assert text(await client.run(ask(text=said))) == "hello"
     service = client.service
     await eventually(lambda: not service._lifecycle._writing)
 
@@ -65,6 +65,22 @@ async def test_ids_that_are_known_mean_that_run(connect: Connect) -> None:
     await again.until("RUN_STARTED")
     await client.command({"command": {"type": "cancel", "runId": "r1"}})
     assert outcome(await first.rest()) == outcome(await again.rest()) == "cancelled"
+
+
+@requirement("connect.shown")
+async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(told)
+    await ran(client, "hi" * 1_000)
+    with monkeypatch.context() as patched:
+        patched.setattr("app.core.encoder.MAX_EVENT_BYTES", 1_000)
+        started, refused = await client.run(ask(run="r2", messages=[]))
+    assert (started["type"], refused["code"]) == ("RUN_STARTED", "PAYLOAD_TOO_LARGE")
+    assert refused["message"] == "The thread is too large to be shown in one event."
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+    kept = await client.command({"command": {"type": "threads.get", "threadId": "t1"}})
+    assert [message["content"] for message in kept["messages"]] == ["hi" * 1_000, "hello"]
 
 
 @requirement("connect.shown")
