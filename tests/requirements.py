@@ -214,7 +214,7 @@ SOCKET = {
     "ws.enqueue": ("design 4.4", "With enqueue it streams after the first; runs do not interleave."),
     "ws.interrupt": ("design 4.4", "With interrupt the first run is cancelled and the second follows."),
     "ws.at-once": ("issue 5, item 7", "A cancel waits for nothing that was asked before, but the run that it names."),
-    "ws.retry": ("design 5, promise 5", "A retry of the run that streams is refused and harms nothing."),
+    "ws.retry": ("design 5, promise 5", "A retry of a run that streams or waits on the socket changes nothing."),
     "ws.command": ("design 4.4", "Answers carry the command's id, also while a run streams."),
     "ws.cursor": ("design 4.4", "With ?cursor=1 every event carries metadata.seq beside its own metadata."),
     "ws.no-cursor": ("design 4.4", "Without it the event is what the agent yielded."),

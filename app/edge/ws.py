@@ -186,7 +186,12 @@ class Connection:
         return await understand(body)
 
     async def _start(self, run_input: RunAgentInput) -> None:
-        """A run that arrives during a run follows ``AGUI_ON_BUSY``, whatever its thread: runs do not interleave."""
+        """A run that arrives during a run follows ``AGUI_ON_BUSY``, whatever its thread: runs do not interleave.
+
+        One that this connection reads, or will, is joined already: its events go out once.
+        """
+        if any(reader.run.key[1:] == (run_input.thread_id, run_input.run_id) for reader in self._readers):
+            return
         standing = [reader.run for reader in self._readers if not reader.run.log.ended]
         on_busy = busy_choice(run_input.forwarded_props, self._on_busy)
         if standing and on_busy is OnBusy.REJECT:

@@ -159,11 +159,27 @@ async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_bu
     _, client = await serve(talk, on_busy=on_busy)
     socket = await opened(client)
     await send(socket, ask(), ask())
-    frames = await receive(socket, 3)
-    assert sorted(shown(frames)) == ["CUSTOM r1", "RUN_STARTED r1", "error r1"]
+    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    await send(socket, ask(), {"id": 1, "command": {"type": "threads.list"}})
+    assert shown(await receive(socket, 1)) == ["result 1"]
     talk.may_end.set()
     [finished] = await receive(socket, 1)
     assert finished["outcome"] == {"type": "success"}
+    await send(socket, ask(run="r2"))
+    assert shown(await receive(socket, 3)) == whole("r2")
+
+
+@requirement("ws.retry", "ws.enqueue")
+async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
+    talk = Talk()
+    _, client = await serve(talk, on_busy="enqueue")
+    socket = await opened(client)
+    await send(socket, ask(), ask("t2", "r2"), ask("t2", "r2"), ask("t3", "r2"))
+    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    talk.may_end.set()
+    frames = await receive(socket, 7)
+    assert shown(frames) == ["RUN_FINISHED r1", *whole("r2"), *whole("r2")]
+    assert [frame["threadId"] for frame in frames if frame["type"] == "RUN_STARTED"] == ["t2", "t3"]
 
 
 # --- commands ---
