@@ -182,6 +182,7 @@ HTTP = {
     "http.capabilities": ("design 4.2", "GET /capabilities answers AgentCapabilities."),
     "http.runs": ("design 4.2", "GET /runs and /runs/ID show the caller's runs, newest first."),
     "http.cancel": ("design 4.2", "POST /runs/ID/cancel cancels; idempotent."),
+    "http.ended": ("design 4.2", "Who has all of a run that has ended gets 204, which ends an EventSource."),
     "http.events": ("design 4.2", "GET /runs/ID/events replays after ?after or Last-Event-ID, then goes on."),
     "http.cursor": ("design 4.2", "A cursor that is no number is a VALIDATION_ERROR."),
     "http.command": ("design 4.3", "A command is answered by a small legal run with the input's ids."),

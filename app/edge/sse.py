@@ -68,16 +68,24 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         ids = asked.thread_id or service.new_id(), asked.run_id or service.new_id()
         return command_run(*ids, {"command": asked.command.type, **result}, caller, form)
 
-    async def events(request: Request) -> RunStream:
+    async def events(request: Request) -> Response | RunStream:
         caller, run_id = caller_of(request), request.path_params["runId"]
         after = wire.cursor(request.query_params.get("after") or request.headers.get("last-event-id"))
         reader = await service.attach(caller, request.query_params.get("threadId"), run_id, after)
+        if reader.at_end:
+            reader.close()
+            return nothing_follows(caller)
         return RunStream(reader, format_of(request), caller.request_id, lookout)
 
     return [
         Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),
         ExactRoute("/runs/{runId}/events", Endpoint(events), methods=["GET"]),
     ]
+
+
+def nothing_follows(caller: Caller) -> Response:
+    """204, which tells a browser's EventSource to stop: after a stream that ends, empty or not, it comes back."""
+    return Response(status_code=204, headers={**HEADERS, "X-Request-Id": caller.request_id})
 
 
 def command_run(thread_id: str, run_id: str, result: dict[str, object], caller: Caller, form: Format) -> Response:

@@ -69,12 +69,17 @@ class Readable(Protocol):
 
 
 class Reader:
-    """One watcher, from its creation until ``close``."""
+    """One watcher, from its creation until ``close``.
+
+    Attributes:
+        at_end: whether it begins behind the last event of a run that has ended, so that nothing comes.
+    """
 
     def __init__(self, run: Readable, after: int, on_close: Callable[[Readable], None]) -> None:
         if after > len(run.log):
             raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")
         self.run = run
+        self.at_end = run.log.ended and after == len(run.log)
         self._places = run.log.read(after)
         self._on_close: Callable[[Readable], None] | None = on_close
         run.audience.enter()

@@ -1,4 +1,4 @@
-"""A reader of another replica's run whose store does not come back is told, and may come back itself."""
+"""Readers of other replicas' runs: a store that does not come back, runs that give way, and runs that have ended."""
 
 import asyncio
 
@@ -9,10 +9,11 @@ from app.engine.leases import Leases
 from app.main import create_app
 from app.ports.store import StoreUnavailable
 from app.settings import Settings
+from tests.behaviour.over_sse import http_client
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.edge.sockets import Talk, brief, opened, receive, send, shown, whole
-from tests.engine.doubles import ask, asking, caller, eventually
+from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas
 from tests.engine.test_ledger import RUN, finished
 from tests.requirements import requirement
@@ -49,6 +50,20 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
         assert sorted(shown(await receive(socket, 2))) == ["RUN_FINISHED r1", "result r1"]
         await client.close()
     await finished(here)
+
+
+@requirement("http.ended")
+async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(brief), await replicas.start(brief)
+    await envelopes(await here.admit(asking(), caller()))
+    await finished(here)
+    async with serving(create_app(Settings(), there)) as url, http_client(url) as http:
+        rest = await http.get("/runs/r1/events?after=2")
+        response = await http.get("/runs/r1/events?after=3")
+    assert (rest.status_code, rest.content.count(b"data: ")) == (200, 1)
+    assert (response.status_code, response.content) == (204, b"")
+    await asyncio.wait_for(there._readers.all_gone(WAIT), WAIT)
 
 
 @requirement("ws.interrupt", "replica.cancel")

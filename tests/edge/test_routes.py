@@ -6,13 +6,14 @@ import httpx
 import pytest
 from ag_ui.core import AgentCapabilities
 
+from app.edge.formats import PROTOBUF
 from app.engine import directory
 from app.main import create_app
 from app.settings import Settings
 from tests.behaviour.over_sse import frames, http_client
 from tests.conftest import Serve
 from tests.edge.answers import brief, get, post, refused
-from tests.engine.doubles import START, ask, forever, make_service
+from tests.engine.doubles import START, ask, caller, forever, make_service
 from tests.requirements import requirement
 
 
@@ -116,7 +117,6 @@ async def test_cancel_by_route_is_idempotent(serve: Serve) -> None:
         ("?after=2", {}, 3),
         ("", {"last-event-id": "1"}, 2),
         ("?after=2", {"last-event-id": "1"}, 3),
-        ("?after=3", {}, 4),
         ("?threadId=t1&after=1", {}, 2),
     ],
 )
@@ -128,6 +128,33 @@ async def test_a_runs_events_can_be_read_from_anywhere(
     response = await get(client, f"/runs/r1/events{query}", headers)
     assert response.headers["cache-control"] == "no-cache, no-transform"
     assert [event async for event in frames(response)] == whole[first - 1 :]
+
+
+@requirement("http.ended")
+@pytest.mark.parametrize("accept", ["text/event-stream", PROTOBUF])
+@pytest.mark.parametrize(("query", "last"), [("", "3"), ("?after=3", "")])
+async def test_who_has_all_of_a_run_that_has_ended_is_told_to_stop(
+    serve: Serve, query: str, last: str, accept: str
+) -> None:
+    client, _ = await serve(brief)
+    await client.run(ask())
+    headers = {"accept": accept, "last-event-id": last, "x-request-id": "req-42"}
+    response = await get(client, f"/runs/r1/events{query}", headers)
+    assert (response.status_code, response.content) == (204, b"")
+    assert response.headers["x-request-id"] == "req-42"
+    assert "content-type" not in response.headers
+    assert (await client.service.runs.list(caller()))[0]["readers"] == 0
+
+
+@requirement("http.ended")
+async def test_who_has_all_so_far_of_a_run_that_goes_on_gets_the_rest(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    stream = await client.start(ask())
+    await stream.until("RUN_STARTED")
+    async with http_client(client.url) as http, http.stream("GET", "/runs/r1/events?after=1") as response:
+        assert response.status_code == 200
+        await client.cancel("t1", "r1")
+        assert [event["type"] async for _, event in frames(response)] == ["RUN_FINISHED"]
 
 
 @requirement("http.cursor")
