@@ -70,13 +70,13 @@ class Attach(_OnRun):
     after: Annotated[Number, Field(ge=0)] = 0
 
 
-class Capabilities(_OnRun):
+class Capabilities(_Command):
     """Ask what this server can do."""
 
     type: Literal["capabilities"] = "capabilities"
 
 
-class Ping(_OnRun):
+class Ping(_Command):
     """Ask for a sign of life."""
 
     type: Literal["ping"] = "ping"

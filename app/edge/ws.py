@@ -29,6 +29,7 @@ from app.engine.policy import OnBusy, busy_choice
 from app.engine.reader import Reader
 from app.engine.service import Service
 from app.ports import Caller
+from app.ports.records import RunKey
 
 logger = logging.getLogger(__name__)
 
@@ -154,8 +155,8 @@ class Connection:
     def _waits_for_nothing(self, asked: Asked) -> bool:
         if isinstance(asked, RunAgentInput) or not isinstance(asked.command, AT_ONCE):
             return False
-        run_id = asked.command.run_id
-        return not any(isinstance(each, RunAgentInput) and each.run_id == run_id for each in self._undone)
+        named = asked.command.run_id if isinstance(asked.command, Cancel) else None
+        return not any(isinstance(each, RunAgentInput) and each.run_id == named for each in self._undone)
 
     async def _work(self) -> None:
         while self._undone:
@@ -190,7 +191,8 @@ class Connection:
 
         One that this connection reads, or will, is joined already: its events go out once.
         """
-        if any(reader.run.key[1:] == (run_input.thread_id, run_input.run_id) for reader in self._readers):
+        key = RunKey(self._caller.owner, run_input.thread_id, run_input.run_id)
+        if any(reader.run.key == key for reader in self._readers):
             return
         standing = [reader.run for reader in self._readers if not reader.run.log.ended]
         on_busy = busy_choice(run_input.forwarded_props, self._on_busy)

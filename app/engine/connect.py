@@ -16,11 +16,14 @@ from ag_ui.core import (
 )
 from pydantic_core import from_json
 
-from app.core.encoder import encode
-from app.core.errors import AppError, Code, IllegalEvent
+from app.core.encoder import MAX_EVENT_BYTES
+from app.core.errors import AppError, Code
 from app.core.history import MESSAGE
 from app.ports import Item, RunContext
 from app.ports.conversation import Delta
+
+AROUND = 100
+"""Bytes of a snapshot around what it holds."""
 
 ASKS_FOR_MORE = ("goals", "skill")
 """What of ``forwardedProps`` makes a run without messages a run."""
@@ -52,20 +55,15 @@ class Kept:
         Raises:
             AppError: PAYLOAD_TOO_LARGE for what no event can hold; nothing is shown then.
         """
-        messages = MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._messages])
-        state = StateSnapshotEvent(snapshot=from_json(self._state))
-        check_size(messages, state)
-        yield messages
-        yield state
+        check_size(sum(len(message.data) + 1 for message in self._messages), len(self._state))
+        yield MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._messages])
+        yield StateSnapshotEvent(snapshot=from_json(self._state))
         if self._waiting:
             outcome = RunFinishedInterruptOutcome(interrupts=list(self._waiting))
             yield RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
-def check_size(*events: MessagesSnapshotEvent | StateSnapshotEvent) -> None:
-    """Raises ``AppError`` PAYLOAD_TOO_LARGE. A run's own check would blame its agent, and there is none."""
-    try:
-        for event in events:
-            encode(event)
-    except IllegalEvent:
-        raise AppError(Code.PAYLOAD_TOO_LARGE, "The thread is too large to be shown in one event.") from None
+def check_size(*sizes: int) -> None:
+    """Raises ``AppError`` PAYLOAD_TOO_LARGE for so many bytes. A run's own check would blame its agent; there is none."""
+    if max(sizes) > MAX_EVENT_BYTES - AROUND:
+        raise AppError(Code.PAYLOAD_TOO_LARGE, "The thread is too large to be shown in one event.")
