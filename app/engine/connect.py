@@ -64,6 +64,6 @@ class Kept:
 
 
 def check_size(*sizes: int) -> None:
-    """Raises ``AppError`` PAYLOAD_TOO_LARGE for so many bytes. A run's own check would blame its agent; there is none."""
+    """Raises ``AppError`` PAYLOAD_TOO_LARGE. What checks every event would blame an agent, and there is none."""
     if max(sizes) > MAX_EVENT_BYTES - AROUND:
         raise AppError(Code.PAYLOAD_TOO_LARGE, "The thread is too large to be shown in one event.")
