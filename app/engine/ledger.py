@@ -12,7 +12,7 @@ from contextlib import suppress
 from enum import Enum, auto
 
 from ag_ui.core import Message, RunAgentInput
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from app.core.errors import AppError, Code
 from app.core.history import Merged, added, merged
@@ -99,7 +99,7 @@ class Ledger:
             AppError: THREAD_BUSY, STORE_UNAVAILABLE.
         """
         self._asked = run_input
-        claim = self._claim(asked_of(run_input) if self.archive.durable else b"{}")
+        claim = self._claim()
         with available():
             # Where nothing can be cut off, a task of its own would be three turns of the loop before the first event.
             await (self._whole(claim) if self.archive.store.waits else claim)
@@ -112,12 +112,12 @@ class Ledger:
         await asyncio.shield(self._claiming)
         self._claiming = None
 
-    async def _claim(self, asked: bytes) -> None:
+    async def _claim(self) -> None:
         archive, pause = self.archive, FIRST_PAUSE
         deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while self._ending is None:
             now = archive.clock.time()
-            found = await archive.store.runs.claim(Claim(self.key, archive.replica, now, archive.lease(), asked))
+            found = await archive.store.runs.claim(Claim(self.key, archive.replica, now, archive.lease()))
             if isinstance(found, Claimed):
                 self.claimed = True
                 return
@@ -279,11 +279,6 @@ def looked_at(claiming: asyncio.Future[None]) -> None:
     """Of a run that was ended while it waited nobody asks whether it could have begun."""
     if not claiming.cancelled():
         claiming.exception()
-
-
-def asked_of(run_input: RunAgentInput) -> bytes:
-    """What a run was asked, as JSON, without the messages, which its thread has."""
-    return to_json(run_input.model_dump(by_alias=True, exclude={"messages"}, exclude_none=True))
 
 
 def with_state(run_input: RunAgentInput, kept: bytes | None) -> RunAgentInput:

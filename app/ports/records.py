@@ -87,13 +87,12 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A wish to run: by which replica, held until when, and what is asked (the ``RunAgentInput`` as JSON)."""
+    """A wish to run: by which replica, and held until when."""
 
     key: RunKey
     replica: str
     now: float
     until: float
-    input: bytes = b"{}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,9 +117,6 @@ class Runs(Protocol):
     async def get(self, key: RunKey) -> RunRecord | None:
         """The run with this key."""
 
-    async def input(self, key: RunKey) -> bytes | None:
-        """What the run was asked, as JSON; None where it is not kept."""
-
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
         """The thread's active run, else the one that was claimed last."""
 
@@ -156,7 +153,7 @@ class Runs(Protocol):
         """
 
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
-        """Remove envelopes and inputs of runs that ended before then; gives how many runs. Their records stay."""
+        """Remove the envelopes of runs that ended before then; gives how many runs. Their records stay."""
 
 
 class Threads(Protocol):

@@ -17,7 +17,7 @@ def run(run_id: str = "r1", thread_id: str = "t1", owner: str = "owner") -> RunK
 
 
 def claim(key: RunKey = RUN, replica: str = A, now: float = 100.0, until: float = 115.0) -> Claim:
-    return Claim(key, replica, now, until, b'{"input": 1}')
+    return Claim(key, replica, now, until)
 
 
 async def claimed(store: Store, key: RunKey = RUN, replica: str = A, now: float = 100.0) -> RunRecord:

@@ -169,7 +169,6 @@ async def test_old_runs_are_forgotten_but_known(store: Store) -> None:
     assert await store.runs.forget(25.0) == 1
     assert await store.runs.forget(25.0) == 0
     assert list(await store.runs.envelopes(run("r1", "t1"), 0)) == []
-    assert await store.runs.input(run("r1", "t1")) is None
     again = await store.runs.claim(claim(run("r1", "t1")))
     assert isinstance(again, Known)
     assert (again.run.kept, again.run.last_seq) == (False, 2)

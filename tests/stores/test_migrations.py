@@ -17,7 +17,7 @@ from app.stores.sql.columns import digest
 from app.stores.sql.database import Database
 from app.stores.sql.migration import upgrade
 from app.stores.sql.schema import METADATA
-from tests.stores.doubles import RUN, THREAD, A, claimed, envelopes, run
+from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
 
 
 @asynccontextmanager
@@ -104,6 +104,21 @@ async def test_an_older_database_keeps_its_data(url: str) -> None:
         place = Place(0, *THREAD)
         assert list(await store.interrupts.held(place, 1.0)) == [Held("i1", b"asked", 1e9)]
         assert await store.interrupts.take(place, "i1", b"answered", 1e9, 1.0)
+    finally:
+        await store.aclose()
+
+
+async def test_what_an_older_replica_has_kept_of_an_input_is_forgotten_with_the_events(url: str) -> None:
+    store = open_store(url)
+    await store.open()
+    try:
+        await claimed(store)
+        async with writing(url) as connection:
+            await connection.execute(text("UPDATE runs SET input = :asked"), {"asked": b"{}"})
+        await store.runs.finish(RUN, A, envelopes(1, 1), ending(ended_at=10.0))
+        assert await store.runs.forget(25.0) == 1
+        async with writing(url) as connection:
+            assert await connection.scalar(text("SELECT input FROM runs")) is None
     finally:
         await store.aclose()
 

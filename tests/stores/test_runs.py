@@ -23,7 +23,6 @@ async def test_a_claim_begins_a_run_and_its_thread(store: Store) -> None:
     assert isinstance(answer, Claimed)
     assert answer.run == await store.runs.get(RUN) == await store.runs.latest(THREAD)
     assert (answer.run.replica, answer.run.status, answer.run.last_seq) == (A, RunStatus.RUNNING, 0)
-    assert await store.runs.input(RUN) == b'{"input": 1}'
     thread = await store.threads.get(THREAD)
     assert thread is not None
     assert (thread.status, thread.active_run, thread.created_at) == (ThreadStatus.AGENT_TURN, "r1", 100.0)
@@ -137,7 +136,6 @@ async def test_a_read_is_bounded_in_events_and_in_bytes(store: Store) -> None:
 async def test_events_of_an_unknown_run_are_none(store: Store) -> None:
     assert list(await store.runs.envelopes(RUN, 0)) == []
     assert await store.runs.get(RUN) is None
-    assert await store.runs.input(RUN) is None
     assert await store.runs.latest(THREAD) is None
 
 

@@ -76,7 +76,6 @@ class AgentCoreRuns:
         self.change = here.change
         self.envelopes = here.envelopes
         self.get = here.get
-        self.input = here.input
         self.latest = here.latest
         self.named = here.named
         self.list = here.list

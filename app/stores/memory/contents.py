@@ -30,7 +30,7 @@ class Bounds:
     """What is kept at most.
 
     Attributes:
-        runs, run_bytes: ended runs that can still be read, and their events and inputs.
+        runs, run_bytes: ended runs that can still be read, and their events.
         records: runs whose ids are known, so that a late retry does not run again.
         threads, thread_bytes: conversations, and their messages and states.
     """
@@ -48,7 +48,6 @@ class Run:
 
     record: RunRecord
     number: int
-    input: bytes | None
     envelopes: list[Envelope] = field(default_factory=list)
     goals: dict[int, StoredGoal] = field(default_factory=dict)
     unwanted: bool = False
@@ -141,7 +140,7 @@ class Contents:
     def ended(self, run: Run) -> None:
         """A run is over: from now on it may be forgotten."""
         self._ended[run.record.key] = run
-        run.size = len(run.input or b"") + sum(len(envelope.data) for envelope in run.envelopes)
+        run.size = sum(len(envelope.data) for envelope in run.envelopes)
         self._run_bytes += run.size
         while len(self._ended) > self._bounds.runs or self._run_bytes > self._bounds.run_bytes:
             self.forget(next(iter(self._ended.values())))
@@ -153,11 +152,10 @@ class Contents:
         return late[:limit]
 
     def forget(self, run: Run) -> None:
-        """Let go of an ended run's events and input."""
+        """Let go of an ended run's events."""
         if self._ended.pop(run.record.key, None) is not None:
             self._run_bytes -= run.size
             run.envelopes.clear()
-            run.input = None
             run.record = replace(run.record, kept=False)
 
     def remove(self, thread: Thread) -> None:

@@ -43,7 +43,7 @@ class MemoryRuns:
         elif thread.record.active_run is not None:
             return Busy(thread.runs[thread.record.active_run].record)
         record = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
-        run = Run(record, self._contents.next_number(), claim.input)
+        run = Run(record, self._contents.next_number())
         self._contents.runs[claim.key] = thread.runs[claim.key.run_id] = run
         thread.turn = thread.record.status
         status, run_id = ThreadStatus.AGENT_TURN, claim.key.run_id
@@ -96,11 +96,6 @@ class MemoryRuns:
         """The run with this key."""
         run = self._contents.runs.get(key)
         return run.record if run else None
-
-    async def input(self, key: RunKey) -> bytes | None:
-        """What the run was asked."""
-        run = self._contents.runs.get(key)
-        return run.input if run else None
 
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
         """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
@@ -167,7 +162,7 @@ class MemoryRuns:
         return True
 
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
-        """Remove envelopes and inputs of runs that ended before then."""
+        """Remove the envelopes of runs that ended before then."""
         old = self._contents.old(ended_before, limit)
         for run in old:
             self._contents.forget(run)

@@ -142,13 +142,6 @@ class SqlRuns:
             row = (await connection.execute(select(*RUN_FACTS).where(is_run(key)))).first()
         return run_record(row) if row else None
 
-    @whole
-    async def input(self, key: RunKey) -> bytes | None:
-        """What the run was asked."""
-        async with self._database.reading() as connection:
-            found: bytes | None = await connection.scalar(select(RUNS.c.input).where(is_run(key)))
-        return found
-
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
         """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
         number = select(THREADS.c.number).where(is_thread(thread)).scalar_subquery()
@@ -234,7 +227,7 @@ class SqlRuns:
 
     @whole
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
-        """Remove envelopes and inputs of runs that ended before then.
+        """Remove the envelopes of runs that ended before then, and what an older replica has kept of their inputs.
 
         A run's row comes before its envelopes, as in the deletion of a thread, and who holds one is not waited for.
         """
@@ -270,7 +263,6 @@ def _row(claim: Claim, thread: int) -> dict[str, object]:
         "replica": claim.replica,
         "lease_until": claim.until,
         "status": RunStatus.RUNNING,
-        "input": claim.input,
         "started_at": claim.now,
         "kept": True,
     }

@@ -76,7 +76,7 @@ RUNS = Table(
     Column("replica", Text, nullable=False),
     Column("lease_until", Double, nullable=False),
     Column("status", Text, nullable=False),
-    Column("input", LargeBinary),
+    Column("input", LargeBinary),  # not written any more; it stays for older replicas, which write it
     Column("last_seq", Integer, nullable=False, server_default="0"),
     Column("started_at", Double, nullable=False),
     Column("ended_at", Double),
