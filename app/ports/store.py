@@ -171,11 +171,8 @@ class Threads(Protocol):
         None where there is no such thread.
         """
 
-    async def rename(self, key: ThreadKey, title: str | None, now: float, *, untitled_only: bool = False) -> bool:
-        """Give a thread a title, or take it away. Gives whether there is such a thread.
-
-        ``untitled_only`` leaves a title that there is.
-        """
+    async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
+        """Give a thread a title, or take it away. Gives whether there is such a thread."""
 
     async def delete(self, key: ThreadKey) -> bool:
         """Remove a thread and everything of it. Whoever still runs on it gets ``LeaseLost``. Gives whether it was."""

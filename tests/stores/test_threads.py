@@ -56,15 +56,11 @@ async def test_a_list_ends_with_its_last_page(store: Store) -> None:
 
 async def test_a_thread_can_be_renamed(store: Store) -> None:
     await told(store)
-    assert await store.threads.rename(THREAD, "First", 5.0, untitled_only=True)
-    assert await store.threads.rename(THREAD, "Second", 6.0, untitled_only=True)
-    thread = await store.threads.get(THREAD)
-    assert thread is not None
-    assert (thread.title, thread.changed_at) == ("First", 5.0)
-    assert await store.threads.rename(THREAD, "Third", 7.0)
-    thread = await store.threads.get(THREAD)
-    assert thread is not None
-    assert thread.title == "Third"
+    for title, now in (("First", 5.0), ("Second", 6.0), (None, 7.0)):
+        assert await store.threads.rename(THREAD, title, now)
+        thread = await store.threads.get(THREAD)
+        assert thread is not None
+        assert (thread.title, thread.changed_at) == (title, now)
     assert not await store.threads.rename(ThreadKey("another", "t1"), "Mine", 8.0)
 
 

@@ -38,11 +38,11 @@ class AgentCoreThreads:
         await self._histories.look(key)
         return await self._here.changes(key, since)
 
-    async def rename(self, key: ThreadKey, title: str | None, now: float, *, untitled_only: bool = False) -> bool:
-        """Give a thread a title. One that somebody chose is written at once, another with the next turn."""
+    async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
+        """Give a thread a title, which is written at once."""
         await self._histories.look(key)
-        known = await self._here.rename(key, title, now, untitled_only=untitled_only)
-        if known and not untitled_only:
+        known = await self._here.rename(key, title, now)
+        if known:
             await self._histories.keep(key, now, spoken=True)
         return known
 

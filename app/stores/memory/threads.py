@@ -55,10 +55,10 @@ class MemoryThreads:
             revision_token(thread.number, thread.revision),
         )
 
-    async def rename(self, key: ThreadKey, title: str | None, now: float, *, untitled_only: bool = False) -> bool:
+    async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
         """Give a thread a title."""
         thread = self._contents.threads.get(key)
-        if thread is not None and not (untitled_only and thread.record.title is not None):
+        if thread is not None:
             thread.touch(replace(thread.record, changed_at=now, title=title))
             self._contents.change(thread, Change())
         return thread is not None

@@ -5,7 +5,7 @@ Rule: what is new since a token is what has a later revision than the token name
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Row, and_, delete, literal, or_, select, update
+from sqlalchemy import Row, and_, delete, literal, or_, select
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,6 +22,7 @@ from app.stores.sql.rows import (
     is_thread,
     locked,
     thread_record,
+    touch,
 )
 from app.stores.sql.schema import GOALS, INTERRUPTS, MESSAGES, RUNS, THREADS
 
@@ -76,18 +77,13 @@ class SqlThreads:
             )
 
     @whole
-    async def rename(self, key: ThreadKey, title: str | None, now: float, *, untitled_only: bool = False) -> bool:
+    async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
         """Give a thread a title."""
         async with self._database.writing() as connection:
             thread = await locked(connection, key)
-            if thread is None:
-                return False
-            renamed = update(THREADS).where(THREADS.c.number == thread)
-            if untitled_only:
-                renamed = renamed.where(THREADS.c.title.is_(None))
-            values = {"title": title, "changed_at": now, "revision": THREADS.c.revision + 1}
-            await connection.execute(renamed.values(values))
-            return True
+            if thread is not None:
+                await touch(connection, thread, title=title, changed_at=now)
+            return thread is not None
 
     @whole
     async def delete(self, key: ThreadKey) -> bool:

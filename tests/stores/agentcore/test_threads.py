@@ -33,14 +33,11 @@ async def test_a_title_that_somebody_chose_is_written_at_once(
     assert all("conversational" not in item for made in service.made()[1:] for item in made["payload"])
 
 
-async def test_a_title_that_was_made_goes_with_the_next_turn(
+async def test_a_title_that_was_made_goes_with_its_turn(
     store: AgentCoreStore, process: Process, service: Memory
 ) -> None:
-    await turn(store)
-    assert await store.threads.rename(THREAD, "Made", 2000.0, untitled_only=True)
-    assert len(service.made()) == 1
-    await turn(store, 2)
-    assert (await title(process()), len(service.made())) == ("Made", 2)
+    await turn(store, change=Change(asked(1), title="Made"))
+    assert (await title(process()), len(service.made())) == ("Made", 1)
 
 
 async def test_a_title_that_cannot_be_written_goes_with_the_next_turn(
