@@ -45,14 +45,12 @@ class MemoryInterrupts:
         self._put(place, there | {id: replace(it, payload=payload, until=until, settled=True)})
         return True
 
-    async def expire(self, now: float) -> int:
+    async def expire(self, now: float) -> None:
         """Remove what has expired."""
-        before = sum(map(len, self._places.values()))
         for place, there in list(self._places.items()):
             left = {name: it for name, it in there.items() if it.until > now}
             if len(left) < len(there):
                 self._put(place, left)
-        return before - sum(map(len, self._places.values()))
 
     def remove(self, thread: ThreadKey) -> None:
         """Let go of all of a thread's."""

@@ -49,7 +49,7 @@ PAGE = 100
 
 READ_EVENTS = 1_000
 READ_BYTES = 256_000
-"""What one read of envelopes gives at most; at least one, where there is one."""
+"""What one read of envelopes gives: no more events, and none once there are so many bytes."""
 
 
 class StoreUnavailable(Exception):
@@ -109,10 +109,11 @@ class Runs(Protocol):
     async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
         """Change the thread of an active run, as with the messages that a client has sent. Raises ``LeaseLost``."""
 
-    async def envelopes(
-        self, run: RunKey, after: int, *, limit: int = READ_EVENTS, max_bytes: int = READ_BYTES
-    ) -> Sequence[Envelope]:
-        """What comes after ``seq`` ``after``, in order, without gaps; empty where nothing is stored or kept."""
+    async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
+        """What comes after ``seq`` ``after``, in order, without gaps, up to ``READ_EVENTS`` and ``READ_BYTES``.
+
+        Empty where nothing is stored or kept.
+        """
 
     async def get(self, key: RunKey) -> RunRecord | None:
         """The run with this key."""
@@ -123,9 +124,7 @@ class Runs(Protocol):
     async def named(self, owner: str, run_id: str) -> RunRecord | None:
         """An owner's run with this id, on whatever thread; of several, the one that was claimed last."""
 
-    async def list(
-        self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
-    ) -> Page[RunRecord]:
+    async def list(self, owner: str | None, *, active: bool = False, page: str | None = None) -> Page[RunRecord]:
         """Runs of an owner, or of everybody, the newest first; only those that have not ended where ``active``.
 
         Raises:
@@ -143,8 +142,8 @@ class Runs(Protocol):
     async def unwant(self, run: RunKey) -> bool:
         """Ask for the run's end: its replica hears of it when it renews. Gives whether the run is active."""
 
-    async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
-        """Active runs whose lease is over, the longest first."""
+    async def expired(self, now: float) -> Sequence[RunRecord]:
+        """Active runs whose lease is over, the longest first: ``PAGE`` at most."""
 
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
         """Make an expired run this replica's, provided that it stands as in this record: of several, one gets it.
@@ -204,8 +203,8 @@ class Goals(Protocol):
 
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
-    ) -> bool:
-        """Give a pending goal its end. Gives whether it was pending: of several ends, one counts."""
+    ) -> None:
+        """Give a goal its end, if it is pending: of several ends, the first counts."""
 
 
 class Interrupts(Protocol):
@@ -223,8 +222,8 @@ class Interrupts(Protocol):
         A repeated call that had succeeded gives False, like any later one.
         """
 
-    async def expire(self, now: float) -> int:
-        """Remove what has expired; gives how much that was."""
+    async def expire(self, now: float) -> None:
+        """Remove what has expired."""
 
 
 class Feedbacks(Protocol):
@@ -239,9 +238,7 @@ class Feedbacks(Protocol):
     async def of(self, thread: ThreadKey) -> Sequence[Feedback]:
         """What was said of a thread's messages, the oldest first."""
 
-    async def reviews(
-        self, *, resolved: bool | None = None, limit: int = PAGE, page: str | None = None
-    ) -> Page[Review]:
+    async def reviews(self, *, resolved: bool | None = None, page: str | None = None) -> Page[Review]:
         """For operators: what everybody said, the newest first, resolved or not. Raises ``BadToken``."""
 
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:

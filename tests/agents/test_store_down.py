@@ -172,7 +172,7 @@ async def test_goals_that_cannot_be_written_down_cost_the_run_nothing(caplog: py
 
         async def conclude(
             self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
-        ) -> bool:
+        ) -> None:
             raise NotImplementedError
 
     later: list[Awaitable[object]] = []

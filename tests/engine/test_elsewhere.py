@@ -154,7 +154,7 @@ async def test_who_leaves_in_a_replay_has_no_more_of_it_read(monkeypatch: pytest
 
     async def one_by_one(key: RunKey, after: int) -> Sequence[Envelope]:
         pages.append(after)
-        return await read(key, after, limit=1)
+        return (await read(key, after))[:1]
 
     monkeypatch.setattr(runs, "envelopes", one_by_one)
     reader = await there.attach(caller(), "t1", "r1", 0)

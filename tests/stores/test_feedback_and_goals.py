@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from app.ports.conversation import Feedback, GoalStatus, Review, StoredGoal, Triage
 from app.ports.records import ThreadKey
-from app.ports.store import Store
+from app.ports.store import PAGE, Store
 from tests.stores.doubles import RUN, THREAD, claimed, message, run, told
 
 SAID = Feedback("m1", "negative", ("incorrect", "slow"), "Wrong \0 year", 10.0, 10.0)
@@ -44,17 +44,22 @@ async def test_operators_triage_what_users_do_not_see(store: Store) -> None:
 
 
 async def test_operators_see_what_everybody_said_page_by_page(store: Store) -> None:
-    for n in range(5):
-        key = run("r", f"t{n}", f"owner-{n}")
-        await told(store, message("m1"), key=key)
-        await store.feedbacks.give(key.thread, SAID)
-    await store.feedbacks.triage(ThreadKey("owner-3", "t3"), "m1", RESOLVED)
-    first = await store.feedbacks.reviews(limit=3)
-    rest = await store.feedbacks.reviews(limit=3, page=first.next)
-    assert [review.thread.owner for review in (*first.items, *rest.items)] == [f"owner-{n}" for n in (4, 3, 2, 1, 0)]
-    assert rest.next is None
-    assert [review.thread.owner for review in (await store.feedbacks.reviews(resolved=True)).items] == ["owner-3"]
-    assert len((await store.feedbacks.reviews(resolved=False)).items) == 4
+    names = [f"m{n}" for n in range(PAGE // 2 + 1)]
+    said = [(ThreadKey(owner, "t1"), name) for name in names for owner in ("one", "another")]
+    for owner in ("one", "another"):
+        await told(store, *map(message, names), key=run(owner=owner))
+    for thread, name in said:
+        await store.feedbacks.give(thread, replace(SAID, message_id=name))
+    first = await store.feedbacks.reviews()
+    rest = await store.feedbacks.reviews(page=first.next)
+    reviews = (*first.items, *rest.items)
+    assert [(review.thread, review.feedback.message_id) for review in reviews] == said[::-1]
+    assert (len(first.items), rest.next) == (PAGE, None)
+    await store.feedbacks.triage(*said[3], RESOLVED)
+    assert [review.thread for review in (await store.feedbacks.reviews(resolved=True)).items] == [said[3][0]]
+    first = await store.feedbacks.reviews(resolved=False)
+    rest = await store.feedbacks.reviews(resolved=False, page=first.next)
+    assert len(first.items) + len(rest.items) == len(said) - 1
 
 
 def goal(index: int, run_id: str = "r1") -> StoredGoal:
@@ -64,10 +69,10 @@ def goal(index: int, run_id: str = "r1") -> StoredGoal:
 async def test_goals_are_declared_once_and_concluded_once(store: Store) -> None:
     await claimed(store)
     await store.goals.declare(RUN, [goal(1), goal(0)])
-    assert await store.goals.conclude(RUN, 0, GoalStatus.ACHIEVED, 110.0, result=b'{"a": 1}')
-    assert not await store.goals.conclude(RUN, 0, GoalStatus.FAILED, 120.0)
-    assert not await store.goals.conclude(RUN, 2, GoalStatus.FAILED, 120.0)
-    assert not await store.goals.conclude(run("unknown"), 0, GoalStatus.FAILED, 120.0)
+    await store.goals.conclude(RUN, 0, GoalStatus.ACHIEVED, 110.0, result=b'{"a": 1}')
+    await store.goals.conclude(RUN, 0, GoalStatus.FAILED, 120.0)
+    await store.goals.conclude(RUN, 2, GoalStatus.FAILED, 120.0)
+    await store.goals.conclude(run("unknown"), 0, GoalStatus.FAILED, 120.0)
     await store.goals.declare(RUN, [goal(0), goal(1)])
     await store.goals.declare(RUN, [])
     await store.goals.declare(run("unknown"), [goal(0)])

@@ -8,7 +8,7 @@ from sqlalchemy import event, make_url
 
 from app.ports.conversation import Change
 from app.ports.records import Known, Lease, RunStatus, Standing
-from app.ports.store import LeaseLost, Store
+from app.ports.store import PAGE, LeaseLost, Store
 from app.stores import open_store
 from app.stores.sql.database import PATIENCE
 from app.stores.sql.store import SqlStore
@@ -23,9 +23,13 @@ async def test_a_lease_ends_unless_it_is_renewed(store: Store) -> None:
     assert list(await store.runs.expired(114.9)) == []
     assert list(await store.runs.expired(115.0)) == [first]
     assert list(await store.runs.expired(200.0)) == [first, other]
-    assert list(await store.runs.expired(200.0, limit=1)) == [first]
     assert set(await store.runs.renew(A, 300.0)) == {Lease(first.key), Lease(other.key)}
     assert list(await store.runs.expired(200.0)) == []
+
+
+async def test_runs_whose_lease_is_over_are_told_bit_by_bit(store: Store) -> None:
+    late = [await claimed(store, run("r1", f"t{n}"), now=float(n)) for n in range(PAGE + 1)]
+    assert list(await store.runs.expired(200.0)) == late[:PAGE]
 
 
 async def test_a_replica_renews_its_own_active_runs(store: Store) -> None:

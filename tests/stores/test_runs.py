@@ -9,7 +9,7 @@ from ag_ui.core import EventType
 from app.core.wire import Envelope
 from app.ports.conversation import Change, ThreadStatus
 from app.ports.records import Busy, Claimed, Known, RunKey, RunStatus, ThreadKey
-from app.ports.store import BadToken, LeaseLost, Store
+from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, BadToken, LeaseLost, Store
 from tests.stores.conftest import Replica
 from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
 
@@ -87,7 +87,7 @@ async def test_envelopes_come_back_as_they_were(store: Store) -> None:
     texts = [b"", ODD.encode(), bytes(range(256)), b"x" * 300_000]
     batch = [Envelope("r1", seq, EventType.RAW, data) for seq, data in enumerate(texts, start=1)]
     await store.runs.append(RUN, A, batch)
-    assert list(await store.runs.envelopes(RUN, 0, max_bytes=10_000_000)) == batch
+    assert list(await store.runs.envelopes(RUN, 0)) == batch
 
 
 async def test_every_kind_of_event_can_be_stored(store: Store) -> None:
@@ -126,11 +126,12 @@ async def test_a_gap_is_refused(store: Store) -> None:
 
 async def test_a_read_is_bounded_in_events_and_in_bytes(store: Store) -> None:
     await claimed(store)
-    await store.runs.append(RUN, A, envelopes(1, 50, size=100))
-    assert list(await store.runs.envelopes(RUN, 10, limit=7)) == envelopes(11, 17, size=100)
-    by_bytes = await store.runs.envelopes(RUN, 10, max_bytes=250)
-    assert list(by_bytes) == envelopes(11, 13, size=100)
-    assert list(await store.runs.envelopes(RUN, 10, max_bytes=1)) == envelopes(11, 11, size=100)
+    small, large, huge = envelopes(1, 1_020), envelopes(1_021, 1_030, size=READ_BYTES // 3), envelopes(1_031, 1_040)
+    huge[0] = huge[0]._replace(data=b" " * READ_BYTES)
+    await store.runs.append(RUN, A, [*small, *large, *huge])
+    assert list(await store.runs.envelopes(RUN, 10)) == small[10 : 10 + READ_EVENTS]
+    assert list(await store.runs.envelopes(RUN, 1_022)) == large[2:5]
+    assert list(await store.runs.envelopes(RUN, 1_030)) == huge[:1]
 
 
 async def test_events_of_an_unknown_run_are_none(store: Store) -> None:
@@ -204,20 +205,16 @@ async def test_nothing_is_written_after_the_end(store: Store) -> None:
 
 
 async def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
-    keys = [run(f"r{n}", f"t{n}") for n in range(7)]
+    keys = [run(f"r{n}", f"t{n}") for n in range(PAGE + 2)]
     for key in keys:
         await claimed(store, key)
     await claimed(store, run("x", "x", "another"))
-    found, page = [], None
-    while True:
-        part = await store.runs.list("owner", limit=3, page=page)
-        found += [record.key for record in part.items]
-        page = part.next
-        if page is None:
-            break
-        assert len(part.items) == 3
-    assert found == keys[::-1]
-    assert len((await store.runs.list(None)).items) == 8
+    first = await store.runs.list("owner")
+    rest = await store.runs.list("owner", page=first.next)
+    assert [record.key for record in (*first.items, *rest.items)] == keys[::-1]
+    assert (len(first.items), rest.next) == (PAGE, None)
+    rest = await store.runs.list(None, page=(await store.runs.list(None)).next)
+    assert len(rest.items) == 3
 
 
 async def test_active_runs_are_listed_by_themselves(store: Store) -> None:

@@ -33,9 +33,7 @@ class MemoryFeedbacks:
         found = self._contents.threads.get(thread)
         return [review.feedback for _, review in found.reviews.values()] if found else []
 
-    async def reviews(
-        self, *, resolved: bool | None = None, limit: int = PAGE, page: str | None = None
-    ) -> Page[Review]:
+    async def reviews(self, *, resolved: bool | None = None, page: str | None = None) -> Page[Review]:
         """What everybody said, the newest first."""
         below = None if page is None else number_in(page)
         wanted = [
@@ -45,7 +43,7 @@ class MemoryFeedbacks:
             if resolved in (None, review.triage.resolved_at is not None) and (below is None or number < below)
         ]
         newest = sorted(wanted, key=lambda it: it[0], reverse=True)
-        shown, rest = page_of(newest, limit, lambda it: str(it[0]))
+        shown, rest = page_of(newest, PAGE, lambda it: str(it[0]))
         return Page([review for _, review in shown], rest)
 
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:

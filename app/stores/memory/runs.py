@@ -85,12 +85,10 @@ class MemoryRuns:
 
     # --- reading ---
 
-    async def envelopes(
-        self, run: RunKey, after: int, *, limit: int = READ_EVENTS, max_bytes: int = READ_BYTES
-    ) -> Sequence[Envelope]:
+    async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
         """What comes after ``seq`` ``after``."""
         found = self._contents.runs.get(run)
-        return [] if found is None else part(found.envelopes, after, limit, max_bytes)
+        return [] if found is None else part(found.envelopes, after)
 
     async def get(self, key: RunKey) -> RunRecord | None:
         """The run with this key."""
@@ -107,9 +105,7 @@ class MemoryRuns:
         runs = reversed(self._contents.runs.items())
         return next((run.record for key, run in runs if (key.owner, key.run_id) == (owner, run_id)), None)
 
-    async def list(
-        self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
-    ) -> Page[RunRecord]:
+    async def list(self, owner: str | None, *, active: bool = False, page: str | None = None) -> Page[RunRecord]:
         """Runs, the newest first."""
         below = None if page is None else number_in(page)
         wanted = [
@@ -119,7 +115,7 @@ class MemoryRuns:
             and (run.record.active or not active)
             and (below is None or run.number < below)
         ]
-        shown, rest = page_of(wanted, limit, lambda run: str(run.number))
+        shown, rest = page_of(wanted, PAGE, lambda run: str(run.number))
         return Page([run.record for run in shown], rest)
 
     # --- leases ---
@@ -146,10 +142,10 @@ class MemoryRuns:
         found.unwanted = True
         return True
 
-    async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
+    async def expired(self, now: float) -> Sequence[RunRecord]:
         """Active runs whose lease is over."""
         late = [run.record for run in self._active() if run.record.lease_until <= now]
-        return sorted(late, key=lambda record: record.lease_until)[:limit]
+        return sorted(late, key=lambda record: record.lease_until)[:PAGE]
 
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
         """Make an expired run this replica's."""
@@ -183,10 +179,10 @@ def is_repeated(record: RunRecord, replica: str, ending: Ending) -> bool:
     return (record.replica, record.status, record.ended_at) == (replica, ending.status, ending.ended_at)
 
 
-def part(envelopes: Sequence[Envelope], after: int, limit: int, max_bytes: int) -> Sequence[Envelope]:
-    """Those after ``after``: at most ``limit``, and none once there are ``max_bytes``."""
+def part(envelopes: Sequence[Envelope], after: int) -> Sequence[Envelope]:
+    """Those after ``after``: at most ``READ_EVENTS``, and none once there are ``READ_BYTES``."""
     size, end = 0, after
-    while end < min(len(envelopes), after + limit) and size < max_bytes:
+    while end < min(len(envelopes), after + READ_EVENTS) and size < READ_BYTES:
         size += len(envelopes[end].data)
         end += 1
     return envelopes[after:end]

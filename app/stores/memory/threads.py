@@ -133,15 +133,13 @@ class MemoryGoals:
 
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
-    ) -> bool:
-        """Give a pending goal its end."""
+    ) -> None:
+        """Give a goal its end, if it is pending."""
         found = self._contents.runs.get(run)
         goal = found.goals.get(index) if found else None
-        if found is None or goal is None or goal.status is not GoalStatus.PENDING:
-            return False
-        found.goals[index] = replace(goal, status=status, result=result, concluded_at=now)
-        self._changed(run.thread)
-        return True
+        if found is not None and goal is not None and goal.status is GoalStatus.PENDING:
+            found.goals[index] = replace(goal, status=status, result=result, concluded_at=now)
+            self._changed(run.thread)
 
     def _changed(self, key: ThreadKey) -> None:
         thread = self._contents.threads[key]

@@ -52,9 +52,7 @@ class SqlFeedbacks:
             return [_feedback(row) for row in await connection.execute(wanted)]
 
     @whole
-    async def reviews(
-        self, *, resolved: bool | None = None, limit: int = PAGE, page: str | None = None
-    ) -> Page[Review]:
+    async def reviews(self, *, resolved: bool | None = None, page: str | None = None) -> Page[Review]:
         """What everybody said, the newest first."""
         wanted = select(FEEDBACK, THREADS.c.owner, THREADS.c.thread_id).join(THREADS)
         if resolved is not None:
@@ -63,9 +61,9 @@ class SqlFeedbacks:
         if page is not None:
             wanted = wanted.where(FEEDBACK.c.number < number_in(page))
         async with self._database.reading() as connection:
-            newest = wanted.order_by(FEEDBACK.c.number.desc()).limit(limit + 1)
+            newest = wanted.order_by(FEEDBACK.c.number.desc()).limit(PAGE + 1)
             rows = (await connection.execute(newest)).all()
-        shown, rest = page_of(rows, limit, lambda row: str(row.number))
+        shown, rest = page_of(rows, PAGE, lambda row: str(row.number))
         return Page([_review(ThreadKey(row.owner, row.thread_id), row) for row in shown], rest)
 
     @whole

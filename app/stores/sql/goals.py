@@ -44,14 +44,12 @@ class SqlGoals:
     @whole
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
-    ) -> bool:
-        """Give a pending goal its end."""
+    ) -> None:
+        """Give a goal its end, if it is pending."""
         async with self._database.writing() as connection:
             thread = await locked(connection, run.thread)
             number = select(RUNS.c.number).where(is_run(run)).scalar_subquery()
             pending = update(GOALS).where(GOALS.c.run == number, GOALS.c.place == index, GOALS.c.status == "pending")
             ended = await connection.execute(pending.values(status=status, result=result, concluded_at=now))
-            if thread is None or ended.rowcount != 1:
-                return False
-            await touch(connection, thread, goals_revision=THREADS.c.revision + 1)
-            return True
+            if thread is not None and ended.rowcount:
+                await touch(connection, thread, goals_revision=THREADS.c.revision + 1)

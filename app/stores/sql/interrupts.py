@@ -64,10 +64,10 @@ class SqlInterrupts:
             return done.rowcount == 1
 
     @whole
-    async def expire(self, now: float) -> int:
+    async def expire(self, now: float) -> None:
         """Remove what has expired."""
         async with self._database.writing() as connection:
-            return (await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.until <= now))).rowcount
+            await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.until <= now))
 
 
 def _is_at(place: Place) -> ColumnElement[bool]:

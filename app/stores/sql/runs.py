@@ -115,9 +115,7 @@ class SqlRuns:
     # --- reading ---
 
     @whole
-    async def envelopes(
-        self, run: RunKey, after: int, *, limit: int = READ_EVENTS, max_bytes: int = READ_BYTES
-    ) -> Sequence[Envelope]:
+    async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
         """What comes after ``seq`` ``after``."""
         size = func.length(ENVELOPES.c.data)
         number = select(RUNS.c.number).where(is_run(run)).scalar_subquery()
@@ -125,12 +123,12 @@ class SqlRuns:
             select(ENVELOPES.c.seq, ENVELOPES.c.type, ENVELOPES.c.data, size.label("size"))
             .where(ENVELOPES.c.run == number, ENVELOPES.c.seq > after)
             .order_by(ENVELOPES.c.seq)
-            .limit(limit)
+            .limit(READ_EVENTS)
             .subquery()
         )
         before = func.sum(part.c.size).over(order_by=part.c.seq) - part.c.size
         summed = select(part.c.seq, part.c.type, part.c.data, before.label("before")).subquery()
-        wanted = select(summed.c.seq, summed.c.type, summed.c.data).where(summed.c.before < max_bytes)
+        wanted = select(summed.c.seq, summed.c.type, summed.c.data).where(summed.c.before < READ_BYTES)
         async with self._database.reading() as connection:
             rows = await connection.execute(wanted.order_by(summed.c.seq))
             return [Envelope(run.run_id, seq, TYPES[kind], data) for seq, kind, data in rows]
@@ -159,11 +157,9 @@ class SqlRuns:
         return run_record(row) if row else None
 
     @whole
-    async def list(
-        self, owner: str | None, *, active: bool = False, limit: int = PAGE, page: str | None = None
-    ) -> Page[RunRecord]:
+    async def list(self, owner: str | None, *, active: bool = False, page: str | None = None) -> Page[RunRecord]:
         """Runs, the newest first."""
-        wanted = select(*RUN_FACTS).order_by(RUNS.c.number.desc()).limit(limit + 1)
+        wanted = select(*RUN_FACTS).order_by(RUNS.c.number.desc()).limit(PAGE + 1)
         if owner is not None:
             wanted = wanted.where(RUNS.c.owner == owner)
         if active:
@@ -172,7 +168,7 @@ class SqlRuns:
             wanted = wanted.where(RUNS.c.number < number_in(page))
         async with self._database.reading() as connection:
             rows = (await connection.execute(wanted)).all()
-        shown, rest = page_of(rows, limit, lambda row: str(row.number))
+        shown, rest = page_of(rows, PAGE, lambda row: str(row.number))
         return Page([run_record(row) for row in shown], rest)
 
     # --- leases ---
@@ -211,11 +207,11 @@ class SqlRuns:
             return (await connection.execute(asked)).rowcount == 1
 
     @whole
-    async def expired(self, now: float, *, limit: int = PAGE) -> Sequence[RunRecord]:
+    async def expired(self, now: float) -> Sequence[RunRecord]:
         """Active runs whose lease is over."""
         late = select(*RUN_FACTS).where(RUNNING, RUNS.c.lease_until <= now)
         async with self._database.reading() as connection:
-            return [run_record(row) for row in await connection.execute(late.order_by(RUNS.c.lease_until).limit(limit))]
+            return [run_record(row) for row in await connection.execute(late.order_by(RUNS.c.lease_until).limit(PAGE))]
 
     @whole
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
