@@ -55,11 +55,6 @@ class RunElsewhere:
         """Owner, thread and run."""
         return self.record.key
 
-    @property
-    def status(self) -> str:
-        """As it was found."""
-        return self.record.status
-
     def cancel(self) -> None:
         """It does not end with its readers here."""
 

@@ -47,7 +47,7 @@ class Holdings:
         if (run := self._lifecycle.get(key)) is not None:
             run.fail(TAKEN)
 
-    def watched(self, key: RunKey, reader: str = "") -> None:
-        """A run has a reader on another replica. One of an older version has no name."""
+    def watched(self, key: RunKey, reader: str) -> None:
+        """A run has a reader on another replica."""
         if (run := self._lifecycle.get(key)) is not None:
             self._readers.heard(run, reader)

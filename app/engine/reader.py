@@ -60,10 +60,6 @@ class Readable(Protocol):
     def log(self) -> Log:
         """Its events."""
 
-    @property
-    def status(self) -> str:
-        """A word of ``Status``."""
-
     def cancel(self) -> None:
         """End it as cancelled, if it is here to be ended."""
 

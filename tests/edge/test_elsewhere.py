@@ -13,7 +13,7 @@ from tests.behaviour.over_sse import http_client
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.edge.sockets import Talk, brief, opened, receive, send, shown, whole
-from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventually
+from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventually, status
 from tests.engine.replicas import Replicas
 from tests.engine.test_ledger import RUN, finished
 from tests.requirements import requirement
@@ -81,7 +81,7 @@ async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
         await send(socket, ask("t2", "r2", forwardedProps={"onBusy": "interrupt"}))
         assert shown(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
         await client.close()
-    assert theirs.run.status == "cancelled"
+    assert status(theirs) == "cancelled"
     keeping.cancel()
     await asyncio.wait([keeping])
     await finished(here)

@@ -15,6 +15,7 @@ from app.core.wire import Envelope
 from app.engine.archive import Archive
 from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
 from app.engine.reader import Reader
+from app.engine.run import Run
 from app.engine.service import Service
 from app.main import build_capabilities
 from app.ports import Allowance, Caller, Tool
@@ -134,6 +135,12 @@ async def envelopes(reader: Reader) -> list[Envelope]:
     """All that a reader gets until the run has ended."""
     async with asyncio.timeout(WAIT):
         return [envelope async for batch in reader for envelope in batch.envelopes()]
+
+
+def status(reader: Reader) -> str:
+    """How the run stands that is read, which is one of this process."""
+    assert isinstance(reader.run, Run)
+    return reader.run.status
 
 
 async def eventually(condition: Callable[[], object]) -> None:

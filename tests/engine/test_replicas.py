@@ -15,7 +15,7 @@ from app.ports import Item
 from app.ports.records import Busy, Claim, Claimed, Known, RunKey, ThreadKey
 from app.settings import Settings
 from tests.engine.conversations import talked
-from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually, happened
+from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually, happened, status
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import finished
 from tests.requirements import requirement
@@ -169,7 +169,7 @@ async def test_a_retry_of_a_run_that_has_ended_leaves_the_threads_run_alone(on_b
     second = await replicas.start(hello, Settings(on_busy=on_busy))
     going = await second.admit(asking("t1", "r2"), caller())
     assert await envelopes(await second.admit(asking("t1", "r1"), caller())) == ran
-    assert going.run.status == "running"
+    assert status(going) == "running"
 
 
 @requirement("replica.retry")
@@ -219,5 +219,5 @@ async def test_a_command_that_names_a_thread_means_its_active_run_and_not_one_th
     assert (await there.runs.find(caller(), "t1", None))["runId"] == "r1"
     await there.runs.cancel(caller(), "t1", "r2")
     await envelopes(await waiting)
-    assert going.run.status == "running"
+    assert status(going) == "running"
     await over(here, there)

@@ -26,7 +26,7 @@ from app.engine.policy import Limits
 from app.engine.service import Service
 from app.ports import LOG_FIELDS, Item, RunContext
 from tests.core.samples import forged
-from tests.engine.doubles import asking, caller, envelopes, eventually, happened, make_service
+from tests.engine.doubles import asking, caller, envelopes, eventually, happened, make_service, status
 from tests.requirements import requirement
 
 
@@ -255,7 +255,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
         ends.append((await envelopes(reader))[-1].type.value)
         reader.close()
     assert ends == ["RUN_FINISHED", "RUN_ERROR"]
-    assert silent.run.status == "running"
+    assert status(silent) == "running"
     reader = service.start(asking("t1", "r3"), caller())
     assert service._lifecycle.budget.used < 1_700
     await service.runs.cancel(caller(), "t0", "silent")

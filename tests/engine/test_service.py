@@ -17,7 +17,7 @@ from app.main import create_app
 from app.ports import Item
 from app.settings import Settings
 from app.stores.memory import MemoryStore
-from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, forever, make_service
+from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, forever, make_service, status
 from tests.requirements import requirement
 
 
@@ -33,7 +33,7 @@ async def test_closing_a_reader_twice_counts_once() -> None:
     await service.attach(caller(), "t1", "r1", 0)
     first.close()
     first.close()
-    assert (first.run.audience.here, first.run.status) == (1, "running")
+    assert (first.run.audience.here, status(first)) == (1, "running")
     await service.drain(0)
 
 
@@ -90,7 +90,7 @@ async def test_a_summary_shows_how_a_run_stands() -> None:
     clock = FakeClock()
     service = make_service(forever, Settings(on_busy="enqueue"), clock=clock)
     readers = [service.start(asking(run=run), caller()) for run in ("r1", "r2")]
-    await eventually(lambda: readers[0].run.status == "running")
+    await eventually(lambda: status(readers[0]) == "running")
     assert isinstance(readers[0].run, Run)
     readers[0].run.ctx.usage.append(TokenUsage(input_tokens=5, output_tokens=2))
     clock.advance(3)
@@ -163,7 +163,7 @@ async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused() -> N
     await asyncio.sleep(0)
     first.close()
     second = await asked
-    assert (first.run.status, second.run.key[2]) == ("cancelled", "r2")
+    assert (status(first), second.run.key[2]) == ("cancelled", "r2")
     await service.drain(0)
 
 
