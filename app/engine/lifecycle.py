@@ -32,15 +32,13 @@ class Lifecycle:
 
     Args:
         agent: what every run iterates.
-        run_timeout: seconds a run may take once it is active, where its allowance says nothing.
     """
 
-    def __init__(self, agent: Agent, limits: Limits, health: Health, *, run_timeout: float) -> None:
+    def __init__(self, agent: Agent, limits: Limits, health: Health) -> None:
         self.budget = Budget(limits.run_bytes, limits.all_bytes)
         self._agent = agent
         self._limits = limits
         self._health = health
-        self._run_timeout = run_timeout
         self._turns = Turns()
         self._threads: dict[tuple[str, str], list[Run]] = {}
         self._runs: dict[RunKey, Run] = {}
@@ -135,7 +133,7 @@ class Lifecycle:
         run.log.discard()
 
     def _start(self, run: Run) -> None:
-        self._own(run.start(self._agent, run.ctx.allowance.seconds or self._run_timeout, self._turns))
+        self._own(run.start(self._agent, self._turns))
         if run.ledger is not None and run.ledger.archive.durable:
             self._write(run)
 
@@ -143,7 +141,7 @@ class Lifecycle:
         """Run what only shows what is kept: beside its thread's line, found by nobody and written down nowhere."""
         run.ledger = None
         run.log.show_all()
-        self._own(run.start(agent, self._run_timeout, self._turns))
+        self._own(run.start(agent, self._turns))
 
     def _write(self, run: Run) -> None:
         """Have the run's ledger written, once: from its beginning where that matters, else at its end."""

@@ -3,6 +3,7 @@
 Rule: settings parse to these; the engine knows no settings. A caller never gets more than the operator allows.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -87,7 +88,7 @@ class Policy:
         """
         asked = forwarded(props, "budget", BUDGET)
         own = Allowance(seconds=self.run_timeout)
-        return own.within(Allowance(asked.steps, asked.tokens, asked.seconds)) if asked else own
+        return own.within(Allowance(asked.steps, asked.tokens, asked.seconds or math.inf)) if asked else own
 
 
 def busy_choice(props: object, default: OnBusy) -> OnBusy:

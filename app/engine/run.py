@@ -93,9 +93,9 @@ class Run:
         """Owner, thread and run: what makes a run the same run."""
         return RunKey(self.ctx.caller.owner, self.ctx.thread_id, self.ctx.run_id)
 
-    def start(self, agent: Agent, seconds: float, turns: Turns) -> asyncio.Task[None]:
-        """Begin, for at most ``seconds``. The caller owns the task and awaits it."""
-        self._task = asyncio.create_task(self._main(agent, seconds, turns), name=f"run {self.ctx.run_id}")
+    def start(self, agent: Agent, turns: Turns) -> asyncio.Task[None]:
+        """Begin, for as long as the run may take. The caller owns the task and awaits it."""
+        self._task = asyncio.create_task(self._main(agent, turns), name=f"run {self.ctx.run_id}")
         self._task.add_done_callback(self._done)
         return self._task
 
@@ -103,11 +103,11 @@ class Run:
         """A task that is kept would keep its context."""
         self._task = None
 
-    async def _main(self, agent: Agent, seconds: float, turns: Turns) -> None:
+    async def _main(self, agent: Agent, turns: Turns) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)
         try:
             if await self._begin():
-                await self._go(agent, seconds, turns)
+                await self._go(agent, turns)
         except asyncio.CancelledError:
             if not self.log.ended:
                 self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
@@ -116,9 +116,9 @@ class Run:
             logger.exception("the run cannot end as it should")  # such as with a message that no event can hold
             self.fail(AGENT_FAILED)
 
-    async def _go(self, agent: Agent, seconds: float, turns: Turns) -> None:
+    async def _go(self, agent: Agent, turns: Turns) -> None:
         self._announce()
-        timer = self._clock.call_later(seconds, self._expire)
+        timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
         try:
             await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block
             if self._input is not None:

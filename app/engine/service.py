@@ -78,7 +78,7 @@ class Service:
         self._policy = policy
         self._clock = clock
         self._tools = tools
-        self._lifecycle = Lifecycle(agent, policy.limits, self.health, run_timeout=policy.run_timeout)
+        self._lifecycle = Lifecycle(agent, policy.limits, self.health)
         self._readers = Readers(self._lifecycle, policy.on_disconnect, clock)
         self.holdings = Holdings(self._lifecycle, self._readers, clock)
         self.runs = Directory(self._lifecycle, archive, clock)

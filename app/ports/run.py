@@ -4,10 +4,11 @@ Rule: nothing here knows a transport, a store, a model or a framework.
 """
 
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDeltaEvent, StateSnapshotEvent, TokenUsage
 from ag_ui.core import Tool as ToolSpec
@@ -52,8 +53,6 @@ class Clock(Protocol):
         """Run ``callback`` on the event loop after ``delay`` seconds."""
 
 
-N = TypeVar("N", int, float)
-
 Emit = Callable[[Item], None]
 """Sends what an agent could yield. Callable from any thread; raises ``IllegalEvent`` or ``PatchError``."""
 
@@ -88,7 +87,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one run may use; None is no limit.
+    """What one run may use; None, or infinity, is no limit.
 
     Attributes:
         steps: model calls of an assistant; each of its subagents may make as many.
@@ -98,18 +97,18 @@ class Allowance:
 
     steps: int | None = None
     tokens: int | None = None
-    seconds: float | None = None
+    seconds: float = math.inf
 
     def within(self, other: "Allowance") -> "Allowance":
         """The smaller of each."""
         return Allowance(
             _smaller(self.steps, other.steps),
             _smaller(self.tokens, other.tokens),
-            _smaller(self.seconds, other.seconds),
+            min(self.seconds, other.seconds),
         )
 
 
-def _smaller(one: N | None, other: N | None) -> N | None:
+def _smaller(one: int | None, other: int | None) -> int | None:
     return min((limit for limit in (one, other) if limit is not None), default=None)
 
 
