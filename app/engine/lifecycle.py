@@ -139,8 +139,6 @@ class Lifecycle:
 
     def show(self, run: Run, agent: Agent) -> None:
         """Run what only shows what is kept: beside its thread's line, found by nobody and written down nowhere."""
-        run.ledger = None
-        run.log.show_all()
         self._own(run.start(agent, self._turns))
 
     def _write(self, run: Run) -> None:

@@ -20,7 +20,7 @@ from app.engine.holdings import Holdings
 from app.engine.leases import Leases
 from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.lifecycle import Lifecycle, shutting_down
-from app.engine.log import Budget, RunLog
+from app.engine.log import RunLog
 from app.engine.policy import OnBusy, Policy, busy_choice
 from app.engine.reader import Reader
 from app.engine.readers import Readers
@@ -104,7 +104,7 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        run = self._new_run(run_input, caller, on_busy, self._lifecycle.budget)
+        run = self._new_run(run_input, caller, on_busy)
         self._make_room(key, on_busy)
         self._lifecycle.add(run)
         return self._readers.read(run, 0)
@@ -170,7 +170,8 @@ class Service:
             waiting = await self._responder.waiting(caller, run_input.thread_id)
         elif kept is None or not kept.messages:
             return None
-        run = self._new_run(run_input, caller, OnBusy.REJECT, self._lifecycle.own_budget())
+        log = RunLog(run_input.run_id, self._lifecycle.own_budget())
+        run = self._run(run_input, caller, log, None)
         self._lifecycle.show(run, Kept(kept, waiting))
         return self._readers.read(run, 0)
 
@@ -183,8 +184,24 @@ class Service:
             if on_busy is OnBusy.INTERRUPT or run.audience.is_gone(now):
                 run.cancel()
 
-    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy, budget: Budget) -> Run:
-        outlet = Outlet(lambda item: run.send(item))  # noqa: PLW0108 - there is no run yet
+    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy) -> Run:
+        """One that is written down."""
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        ahead = self._lifecycle.line(key.owner, key.thread_id) if on_busy is OnBusy.ENQUEUE else ()
+        ledger = Ledger(
+            self.archive,
+            key,
+            on_busy,
+            lambda error: run.fail(error),  # noqa: PLW0108 - there is no run yet
+            behind=[each.ctx.run_id for each in ahead],
+        )
+        on_append = ledger.noted if self.archive.durable else None
+        log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)
+        run = self._run(run_input, caller, log, ledger)
+        return run
+
+    def _run(self, run_input: RunAgentInput, caller: Caller, log: RunLog, ledger: Ledger | None) -> Run:
+        outlet = Outlet(lambda item: run.send(item))  # noqa: PLW0108 - as above
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -198,17 +215,6 @@ class Service:
             state=State(lambda: outlet.on_loop(run.state), outlet.emit),
             allowance=self._policy.allowance(run_input.forwarded_props),
         )
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        behind = self._lifecycle.line(key.owner, key.thread_id) if on_busy is OnBusy.ENQUEUE else ()
-        ledger = Ledger(
-            self.archive,
-            key,
-            on_busy,
-            lambda error: run.fail(error),  # noqa: PLW0108 - as above
-            behind=[ahead.ctx.run_id for ahead in behind],
-        )
-        on_append = ledger.noted if self.archive.durable else None
-        log = RunLog(run_input.run_id, budget, on_append)
         run = Run(run_input, ctx, self._clock, log, ledger=ledger, on_end=self._lifecycle.ended)
         return run
 
