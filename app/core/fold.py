@@ -5,8 +5,7 @@ which never travel back to an agent. Text is joined when it is asked for, so a t
 1.1, events/*; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from ag_ui.core import (
@@ -41,6 +40,37 @@ ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | Develo
 }
 
 
+class Row:
+    """Ids in order. To put one behind another costs the same however many there are."""
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self._next: dict[str | None, str] = {}
+        self._last: str | None = None
+        for each in ids:
+            self.append(each)
+
+    def __iter__(self) -> Iterator[str]:
+        following = self._next.get(None)
+        while following is not None:
+            yield following
+            following = self._next.get(following)
+
+    def after(self, other: str) -> str | None:
+        """The one behind that one; None behind the last."""
+        return self._next.get(other)
+
+    def append(self, new: str) -> None:
+        """Put a new one behind the last."""
+        self._next[self._last] = self._last = new
+
+    def insert(self, new: str, other: str) -> None:
+        """Put a new one behind that one."""
+        if other == self._last:
+            self.append(new)
+        else:
+            self._next[other], self._next[new] = new, self._next[other]
+
+
 class Transcript:
     """A conversation that grows by events (chunks already expanded, order already checked).
 
@@ -50,7 +80,8 @@ class Transcript:
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._messages: dict[str, Message] = {}
-        self._order: list[str] = []
+        self._order = Row()
+        self._results: dict[str, str] = {}
         self._texts: dict[str, list[str]] = {}
         self._holders: dict[str, str] = {}
         self._arguments: dict[str, list[str]] = {}
@@ -60,7 +91,8 @@ class Transcript:
     def _hold(self, messages: Iterable[Message]) -> None:
         """Begin with these."""
         self._messages = {message.id: message for message in messages}
-        self._order = list(self._messages)
+        self._order = Row(self._messages)
+        self._results.clear()
         self._texts.clear()
         self._arguments.clear()
         self._holders.clear()
@@ -86,8 +118,8 @@ class Transcript:
             text = "".join([str(getattr(message, "content", None) or ""), *pieces])
             self._messages[key] = message.model_copy(update={"content": text})
         self._texts.clear()
-        for call_id, pieces in self._arguments.items():
-            self._change_call(call_id, partial(extended, more="".join(pieces)))
+        for key in dict.fromkeys(self._holders[call_id] for call_id in self._arguments):
+            self._change_calls(key, self._with_arguments)
         self._arguments.clear()
         return [self._messages[key] for key in self._order]
 
@@ -102,11 +134,20 @@ class Transcript:
         order = [message.id for message in self.messages]
         return None if order == list(dict.fromkeys([*self._before, *order])) else order
 
-    def _change_call(self, call_id: str, change: Callable[[ToolCall], ToolCall]) -> None:
-        holder = self._messages.get(self._holders.get(call_id, ""))
+    def _change_calls(self, key: str, change: Callable[[ToolCall], ToolCall]) -> None:
+        """Change the calls that this message holds: of a call that several messages have, the first holds it."""
+        holder = self._messages[key]
         if isinstance(holder, AssistantMessage):
-            calls = [change(call) if call.id == call_id else call for call in holder.tool_calls or ()]
-            self._messages[holder.id] = holder.model_copy(update={"tool_calls": calls})
+            calls = [change(call) if self._holders[call.id] == key else call for call in holder.tool_calls or ()]
+            self._messages[key] = holder.model_copy(update={"tool_calls": calls})
+
+    def _with_arguments(self, call: ToolCall) -> ToolCall:
+        """The call with what has come of its arguments."""
+        pieces = self._arguments.get(call.id)
+        if pieces is None:
+            return call
+        function = call.function.model_copy(update={"arguments": "".join([call.function.arguments, *pieces])})
+        return call.model_copy(update={"function": function})
 
     def _append(self, message: Message) -> None:
         """Add a message, unless there is one of this id: what opens again goes on."""
@@ -134,7 +175,11 @@ class Transcript:
         sealed = {"encrypted_value": event.encrypted_value}
         message = self._messages.get(event.entity_id)
         if event.subtype == "tool-call":
-            self._change_call(event.entity_id, lambda call: call.model_copy(update=sealed))
+            if event.entity_id in self._holders:
+                self._change_calls(
+                    self._holders[event.entity_id],
+                    lambda call: call.model_copy(update=sealed) if call.id == event.entity_id else call,
+                )
         elif message is not None:
             self._messages[event.entity_id] = message.model_copy(update=sealed)
 
@@ -163,14 +208,26 @@ class Transcript:
             content=event.content,
             subagent_run_id=event.subagent_run_id,
         )
-        at = len(self._order)
-        if event.tool_call_id in self._holders:
-            at = self._order.index(self._holders[event.tool_call_id]) + 1
-            while at < len(self._order) and isinstance(self._messages[self._order[at]], ToolMessage):
-                at += 1
         if event.message_id not in self._messages:
-            self._order.insert(at, event.message_id)
+            holder = self._holders.get(event.tool_call_id)
+            if holder is None:
+                self._order.append(event.message_id)
+            else:
+                self._order.insert(event.message_id, self._last_result(holder))
         self._messages[event.message_id] = message
+
+    def _last_result(self, holder: str) -> str:
+        """The last of the results that stand behind a message; the message where there is none.
+
+        Once there is a result behind another it stays there, so the next look begins where the last one ended.
+        """
+        last = self._results.get(holder, holder)
+        while (following := self._order.after(last)) is not None:
+            if not isinstance(self._messages[following], ToolMessage):
+                break
+            last = following
+        self._results[holder] = last
+        return last
 
     def _snapshot(self, event: MessagesSnapshotEvent) -> None:
         """The complete set; reasoning that a snapshot says nothing of stays (spec, events/state)."""
@@ -195,9 +252,3 @@ class Transcript:
         MessagesSnapshotEvent: _snapshot,
     }
     """What an event does to a conversation; the others do nothing."""
-
-
-def extended(call: ToolCall, more: str) -> ToolCall:
-    """The call with more of its arguments."""
-    function = call.function.model_copy(update={"arguments": call.function.arguments + more})
-    return call.model_copy(update={"function": function})

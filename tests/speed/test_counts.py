@@ -5,14 +5,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from ag_ui.core import BaseEvent, RunAgentInput
+from ag_ui.core import BaseEvent, RunAgentInput, ToolCallArgsEvent, ToolCallResultEvent, ToolCallStartEvent
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.core.encoder import encode
+from app.core.fold import Transcript
 from app.engine import funnel, run
 from app.engine.bursts import BURST
 from app.main import create_app
@@ -138,6 +140,47 @@ async def test_the_first_event_is_written_two_turns_of_the_loop_after_its_reques
     async with asyncio.timeout(WAIT):
         await respond(told, "POST", "/invocations", json.dumps(ask()).encode())
     assert written_at[0] == 2  # the run's own, which takes the thread, and that of the request, which hears of it
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def lines_of(work: Callable[[], object]) -> int:
+    """How many lines of Python some work takes."""
+    lines = 0
+
+    def counted(*_: object) -> Any:  # noqa: ANN401 - itself
+        nonlocal lines
+        lines += 1
+        return counted
+
+    before = sys.gettrace()
+    sys.settrace(counted)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def lines_of_calls(count: int) -> int:
+    """Those that the messages of a run take whose one message makes so many calls, each with a result."""
+    names = [f"c{number}" for number in range(count)]
+    starts = [ToolCallStartEvent(tool_call_id=name, tool_call_name="f", parent_message_id="m") for name in names]
+    arguments = [ToolCallArgsEvent(tool_call_id=name, delta="{}") for name in names]
+    results = [ToolCallResultEvent(message_id=f"r-{name}", tool_call_id=name, content="") for name in names]
+    transcript = Transcript()
+
+    def fold() -> None:
+        for event in (*starts, *arguments, *results):
+            transcript.feed(event)
+        assert len(transcript.messages) == 1 + count
+
+    return lines_of(fold)
+
+
+def test_the_messages_of_ten_times_as_many_calls_are_ten_times_the_work() -> None:
+    assert lines_of_calls(1_000) < 11 * lines_of_calls(100)
 
 
 # --- imports ----------------------------------------------------------------------------------------------------------
