@@ -32,6 +32,10 @@ class Audience:
             self.grace.cancel()
             self.grace = None
 
+    def leave(self) -> None:
+        """One less."""
+        self.here -= 1
+
     def hear(self, reader: str, now: float) -> None:
         """A reader of another replica is there."""
         self._elsewhere = self._lately(now) | {reader: now}

@@ -13,7 +13,7 @@ from app.engine.rendition import Encode, Rendition
 from app.ports.records import RunKey
 
 
-class Places(Protocol):
+class Place(Protocol):
     """A place in a log that moves on: batches of what has come, each all that is ready."""
 
     def __aiter__(self) -> Self: ...
@@ -40,7 +40,7 @@ class Log(Protocol):
     def __len__(self) -> int:
         """How many events there are."""
 
-    def read(self, after: int = 0) -> Places:
+    def read(self, after: int = 0) -> Place:
         """Read what comes after ``seq`` ``after``, to the end of the run."""
 
     def rendition(self, encode: Encode) -> Rendition:
@@ -76,25 +76,25 @@ class Reader:
             raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")
         self.run = run
         self.at_end = run.log.ended and after == len(run.log)
-        self._places = run.log.read(after)
+        self._place = run.log.read(after)
         self._on_close: Callable[[Readable], None] | None = on_close
         run.audience.enter()
 
-    def __aiter__(self) -> Places:
-        return self._places
+    def __aiter__(self) -> Place:
+        return self._place
 
     def offer(self, take: Take) -> None:
         """Have what comes offered while the iteration waits; what ``take`` takes is not handed out."""
-        self._places.offer(take)
+        self._place.offer(take)
 
     def nudge(self) -> None:
         """Have the iteration give an empty batch, if there is nothing else to give."""
-        self._places.nudge()
+        self._place.nudge()
 
     def close(self) -> None:
         """Stop watching; the iteration ends. Harmless when called again."""
-        self._places.close()
+        self._place.close()
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
-            self.run.audience.here -= 1
+            self.run.audience.leave()
             on_close(self.run)
