@@ -101,7 +101,7 @@ class Directory:
 
     def drop(self, thread: ThreadKey) -> None:
         """The thread has been deleted: what has run on it here is found no more, and its ids may be used again."""
-        self._lifecycle.drop(*thread)
+        self._lifecycle.drop(thread)
 
     async def list(self, caller: Caller) -> Sequence[Facts]:
         """The caller's live and recent runs, newest first.

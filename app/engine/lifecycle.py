@@ -19,7 +19,7 @@ from app.engine.run import Run
 from app.engine.status import Status
 from app.engine.turns import Turns
 from app.ports import Agent
-from app.ports.records import RunKey
+from app.ports.records import RunKey, ThreadKey
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +40,13 @@ class Lifecycle:
         self._limits = limits
         self._health = health
         self._turns = Turns()
-        self._threads: dict[tuple[str, str], list[Run]] = {}
+        self._threads: dict[ThreadKey, list[Run]] = {}
         self._runs: dict[RunKey, Run] = {}
         self._kept: OrderedDict[RunKey, Run] = OrderedDict()
         self._forgotten: OrderedDict[RunKey, None] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
-        self._writing: set[asyncio.Task[None]] = set()
-        self._written: dict[RunKey, Run] = {}
+        self._writing: dict[Run, asyncio.Task[None]] = {}
 
     def own_budget(self) -> Budget:
         """For the log of a run that is only shown: it goes with its readers."""
@@ -66,7 +65,7 @@ class Lifecycle:
     def holds(self, key: RunKey) -> bool:
         """Whether this run goes on, or is being written down."""
         run = self._runs.get(key)
-        return key in self._written or (run is not None and not run.log.ended)
+        return run is not None and (run in self._writing or not run.log.ended)
 
     def claimed(self) -> Sequence[Run]:
         """The runs that go on and that the store knows."""
@@ -75,11 +74,11 @@ class Lifecycle:
 
     def line(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """The thread's open runs: the active one first, then those that wait."""
-        return tuple(self._threads.get((owner, thread_id), ()))
+        return tuple(self._threads.get(ThreadKey(owner, thread_id), ()))
 
     def runs(self, owner: str) -> Iterator[Run]:
         """The owner's runs, newest first."""
-        return (run for key, run in reversed(self._runs.items()) if key[0] == owner)
+        return (run for key, run in reversed(self._runs.items()) if key.owner == owner)
 
     # --- a run's way through ---
 
@@ -89,13 +88,12 @@ class Lifecycle:
         Raises:
             AppError: THREAD_BUSY when the line is full, RATE_LIMIT_EXCEEDED when the process is.
         """
-        owner, thread_id, _ = run.key
-        line = self._threads.get((owner, thread_id)) or []
+        line = self._threads.get(run.key.thread) or []
         if len(line) > self._limits.queued_runs:
             raise AppError(Code.THREAD_BUSY, "Too many runs are waiting on this thread.")
         if len(self._runs) - len(self._kept) >= self._limits.open_runs:
             raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
-        self._threads[owner, thread_id] = line
+        self._threads[run.key.thread] = line
         self._runs[run.key] = run
         line.append(run)
         if line[0] is run:
@@ -118,12 +116,11 @@ class Lifecycle:
         self._report()
 
     def _leave_line(self, run: Run) -> None:
-        owner, thread_id, _ = run.key
-        line = self._threads[owner, thread_id]
+        line = self._threads[run.key.thread]
         was_active = line[0] is run
         line.remove(run)
         if not line:
-            del self._threads[owner, thread_id]
+            del self._threads[run.key.thread]
         elif was_active:
             self._start(line[0])
 
@@ -143,17 +140,14 @@ class Lifecycle:
 
     def _write(self, run: Run) -> None:
         """Have the run's ledger written, once: from its beginning where that matters, else at its end."""
-        if run.ledger is None or self._written.get(run.key) is run:  # one that was refused may still be at it
+        if run.ledger is None or run in self._writing:
             return
-        self._written[run.key] = run
         task = asyncio.create_task(run.ledger.write(run.log), name=f"write run {run.ctx.run_id}")
-        self._writing.add(task)
+        self._writing[run] = task
         task.add_done_callback(partial(self._done_writing, run))
 
     def _done_writing(self, run: Run, task: asyncio.Task[None]) -> None:
-        if self._written.get(run.key) is run:
-            del self._written[run.key]
-        self._writing.discard(task)
+        del self._writing[run]
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a run could not be written down", exc_info=error)
         if self._kept.get(run.key) is run and run.ledger is not None and run.ledger.is_others:
@@ -171,8 +165,8 @@ class Lifecycle:
     def trim(self) -> None:
         """Forget the oldest ended runs that nobody reads, until the limits hold."""
         while len(self._kept) > self._limits.kept_runs or self.budget.kept > self._limits.kept_bytes:
-            kept = self._kept.items()
-            oldest = next((run for key, run in kept if not run.audience.here and key not in self._written), None)
+            kept = self._kept.values()
+            oldest = next((run for run in kept if not run.audience.here and run not in self._writing), None)
             if oldest is None:
                 return
             self._forget(oldest)
@@ -184,11 +178,11 @@ class Lifecycle:
         if len(self._forgotten) > self._limits.remembered_ids:
             self._forgotten.popitem(last=False)
 
-    def drop(self, owner: str, thread_id: str) -> None:
+    def drop(self, thread: ThreadKey) -> None:
         """The thread has been deleted: what has run on it is as if it had never been."""
-        for key in [key for key in self._kept if key[:2] == (owner, thread_id)]:
+        for key in [key for key in self._kept if key.thread == thread]:
             self._withdraw(self._kept.pop(key))
-        for key in [key for key in self._forgotten if key[:2] == (owner, thread_id)]:
+        for key in [key for key in self._forgotten if key.thread == thread]:
             del self._forgotten[key]
 
     # --- tasks ---
@@ -232,7 +226,7 @@ class Lifecycle:
             task.cancel()
         await self._settle(UNWIND_SECONDS)
         if self._writing:
-            await asyncio.wait(self._writing, timeout=UNWIND_SECONDS)
+            await asyncio.wait(self._writing.values(), timeout=UNWIND_SECONDS)
 
     async def _settle(self, seconds: float) -> None:
         if self._tasks:
