@@ -126,7 +126,7 @@ class Assistant:
             goals.begin()
             for result in resumed.unseen(input.messages):
                 yield shown(result)
-            others_turn = bool(resumed.waiting) or resumed.awaits_client
+            others_turn = resumed.others_turn
             messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
             asking = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
             prompt = Prompt(self._system(skill, goals, input.context or ()), asking, toolbox.specs)

@@ -36,11 +36,18 @@ class Resumed:
         settled: those whose results this run has to show.
         awaits_client: whether the client has yet to answer a call, beside one that was decided on here or beside one
             that it has answered.
+        is_late: whether the model has spoken already of what these answers decide: another run was quicker.
     """
 
     waiting: Sequence[Approval]
     settled: Sequence[Approval]
     awaits_client: bool
+    is_late: bool
+
+    @property
+    def others_turn(self) -> bool:
+        """Whether there is nothing to ask the model now."""
+        return bool(self.waiting) or self.awaits_client or self.is_late
 
     def results(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
         """The tool messages of what is settled, one for each call: in place of what the caller has said in its name."""
@@ -95,6 +102,7 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
         settled=[it for it in standing if it.settled and it.call.id in told],
         awaits_client=any(call_id not in answered for it in acted if it.call.id in told for call_id in it.beside)
         or half_answered(asked.messages, toolbox.client),
+        is_late=bool(asked.resume) and ends_in_words(asked.messages),
     )
 
 
@@ -205,6 +213,11 @@ def call_ids(messages: Sequence[Message]) -> set[str]:
 def answered_ids(messages: Sequence[Message]) -> set[str]:
     """The calls that have a result in the messages."""
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+
+
+def ends_in_words(messages: Sequence[Message]) -> bool:
+    """Whether the assistant has the last word, and asks for nothing with it."""
+    return bool(messages) and isinstance(messages[-1], AssistantMessage) and not messages[-1].tool_calls
 
 
 def half_answered(messages: Sequence[Message], tools: Container[str]) -> bool:
