@@ -187,6 +187,8 @@ class Invocation:
         tagged = event
         if tag is None and "subagent_run_id" in type(event).model_fields:
             tagged = event.model_copy(update={"subagent_run_id": self.key})
+        if tag is None:
+            self._duties.check(event)
         self._parent.emit(tagged)
         self._sequence.feed(tagged)
         if tag is None:

@@ -44,8 +44,7 @@ class Duties:
                 _check_interrupts(outcome)
 
     def feed(self, event: BaseEvent) -> None:
-        """Accept ``event``; raises as ``check``. Only those that ``tells_of_calls`` say something here."""
-        self.check(event)
+        """Take note of an event that may come. Only those that ``tells_of_calls`` say something here."""
         match event:
             case ToolCallStartEvent():
                 self._known.add(event.tool_call_id)

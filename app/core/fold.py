@@ -43,6 +43,8 @@ ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | Develo
 class Row:
     """Ids in order. To put one behind another costs the same however many there are."""
 
+    __slots__ = ("_last", "_next")
+
     def __init__(self, ids: Iterable[str] = ()) -> None:
         self._next: dict[str | None, str] = {}
         self._last: str | None = None
@@ -131,7 +133,7 @@ class Transcript:
     @property
     def order(self) -> list[str] | None:
         """The ids of all; None where the new ones stand behind those of the beginning."""
-        order = [message.id for message in self.messages]
+        order = list(self._order)
         return None if order == list(dict.fromkeys([*self._before, *order])) else order
 
     def _change_calls(self, key: str, change: Callable[[ToolCall], ToolCall]) -> None:

@@ -117,19 +117,20 @@ class Funnel:
         No end of a run depends on it.
         """
         try:
-            change, calls = self._change(run_id), owed(self._transcript.messages)
+            messages = self._transcript.messages
+            change, calls = self._change(run_id, title_of(messages)), owed(messages)
         except Exception:
             logger.exception("what the run leaves to its thread cannot be kept")
             return Left(goals_failed=self._goals.failed)
         return Left(change, bool(calls), self._goals.failed)
 
-    def _change(self, run_id: str) -> Change:
+    def _change(self, run_id: str, title: str | None) -> Change:
         transcript = self._transcript
         return Change(
             messages=[StoredMessage(message.id, dumped(message), run_id) for message in transcript.changed],
             order=transcript.order,
             state=self.state.json() if self.state.is_new else None,
-            title=title_of(transcript.messages),
+            title=title,
         )
 
     def release(self) -> None:

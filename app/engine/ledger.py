@@ -72,7 +72,7 @@ class Ledger:
         self.archive = archive
         self.key = key
         self._on_busy = on_busy
-        self._behind = set(behind)
+        self._behind = frozenset(behind)
         self._on_loss = on_loss
         self._claiming: asyncio.Future[None] | None = None
         self.claimed = False
@@ -130,7 +130,7 @@ class Ledger:
             if self._on_busy is OnBusy.INTERRUPT and not mine:
                 await archive.cancel(found.run)
             elif not mine:
-                self._behind.add(found.run.key.run_id)
+                self._behind |= {found.run.key.run_id}
             await asyncio.sleep(pause)  # this process's own last run may still be on its way to the store
             pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -44,6 +44,7 @@ def finished(*interrupts: str) -> BaseEvent:
 def after(*events: BaseEvent) -> Duties:
     duties = Duties([])
     for each in events:
+        duties.check(each)
         duties.feed(each)
     return duties
 
@@ -59,6 +60,7 @@ def test_a_result_for_an_unknown_call_is_illegal() -> None:
 
 def test_a_result_may_answer_a_call_of_the_history() -> None:
     duties = Duties([asking("c")])
+    duties.check(result("c"))
     duties.feed(result("c"))
     assert duties.pending() == []
 

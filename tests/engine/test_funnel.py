@@ -263,8 +263,9 @@ def legal_start(events: list[BaseEvent]) -> list[BaseEvent]:
     accepted: list[BaseEvent] = []
     for event in events[1:] if isinstance(events[0], RunStartedEvent) else events:
         try:
-            duties.feed(event)
+            duties.check(event)
             sequence.feed(event)
+            duties.feed(event)
         except IllegalEvent:
             break
         if isinstance(event, RunFinishedEvent | RunErrorEvent):
