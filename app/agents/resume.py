@@ -216,8 +216,9 @@ def answered_ids(messages: Sequence[Message]) -> set[str]:
 
 
 def ends_in_words(messages: Sequence[Message]) -> bool:
-    """Whether the assistant has the last word, and asks for nothing with it."""
-    return bool(messages) and isinstance(messages[-1], AssistantMessage) and not messages[-1].tool_calls
+    """Whether the assistant itself has the last word, and asks for nothing with it."""
+    last = next((message for message in reversed(messages) if message.subagent_run_id is None), None)
+    return isinstance(last, AssistantMessage) and not last.tool_calls
 
 
 def half_answered(messages: Sequence[Message], tools: Container[str]) -> bool:

@@ -29,7 +29,6 @@ from app.engine.policy import OnBusy, busy_choice
 from app.engine.reader import Reader
 from app.engine.service import Service
 from app.ports import Caller
-from app.ports.records import RunKey
 
 logger = logging.getLogger(__name__)
 
@@ -191,8 +190,8 @@ class Connection:
 
         One that this connection reads, or will, is joined already: its events go out once.
         """
-        key = RunKey(self._caller.owner, run_input.thread_id, run_input.run_id)
-        if any(reader.run.key == key for reader in self._readers):
+        joined = self._service.runs.here(self._caller, run_input.thread_id, run_input.run_id)
+        if any(reader.run is joined for reader in self._readers):
             return
         standing = [reader.run for reader in self._readers if not reader.run.log.ended]
         on_busy = busy_choice(run_input.forwarded_props, self._on_busy)

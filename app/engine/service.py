@@ -187,13 +187,13 @@ class Service:
     def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy) -> Run:
         """One that is written down."""
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        ahead = self._lifecycle.line(key.owner, key.thread_id) if on_busy is OnBusy.ENQUEUE else ()
+        ahead, now = self._lifecycle.line(key.owner, key.thread_id), self._clock.time()
         ledger = Ledger(
             self.archive,
             key,
             on_busy,
             lambda error: run.fail(error),  # noqa: PLW0108 - there is no run yet
-            behind=[each.ctx.run_id for each in ahead],
+            behind=[each.ctx.run_id for each in ahead if on_busy is OnBusy.ENQUEUE and not each.audience.is_gone(now)],
         )
         on_append = ledger.noted if self.archive.durable else None
         log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)

@@ -1,13 +1,26 @@
 """What an answer may look like, and that a bad one changes nothing."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ag_ui.core import ResumeEntry
+from ag_ui.core import (
+    AssistantMessage,
+    FunctionCall,
+    Message,
+    ResumeEntry,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 
 from app.agents.approvals import MAX_REASON
+from app.agents.resume import ends_in_words
 from app.core.errors import AppError, Code
 from tests.agents.approval_desk import Desk, answer, asked, interrupts, results
+
+CALL = ToolCall(id="c", function=FunctionCall(name="f", arguments="{}"))
+BELOW = AssistantMessage(id="b", content="I asked.", subagent_run_id="s")
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -87,3 +100,19 @@ async def test_a_denied_call_keeps_its_arguments_whatever_was_edited() -> None:
     assert results(items) == ["Error: the user denied this call."]
     (call,) = (call for m in desk.model.heard[-1].messages for call in getattr(m, "tool_calls", None) or ())
     assert call.function.arguments == '{"amount": 5}'
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ([], False),
+        ([UserMessage(id="u", content="hi")], False),
+        ([AssistantMessage(id="a", content="done")], True),
+        ([AssistantMessage(id="a", content="done"), ToolMessage(id="t", tool_call_id="c", content="x")], False),
+        ([AssistantMessage(id="a", tool_calls=[CALL])], False),
+        ([AssistantMessage(id="a", tool_calls=[CALL]), BELOW], False),
+        ([AssistantMessage(id="a", content="done"), BELOW], True),
+    ],
+)
+def test_the_last_word_is_the_assistants_own(said: Sequence[Message], *, words: bool) -> None:
+    assert ends_in_words(said) is words

@@ -91,6 +91,18 @@ async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(conn
     assert await conversation(client) == ["one", "r1", "r2", "r2", "r3", "r3"]
 
 
+@requirement("busy.enqueue")
+async def test_who_waits_for_nobody_says_how_the_conversation_goes(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy="enqueue")
+    first = await begun(client, "r1", messages=[{"id": "u1", "role": "user", "content": "one"}])
+    await first.leave()
+    talk.may_end.set()
+    again = await client.run(ask(run="r2", messages=[{"id": "u1", "role": "user", "content": "again"}]))
+    assert outcome(again) == "success"
+    assert await conversation(client) == ["again", "r2"]
+
+
 @requirement("busy.interrupt")
 async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
     talk = Talk()

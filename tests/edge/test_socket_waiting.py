@@ -86,3 +86,23 @@ async def test_who_leaves_amid_its_questions_leaves_no_fault(
     await eventually(lambda: [run.status for run in client.service._lifecycle.line("everybody", "t1")] == ["running"])
     await client.service.drain(0)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@requirement("ws.at-once")
+async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
+    talk = Talk()
+    _, client = await serve(talk)
+    socket = await opened(client)
+    await send(socket, ask(run="r1", thread="t1"))
+    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
+    await eventually(lambda: client.service._lifecycle.line("everybody", "t2"))
+    await send(socket, {"id": 1, "command": {"type": "threads.delete", "threadId": "t2"}})
+    assert shown(await receive(socket, 1)) == ["result 1"]
+    await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
+    await eventually(lambda: client.service._lifecycle.line("everybody", "t2"))
+    talk.may_end.set()
+    frames = shown(await receive(socket, 7))
+    assert frames[0] == "RUN_FINISHED r1"
+    assert frames.count("RUN_STARTED r2") == 2
+    assert frames[-3:] == whole("r2")

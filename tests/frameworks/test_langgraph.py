@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from ag_ui.core import (
+    Interrupt,
     MessagesSnapshotEvent,
     ResumeEntry,
     RunAgentInput,
@@ -17,6 +18,7 @@ from ag_ui.core import (
     ToolCallStartEvent,
     UserMessage,
 )
+from ag_ui_langgraph import LangGraphAgent
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
@@ -188,6 +190,30 @@ async def test_an_answer_to_something_else_answers_nothing() -> None:
     assert thread.waits_for == before
     with pytest.raises(AppError, match=r"^resume\.1\.interruptId: this interrupt is answered twice\.$"):
         await thread.ask(run_input(), *[thread.answer(question, {"approved": True})] * 2)
+
+
+async def test_an_answer_that_comes_again_runs_nothing() -> None:
+    thread = Thread(langgraph_agents.agent)
+    first = run_input("use roll_if_allowed")
+    await thread.ask(first)
+    (question,) = thread.waits_for
+    answer = thread.answer(question, {"approved": True})
+    assert of_type(await thread.ask(first, answer), ToolCallResultEvent)
+    request = first.model_copy(update={"resume": [answer]})
+    assert await items(thread.graph, request) == []
+
+
+async def test_an_adapter_with_ids_of_its_own_is_given_its_own_answers() -> None:
+    def named(_: LangGraphAgent, interrupts: Sequence[object]) -> list[Interrupt]:
+        return [Interrupt(id=f"my-{number}", reason="mine") for number, _ in enumerate(interrupts)]
+
+    graph = langgraph_agents.agent.copy({"checkpointer": InMemorySaver()})
+    kind = type("Named", (LangGraphAgent,), {"_interrupts_to_agui": named})
+    agent = kind(name="named", graph=graph, emit_interrupt_outcome=True)
+    await items(agent, run_input("use roll_if_allowed"))
+    answer = ResumeEntry(interrupt_id="my-0", status="resolved", payload={"approved": True})
+    done = await items(agent, run_input("use roll_if_allowed").model_copy(update={"resume": [answer]}))
+    assert [event.content for event in of_type(done, ToolCallResultEvent)] == ["rolled 6"]
 
 
 async def test_a_graph_without_a_checkpointer_waits_for_nothing() -> None:

@@ -81,6 +81,13 @@ async def test_an_answer_may_come_with_a_message() -> None:
     assert await answered(waiting("a", then=[UserMessage(id="u", content="say hi")]), entry("a")) == {"a": "rolled 6"}
 
 
+@pytest.mark.parametrize("role", ["assistant", "reasoning"])
+async def test_what_stands_behind_a_call_does_not_hide_it(role: str) -> None:
+    request = waiting("a").model_dump(by_alias=True)
+    request["messages"].append({"id": "behind", "role": role, "content": "well"})
+    assert await answered(RunAgentInput.model_validate(request), entry("a")) == {"a": "rolled 6"}
+
+
 async def test_an_answer_to_what_nobody_asked_is_left_out() -> None:
     assert await answered(waiting("a"), entry("a"), entry("other"), entry("other")) == {"a": "rolled 6"}
     done = waiting("a", then=[ToolMessage(id="r", tool_call_id="a", content="rolled 6")])

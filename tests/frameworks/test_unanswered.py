@@ -3,7 +3,7 @@
 import pytest
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
 
-from app.agents.frameworks.unanswered import answered, results_of
+from app.agents.frameworks.unanswered import answered
 from app.agents.history import UNANSWERED
 
 
@@ -60,7 +60,28 @@ def test_a_late_result_takes_the_place_and_the_id_of_what_stood_in() -> None:
 
 
 def test_of_several_results_the_first_counts() -> None:
-    assert results_of([result("a", "red"), result("a", "blue", key="second")]) == {"a": result("a", "red")}
+    given: list[Message] = [calls("a"), result("a", "red"), result("a", "blue", key="second")]
+    assert answered(given, ()) == [calls("a"), result("a", "red")]
+
+
+def test_a_call_with_the_id_of_an_earlier_one_has_a_result_of_its_own() -> None:
+    first, second = result("a", "red"), result("a", "blue", key="second")
+    given: list[Message] = [calls("a"), first, user("1"), calls("a"), second]
+    assert answered(given, ()) == given
+    again = missing("a").model_copy(update={"id": "unanswered-a-2"})
+    assert answered([calls("a"), user("1"), calls("a"), user("2")], ()) == [
+        calls("a"),
+        missing("a"),
+        user("1"),
+        calls("a"),
+        again,
+        user("2"),
+    ]
+
+
+def test_a_result_of_which_the_framework_has_a_stand_in_is_not_told_under_another_id() -> None:
+    told = result("a", "red", key="unanswered-a")
+    assert answered([calls("a"), user("1"), result("a", "red")], (), {"unanswered-a"}) == [calls("a"), told, user("1")]
 
 
 def test_what_the_client_is_to_do_stays_open_until_somebody_speaks() -> None:

@@ -5,6 +5,7 @@ gets one for the length of the run, because the package asks for the thread's st
 What a checkpoint waits for is looked up before the run, so that each answer goes to the interrupt that it names.
 """
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,11 @@ from app.agents.frameworks.stream import checked, own, thread_of
 from app.closing import closing
 from app.core.errors import AppError, Code
 from app.ports import Agent, Item, RunContext
+
+HOOKS = ("_interrupts_to_agui", "_build_command_from_agui_resume")
+"""How a user's own adapter names interrupts and gives their answers. Who does either has ids of its own."""
+
+logger = logging.getLogger(__name__)
 
 
 def wrap(source: object, name: str) -> Agent:
@@ -46,16 +52,21 @@ class GraphAgent:
         waiting = await self._waiting(adapter, thread_of(ctx.caller.owner, input.thread_id))
         later = [message for message in input.messages if waiting.unheard(message)]
         answers = named(input.resume or (), {interrupt.id for interrupt in waiting.interrupts}, ctx)
-        heard = [message for message in input.messages if not waiting.unheard(message)]
-        request = own(input.model_copy(update={"resume": answers or None, "messages": heard}), ctx)
+        said = [message for message in input.messages if not waiting.unheard(message)]
+        if input.resume and not answers and not waiting.interrupts and {each.id for each in said} <= waiting.heard:
+            return  # answered already, and nothing new is said: the graph would begin again
+        request = own(input.model_copy(update={"resume": answers or None, "messages": said}), ctx, waiting.heard)
         async with closing(checked(adapter.run(request), ctx)) as events:
             async for event in events:
                 yield with_messages(event, later) if later else event
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
-        """Delete its checkpoints. Raises what the checkpointer raises."""
+        """Delete its checkpoints. Raises what the checkpointer raises, unless that cannot do it at all."""
         if self.template.graph.checkpointer:
-            await self.template.graph.checkpointer.adelete_thread(thread_of(owner, thread_id))
+            try:
+                await self.template.graph.checkpointer.adelete_thread(thread_of(owner, thread_id))
+            except NotImplementedError:
+                logger.warning("thread=<%s> | its checkpoints stay: the checkpointer cannot delete a thread", thread_id)
 
     async def _waiting(self, adapter: LangGraphAgent, thread: str) -> "Waiting":
         if not self.template.graph.checkpointer:
@@ -63,14 +74,14 @@ class GraphAgent:
         config = {"configurable": {**adapter.config["configurable"], "thread_id": thread}}
         state = await adapter.graph.aget_state(config)
         interrupts = adapter._interrupts_to_agui(adapter._collect_interrupts(state.tasks))  # noqa: SLF001 - as it asks
-        return Waiting(interrupts, frozenset(message.id for message in state.values.get("messages", ())))
+        return Waiting(interrupts, frozenset(str(message.id) for message in state.values.get("messages", ())))
 
     def _adapter(self, ctx: RunContext) -> LangGraphAgent:
         adapter = self.template.clone()
         adapter.config = {**adapter.config, "configurable": {**adapter.config.get("configurable", {}), "ctx": ctx}}
         graph = adapter.graph
         adapter.graph = LosslessGraph(graph if graph.checkpointer else graph.copy({"checkpointer": InMemorySaver()}))
-        if type(adapter)._build_command_from_agui_resume is LangGraphAgent._build_command_from_agui_resume:  # noqa: SLF001
+        if all(getattr(type(adapter), hook) is getattr(LangGraphAgent, hook) for hook in HOOKS):
             adapter._build_command_from_agui_resume = by_interrupt  # noqa: SLF001 - made to be replaced
         return adapter
 
@@ -85,7 +96,7 @@ class Waiting:
     """
 
     interrupts: Sequence[Interrupt] = ()
-    heard: frozenset[str | None] = frozenset()
+    heard: frozenset[str] = frozenset()
 
     def unheard(self, message: Message) -> bool:
         """Whether a user has said this meanwhile. It would come between a call and its result, which models refuse."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from typing import Any, get_args, get_origin
 
-from ag_ui.core import Message, ResumeEntry, RunAgentInput, UserMessage
+from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, ToolMessage, UserMessage
 from pydantic import ValidationError
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.ui import NativeEvent, StateDeps
@@ -21,7 +21,6 @@ from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
 from app.agents.callables import AgentLoadError
 from app.agents.frameworks.answers import named
 from app.agents.frameworks.stream import checked
-from app.agents.frameworks.unanswered import goes_on
 from app.agents.resume import answered_ids, call_ids
 from app.closing import closing
 from app.core.errors import AppError, Code
@@ -85,9 +84,9 @@ def answering(input: RunAgentInput, ctx: RunContext) -> RunAgentInput:
 
 
 def open_calls(messages: Sequence[Message]) -> set[str]:
-    """The calls of the last turn that have no result. Users may have spoken since."""
-    said = list(dropwhile(lambda message: isinstance(message, UserMessage), reversed(messages)))
-    turn = list(takewhile(goes_on, said))
+    """The calls of the agent's last turn that have no result. Users may have spoken since."""
+    said = dropwhile(lambda message: not isinstance(message, AssistantMessage | ToolMessage), reversed(messages))
+    turn = list(takewhile(lambda message: not isinstance(message, UserMessage), said))
     return call_ids(turn) - answered_ids(turn)
 
 

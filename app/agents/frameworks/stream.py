@@ -4,7 +4,7 @@ Rule: a framework's RUN_ERROR holds the text of an exception, and so does Strand
 server. Threads are told apart by owner and thread, as the engine does: frameworks know a thread id only.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from copy import deepcopy
 from urllib.parse import quote
 
@@ -48,12 +48,14 @@ async def checked(events: AsyncIterator[BaseEvent], ctx: RunContext) -> AsyncGen
             yield _without_text(event, ctx)
 
 
-def own(input: RunAgentInput, ctx: RunContext) -> RunAgentInput:
+def own(input: RunAgentInput, ctx: RunContext, kept: Collection[str] = ()) -> RunAgentInput:
     """The input with a thread id that no other owner has, a state that the framework may change, and no open calls.
 
-    Where interrupts are answered, calls stay open: they wait for these answers.
+    Where interrupts are answered, calls stay open: they wait for these answers. ``kept`` are the ids of the messages
+    that the framework has.
     """
-    messages = input.messages if input.resume else answered(input.messages, {tool.name for tool in input.tools or ()})
+    offered = {tool.name for tool in input.tools or ()}
+    messages = input.messages if input.resume else answered(input.messages, offered, kept)
     thread = thread_of(ctx.caller.owner, input.thread_id)
     return input.model_copy(update={"thread_id": thread, "state": deepcopy(input.state), "messages": messages})
 

@@ -2,62 +2,96 @@
 
 Rule: such a call was cut off, or a client made it up; it gets a result that says so, and nothing runs. What the client
 is asked to do stays open until somebody speaks again. Results stand behind their calls: a late one takes the place of
-what stood in for it, and one that a snapshot has put elsewhere comes back. Source: AG-UI spec 1.1,
-events/tool-calls#frontend-tools.
+what stood in for it, and one that a snapshot has put elsewhere comes back. Models may use an id again, so a result
+belongs to the last call before it. Source: AG-UI spec 1.1, events/tool-calls#frontend-tools.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, Message, ToolCall, ToolMessage
 
 from app.agents.history import UNANSWERED
 
 
-def answered(messages: Sequence[Message], client_tools: Collection[str]) -> list[Message]:
-    """The messages with one result for every call, but for those of the last turn that are the client's to answer."""
-    results = results_of(message for message in messages if isinstance(message, ToolMessage))
-    whole: list[Message] = []
-    waiting: dict[str, ToolCall] = {}
-    for message in messages:
-        if not goes_on(message):
-            whole.extend(results.get(call.id) or stand_in(call) for call in waiting.values())
-            waiting.clear()
-        if isinstance(message, ToolMessage):
-            if waiting.pop(message.tool_call_id, None):
-                whole.append(results[message.tool_call_id])
-            continue
-        whole.append(message)
-        waiting |= {call.id: call for call in calls_of(message)}
-    open_here = [call for call in waiting.values() if call.id in results or call.function.name not in client_tools]
-    return [*whole, *(results.get(call.id) or stand_in(call) for call in open_here)]
+@dataclass(slots=True, eq=False)
+class Asked:
+    """A call where it stands in a history, and its result; ``stand_in_id`` is that of what stands in for one."""
+
+    call: ToolCall
+    stand_in_id: str
+    result: ToolMessage | None = None
+
+    def take(self, said: ToolMessage) -> None:
+        """The first result counts, or the first that does not only stand in; such a late one has the other's id."""
+        if self.result is None:
+            self.result = said
+        elif stands_in(self.result) and not stands_in(said):
+            self.result = said.model_copy(update={"id": self.result.id})
+
+    def told(self, kept: Collection[str]) -> ToolMessage:
+        """The result. What is ``kept`` by its id is not told again under another."""
+        if self.result is None:
+            # Its words are in the content, because frameworks drop ``error``.
+            return ToolMessage(id=self.stand_in_id, tool_call_id=self.call.id, content=UNANSWERED, error=UNANSWERED)
+        if self.stand_in_id in kept:
+            return self.result.model_copy(update={"id": self.stand_in_id})
+        return self.result
 
 
-def results_of(said: Iterable[ToolMessage]) -> dict[str, ToolMessage]:
-    """The result of each call: the first, or the first that does not only stand in.
+def answered(messages: Sequence[Message], client_tools: Collection[str], kept: Collection[str] = ()) -> list[Message]:
+    """The messages with one result for every call, but for those of the last turn that are the client's to answer.
 
-    Such a late one has the id of what stood in for it, so a framework that keeps messages by id is not told it again.
+    Args:
+        messages: a history.
+        client_tools: names of what the client runs.
+        kept: ids of the messages that the framework has already.
     """
-    results: dict[str, ToolMessage] = {}
-    for result in said:
-        held = results.setdefault(result.tool_call_id, result)
-        if stands_in(held) and not stands_in(result):
-            results[result.tool_call_id] = result.model_copy(update={"id": held.id})
-    return results
+    whole: list[Message] = []
+    waiting: list[Asked] = []
+    for message, calls in zip(messages, asked_in(messages), strict=True):
+        if not goes_on(message):
+            whole.extend(call.told(kept) for call in waiting)
+            waiting.clear()
+        if not isinstance(message, ToolMessage):
+            whole.append(message)
+            waiting.extend(calls)
+            continue
+        for call in calls:
+            if call in waiting:
+                waiting.remove(call)
+                whole.append(call.told(kept))
+    left = [call for call in waiting if call.result or call.call.function.name not in client_tools]
+    return [*whole, *(call.told(kept) for call in left)]
+
+
+def asked_in(messages: Sequence[Message]) -> list[list[Asked]]:
+    """For each message the calls that it makes, or the one that it answers."""
+    newest: dict[str, Asked] = {}
+    times: dict[str, int] = {}
+    found: list[list[Asked]] = []
+    for message in messages:
+        calls = []
+        for call in calls_of(message):
+            times[call.id] = times.get(call.id, 0) + 1
+            number = f"-{times[call.id]}" if times[call.id] > 1 else ""
+            calls.append(Asked(call, f"unanswered-{call.id}{number}"))
+        newest |= {each.call.id: each for each in calls}
+        if isinstance(message, ToolMessage) and message.tool_call_id in newest:
+            newest[message.tool_call_id].take(message)
+            calls = [newest[message.tool_call_id]]
+        found.append(calls)
+    return found
 
 
 def goes_on(message: Message) -> bool:
     """Whether a message belongs to the turn before it: a call, or the result of one."""
-    return isinstance(message, ToolMessage) or bool(list(calls_of(message)))
+    return isinstance(message, ToolMessage) or bool(calls_of(message))
 
 
-def calls_of(message: Message) -> Iterable[ToolCall]:
+def calls_of(message: Message) -> Sequence[ToolCall]:
     """The calls that a message makes."""
     return (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ()
-
-
-def stand_in(call: ToolCall) -> ToolMessage:
-    """The result of a call that has none. Its words are in the content, because frameworks drop ``error``."""
-    return ToolMessage(id=f"unanswered-{call.id}", tool_call_id=call.id, content=UNANSWERED, error=UNANSWERED)
 
 
 def stands_in(result: ToolMessage) -> bool:
