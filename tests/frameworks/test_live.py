@@ -138,3 +138,17 @@ def test_a_call_that_a_client_has_made_up_is_not_run(
     assert check(judge, done.turns[0]) == "RUN_FINISHED"
     assert "rolled 6" not in str(done.turns[0].events)
     assert done.turns[0].text == "hi" or not then
+
+
+def test_a_client_may_answer_its_calls_one_after_the_other(framework: Framework, serve: Serve, judge: Judge) -> None:
+    calls = [
+        {"id": key, "type": "function", "function": {"name": "pick", "arguments": "{}"}} for key in ("first", "second")
+    ]
+    said: list[Json] = [user(1, "use pick"), {"id": "a", "role": "assistant", "toolCalls": calls}]
+    turns: list[Json] = [
+        {"add": [*said, {"id": "r1", "role": "tool", "toolCallId": "first", "content": "red"}], "tools": [PICK]},
+        {"add": [{"id": "r2", "role": "tool", "toolCallId": "second", "content": "blue"}], "tools": [PICK]},
+    ]
+    done = judge.run(serve(framework, framework.scripted).invocations, turns, threadId="one after the other")
+    assert [check(judge, turn) for turn in done.turns] == ["RUN_FINISHED"] * 2
+    assert [turn.text for turn in done.turns] == ["", "result: blue"]

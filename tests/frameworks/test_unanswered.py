@@ -79,6 +79,13 @@ def test_a_call_with_the_id_of_an_earlier_one_has_a_result_of_its_own() -> None:
     ]
 
 
+def test_results_that_stand_before_their_calls_come_behind_them() -> None:
+    first, second = result("a", "red"), result("a", "blue", key="second")
+    assert answered([user("1"), first, calls("a"), SAID], ()) == [user("1"), calls("a"), first, SAID]
+    given: list[Message] = [calls("a"), first, second, SAID, user("1"), calls("a"), SAID]
+    assert answered(given, ()) == [calls("a"), first, SAID, user("1"), calls("a"), second, SAID]
+
+
 def test_a_result_of_which_the_framework_has_a_stand_in_is_not_told_under_another_id() -> None:
     told = result("a", "red", key="unanswered-a")
     assert answered([calls("a"), user("1"), result("a", "red")], (), {"unanswered-a"}) == [calls("a"), told, user("1")]

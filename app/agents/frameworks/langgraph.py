@@ -17,7 +17,7 @@ from langgraph.types import Command
 
 from app.agents.frameworks.answers import named
 from app.agents.frameworks.langgraph_events import LosslessGraph
-from app.agents.frameworks.stream import checked, own, thread_of
+from app.agents.frameworks.stream import awaits_client, checked, own, thread_of
 from app.closing import closing
 from app.core.errors import AppError, Code
 from app.ports import Agent, Item, RunContext
@@ -48,6 +48,8 @@ class GraphAgent:
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Run the graph."""
         check_form(input)
+        if awaits_client(input):
+            return
         adapter = self._adapter(ctx)
         waiting = await self._waiting(adapter, thread_of(ctx.caller.owner, input.thread_id))
         later = [message for message in input.messages if waiting.unheard(message)]

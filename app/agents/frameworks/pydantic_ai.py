@@ -20,7 +20,7 @@ from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
 
 from app.agents.callables import AgentLoadError
 from app.agents.frameworks.answers import named
-from app.agents.frameworks.stream import checked
+from app.agents.frameworks.stream import awaits_client, checked
 from app.agents.resume import answered_ids, call_ids
 from app.closing import closing
 from app.core.errors import AppError, Code
@@ -47,6 +47,8 @@ class PydanticAgent:
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Run the agent."""
+        if awaits_client(input):
+            return
         adapter = AGUIAdapter(self.agent, answering(input, ctx), include_usage=True)
         async with (
             closing(opened(adapter, self.dependencies(ctx))) as native,

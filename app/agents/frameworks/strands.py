@@ -11,7 +11,7 @@ from ag_ui.core import RunAgentInput
 from ag_ui_strands import StrandsAgent
 
 from app.agents.frameworks.per_thread import PerThread
-from app.agents.frameworks.stream import checked, own, thread_of
+from app.agents.frameworks.stream import awaits_client, checked, own, thread_of
 from app.closing import closing
 from app.ports import Agent, Item, RunContext
 
@@ -40,6 +40,8 @@ class ThreadsOfStrands:
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Run the thread's agent."""
+        if awaits_client(input):
+            return
         request = own(input, ctx)
         async with self.adapters.of(request.thread_id) as adapter:
             stream = checked(adapter.run(request, invocation_state={"ctx": ctx}), ctx)

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput, RunErrorEvent
 
 from app.agents.frameworks.unanswered import answered
+from app.agents.resume import half_answered
 from app.closing import closing
 from app.core.errors import AppError, Code
 from app.ports import Item, RunContext
@@ -58,6 +59,11 @@ def own(input: RunAgentInput, ctx: RunContext, kept: Collection[str] = ()) -> Ru
     messages = input.messages if input.resume else answered(input.messages, offered, kept)
     thread = thread_of(ctx.caller.owner, input.thread_id)
     return input.model_copy(update={"thread_id": thread, "state": deepcopy(input.state), "messages": messages})
+
+
+def awaits_client(input: RunAgentInput) -> bool:
+    """Whether the client has sent some of the results of a turn: the model is asked when it has them all."""
+    return not input.resume and half_answered(input.messages, {tool.name for tool in input.tools or ()})
 
 
 def thread_of(owner: str, thread_id: str) -> str:

@@ -2,10 +2,12 @@
 
 Rule: such a call was cut off, or a client made it up; it gets a result that says so, and nothing runs. What the client
 is asked to do stays open until somebody speaks again. Results stand behind their calls: a late one takes the place of
-what stood in for it, and one that a snapshot has put elsewhere comes back. Models may use an id again, so a result
-belongs to the last call before it. Source: AG-UI spec 1.1, events/tool-calls#frontend-tools.
+what stood in for it, and one that a snapshot has put elsewhere comes back. Models may use an id again: a result belongs
+to the last call before it, and where that has one, or there is none, to the next. Source: AG-UI spec 1.1,
+events/tool-calls#frontend-tools.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -22,12 +24,15 @@ class Asked:
     stand_in_id: str
     result: ToolMessage | None = None
 
-    def take(self, said: ToolMessage) -> None:
+    def takes(self, said: ToolMessage) -> bool:
         """The first result counts, or the first that does not only stand in; such a late one has the other's id."""
         if self.result is None:
             self.result = said
-        elif stands_in(self.result) and not stands_in(said):
+            return True
+        if stands_in(self.result) and not stands_in(said):
             self.result = said.model_copy(update={"id": self.result.id})
+            return True
+        return False
 
     def told(self, kept: Collection[str]) -> ToolMessage:
         """The result. What is ``kept`` by its id is not told again under another."""
@@ -67,19 +72,19 @@ def answered(messages: Sequence[Message], client_tools: Collection[str], kept: C
 
 def asked_in(messages: Sequence[Message]) -> list[list[Asked]]:
     """For each message the calls that it makes, or the one that it answers."""
-    newest: dict[str, Asked] = {}
-    times: dict[str, int] = {}
+    made: defaultdict[str, list[Asked]] = defaultdict(list)
+    spare: defaultdict[str, list[ToolMessage]] = defaultdict(list)
     found: list[list[Asked]] = []
     for message in messages:
         calls = []
         for call in calls_of(message):
-            times[call.id] = times.get(call.id, 0) + 1
-            number = f"-{times[call.id]}" if times[call.id] > 1 else ""
-            calls.append(Asked(call, f"unanswered-{call.id}{number}"))
-        newest |= {each.call.id: each for each in calls}
-        if isinstance(message, ToolMessage) and message.tool_call_id in newest:
-            newest[message.tool_call_id].take(message)
-            calls = [newest[message.tool_call_id]]
+            number = f"-{len(made[call.id]) + 1}" if made[call.id] else ""
+            asked = Asked(call, f"unanswered-{call.id}{number}", spare[call.id].pop(0) if spare[call.id] else None)
+            made[call.id].append(asked)
+            calls.append(asked)
+        if isinstance(message, ToolMessage):
+            calls = [asked for asked in made[message.tool_call_id][-1:] if asked.takes(message)]
+            spare[message.tool_call_id] += [] if calls else [message]
         found.append(calls)
     return found
 
