@@ -97,13 +97,14 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
     told = called | {
         it.call.id for of, it in zip(decided, acted, strict=True) if not asked.messages or not unwanted(of, it)
     }
-    return Resumed(
+    resumed = Resumed(
         waiting=[it for it in standing if not it.settled],
         settled=[it for it in standing if it.settled and it.call.id in told],
         awaits_client=any(call_id not in answered for it in acted if it.call.id in told for call_id in it.beside)
         or half_answered(asked.messages, toolbox.client),
         is_late=bool(asked.resume) and ends_in_words(asked.messages),
     )
+    return replace(resumed, is_late=False) if resumed.unseen(asked.messages) else resumed
 
 
 def unwanted(decision: Decision, approval: Approval) -> bool:

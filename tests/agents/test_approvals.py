@@ -182,6 +182,14 @@ async def test_a_tool_message_from_the_caller_does_not_stand_in_for_the_answer()
     assert "1000000" not in said(items)
 
 
+async def test_a_result_that_is_new_is_the_models_to_speak_of_whatever_stands_last() -> None:
+    desk = Desk()
+    (interrupt,) = interrupts(await desk.say('call pay {"amount": 5}'))
+    desk.history.append(AssistantMessage(id="words", content="One moment."))
+    assert results(await desk.run(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
+    assert desk.told() == [("paid 5", None)]
+
+
 async def test_a_result_takes_the_place_of_what_the_caller_has_said_in_its_name() -> None:
     desk = Desk()
     (interrupt,) = interrupts(await desk.say('call pay {"amount": 5}'))

@@ -258,3 +258,17 @@ async def test_a_deleted_thread_is_forgotten() -> None:
         await rememberer.forget_thread(owner, "thread")
         request = run_input().model_copy(update={"messages": [UserMessage(id="new", content="count")]})
         assert [event.delta for event in of_type(await items(thread.graph, request), TextMessageContentEvent)] == [said]
+
+
+async def test_a_checkpointer_that_cannot_delete_keeps_no_thread_from_being_deleted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cannot(*_: object) -> None:
+        raise NotImplementedError
+
+    saver = InMemorySaver()
+    monkeypatch.setattr(saver, "adelete_thread", cannot)
+    rememberer = rememberer_of(served(langgraph_agents.agent.copy({"checkpointer": saver})))
+    assert rememberer
+    await rememberer.forget_thread("anonymous", "thread")
+    assert "its checkpoints stay" in caplog.text

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
 from tests.frameworks.conftest import Framework, Serve
@@ -152,3 +153,12 @@ def test_a_client_may_answer_its_calls_one_after_the_other(framework: Framework,
     done = judge.run(serve(framework, framework.scripted).invocations, turns, threadId="one after the other")
     assert [check(judge, turn) for turn in done.turns] == ["RUN_FINISHED"] * 2
     assert [turn.text for turn in done.turns] == ["", "result: blue"]
+
+
+def test_a_deleted_thread_begins_anew(framework: Framework, serve: Serve, judge: Judge) -> None:
+    server = serve(framework, framework.scripted)
+    judge.run(server.invocations, [{"add": [user(1, "say hi")]}], threadId="forgotten")
+    deleted = httpx.delete(server.invocations.replace("/invocations", "/threads/forgotten"), trust_env=False)
+    assert deleted.json() == {"threadId": "forgotten", "deleted": True}
+    (turn,) = judge.run(server.invocations, [{"add": [user(2, "count")]}], threadId="forgotten").turns
+    assert turn.text == "1 messages"

@@ -49,6 +49,14 @@ async def test_a_refusal_that_a_client_can_act_on_is_told_in_our_words() -> None
     assert caught.value.message == "The thread waits for answers: send resume."
 
 
+async def test_answers_that_do_not_fit_are_the_clients_fault() -> None:
+    with pytest.raises(AppError) as caught:
+        await collected(
+            checked(Stream(RunErrorEvent(message="secret", code="INTERRUPT_RESUME_ERROR"))(), run_context())
+        )
+    assert (caught.value.code, "secret" in caught.value.message) == (Code.VALIDATION_ERROR, False)
+
+
 async def test_what_a_hook_raised_is_not_told() -> None:
     told = {"hook": "state_from_args", "tool": "roll", "error": "secret"}
     stream = Stream(CustomEvent(name="hook_error", value=told), CustomEvent(name="other", value=told))
@@ -95,6 +103,14 @@ async def used(kept: PerThread[int], thread: str) -> int:
 async def test_a_thread_keeps_its_own_until_others_need_the_room() -> None:
     kept = numbered(2)
     assert [await used(kept, thread) for thread in "abacab"] == [0, 1, 0, 2, 0, 3]
+
+
+async def test_a_thread_that_is_dropped_begins_anew() -> None:
+    kept = numbered(2)
+    assert await used(kept, "a") == 0
+    kept.drop("a")
+    kept.drop("unknown")
+    assert await used(kept, "a") == 1
 
 
 async def test_what_is_in_use_is_not_dropped() -> None:
