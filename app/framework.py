@@ -1,14 +1,16 @@
 """FastAPI, without building its models of OpenAPI: a fifteenth of a start, and nothing here asks for them.
 
 Rule: FastAPI is imported here and nowhere else. What is put off pydantic builds when it is first used, so that an
-application on top of this one can still show its OpenAPI.
+application on top of this one can still show its OpenAPI. It is FastAPI's own class, which traces requests by itself
+(docs/observability.md): the one that OpenTelemetry's instrumentation puts in its place makes a span for every write,
+which is one for every token.
 """
 
 from pydantic import BaseModel
 
 BaseModel.model_config["defer_build"] = True
 try:
-    from fastapi import FastAPI
+    from fastapi.applications import FastAPI
 finally:
     del BaseModel.model_config["defer_build"]
 

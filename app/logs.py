@@ -7,6 +7,8 @@ import json
 import logging
 from datetime import UTC, datetime
 
+from opentelemetry import trace
+
 from app.ports import LOG_FIELDS
 
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
@@ -27,11 +29,18 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             **LOG_FIELDS.get(),
+            **trace_of_now(),
         }
         if record.exc_info and record.exc_info[0] is not None:
             fields["errorType"] = record.exc_info[0].__name__
             fields["stackTrace"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False, default=str)
+
+
+def trace_of_now() -> dict[str, str]:
+    """The ids of the span that goes on, where somebody traces; so a line is found from its trace and the other way."""
+    span = trace.get_current_span().get_span_context()
+    return {"traceId": f"{span.trace_id:032x}", "spanId": f"{span.span_id:016x}"} if span.is_valid else {}
 
 
 class ConsoleFormatter(logging.Formatter):

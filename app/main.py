@@ -85,7 +85,14 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         *threads.routes(commands, max_body=settings.max_body_bytes),
         *ws.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
     ]
-    app = FastAPI(title="AG-UI agent", version=__version__, lifespan=lifespan, openapi_url=None, routes=routes)
+    app = FastAPI(
+        title="AG-UI agent",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        routes=routes,
+        telemetry={"exclude": http.is_ping},
+    )
     app.state.service = service
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)

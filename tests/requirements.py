@@ -15,6 +15,7 @@ from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_memory import MEMORY
 from tests.requirements_speed import SPEED
+from tests.requirements_telemetry import TELEMETRY
 from tests.requirements_threads import DURABLE
 
 
@@ -296,6 +297,7 @@ GROUPS = (
     DURABLE,
     THREADS,
     FEEDBACK,
+    TELEMETRY,
 )
 
 REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}

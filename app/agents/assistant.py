@@ -59,6 +59,7 @@ from app.ports import (
     ToolSource,
 )
 from app.ports.store import Store
+from app.telemetry import ModelCall
 
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly. Use the tools when they help."
 MAX_STEPS = 16
@@ -128,19 +129,21 @@ class Assistant:
                 yield shown(result)
             others_turn = resumed.others_turn
             messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
-            asking = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
-            prompt = Prompt(self._system(skill, goals, input.context or ()), asking, toolbox.specs)
+            told = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
+            prompt = Prompt(self._system(skill, goals, input.context or ()), told, toolbox.specs)
             window = self.budget.window(self.model, prompt, ctx)
             steps = 0
             while not others_turn:
                 check_step(steps, self.max_steps, ctx)
                 steps += 1
                 await window.fit()
-                turn = Turn(ctx)
-                async with closing(self.model.stream(replace(prompt, messages=window.messages))) as deltas:
-                    async for delta in deltas:
-                        for event in turn.feed(delta):
-                            yield event
+                turn, asking = Turn(ctx), replace(prompt, messages=window.messages)
+                with ModelCall(self.model, asking, ctx) as call:
+                    async with closing(self.model.stream(asking)) as deltas:
+                        async for delta in deltas:
+                            for event in turn.feed(delta):
+                                yield event
+                    call.answered(turn)
                 for event in turn.close():
                     yield event
                 window.add(turn.messages)

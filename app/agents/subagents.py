@@ -20,6 +20,7 @@ from app.closing import closing
 from app.core.errors import AppError, Code, IllegalEvent
 from app.ports import Agent, Item, RunContext, Suspended, Suspension, ToolContent, ToolError
 from app.ports.store import Store
+from app.telemetry import Delegation
 
 BURST = 16
 """Events that an agent may send before others get their turn."""
@@ -75,9 +76,10 @@ class Subagent:
         invocation = Invocation(key, messages, ctx)
         invocation.start(self.name, self.description)
         try:
-            async with closing(self.agent.run(invocation.input(answers), invocation.ctx)) as items:
-                await drive(items, invocation)
-            return invocation.finish()
+            with Delegation(self.name, self.description, key, ctx):
+                async with closing(self.agent.run(invocation.input(answers), invocation.ctx)) as items:
+                    await drive(items, invocation)
+                return invocation.finish()
         except AppError as error:
             ctx.logger.warning("subagent=<%s> | it failed: %s", self.name, error.code, exc_info=True)
             raise invocation.fail(error.message, error.code) from error

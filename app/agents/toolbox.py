@@ -34,6 +34,7 @@ from app.ports import (
     ToolContent,
     ToolError,
 )
+from app.telemetry import ToolCall
 
 Answered = ToolContent | Suspension
 """The result of a call, or that it waits for somebody's answer."""
@@ -132,7 +133,10 @@ class Toolbox:
 
 async def answered(run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext) -> Answered:
     """What running a tool gives, whatever happens; always something that a client can be sent."""
-    answer = await _outcome(run, call, ctx)
+    with ToolCall(call.name, call.id, call.arguments, ctx) as span:
+        answer = await _outcome(run, call, ctx, span)
+        if not isinstance(answer, Suspension):
+            span.answered(answer)
     try:
         _check(answer, call, ctx)
     except (IllegalEvent, ValidationError) as error:
@@ -161,19 +165,24 @@ def _check(answer: Answered, call: Call, ctx: RunContext) -> None:
     )
 
 
-async def _outcome(run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext) -> Answered:
+async def _outcome(
+    run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext, span: ToolCall
+) -> Answered:
     try:
         return await run(replace(ctx, tool_call_id=call.id))
     except Suspended as waiting:
         return waiting.suspension
     except ToolError as error:
+        span.failed(error)
         return f"Error: {error}"
-    except TimeoutError:
+    except TimeoutError as error:
+        span.failed(error)
         ctx.logger.warning("tool=<%s> call=<%s> | the tool timed out", call.name, call.id, exc_info=True)
         return "Error: the tool timed out."
     except BaseException as error:
         if not is_failure(error):
             raise
+        span.failed(error)
         ctx.logger.exception("tool=<%s> call=<%s> | the tool failed", call.name, call.id)
         return "Error: the tool failed."
 

@@ -24,6 +24,7 @@ from ag_ui.core import (
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
+    TokenUsage,
     ToolCall,
     ToolCallArgsEvent,
     ToolCallEndEvent,
@@ -91,6 +92,7 @@ class Turn:
         self._texts: list[str] = []
         self._calls: dict[int, _Growing] = {}
         self.stop = StopReason.END
+        self.usage: list[TokenUsage] = []
 
     def feed(self, delta: Delta) -> Events:
         """The events of one delta."""
@@ -103,6 +105,7 @@ class Turn:
         if isinstance(delta, EncryptedDelta):
             return self._encrypted(delta.value)
         if isinstance(delta, UsageDelta):
+            self.usage.append(delta.usage)
             self._ctx.usage.append(delta.usage)
         else:
             self.stop = delta.reason
@@ -124,15 +127,19 @@ class Turn:
         return calls
 
     @property
+    def text(self) -> str:
+        """What it has said."""
+        return "".join(self._texts)
+
+    @property
     def messages(self) -> Sequence[Message]:
         """What the next model call is told that this one thought and said."""
         calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in self.calls]
-        text = "".join(self._texts) or None
         thoughts = (
             ReasoningMessage(id=t.id, content="".join(t.texts), encrypted_value=t.encrypted_value)
             for t in self._thoughts
         )
-        return *thoughts, AssistantMessage(id=self.message_id, content=text, tool_calls=calls or None)
+        return *thoughts, AssistantMessage(id=self.message_id, content=self.text or None, tool_calls=calls or None)
 
     def _text(self, text: str) -> Events:
         if not text:

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Scope
 
 from app.edge.exact import ExactRoute
 from app.edge.gate import caller_of
@@ -37,6 +38,11 @@ def routes(service: Service) -> list[BaseRoute]:
         ExactRoute("/runs/{runId}", run),
         ExactRoute("/runs/{runId}/cancel", cancel, methods=["POST"]),
     ]
+
+
+def is_ping(scope: Scope) -> bool:
+    """Whether this asks for health, as platforms do every other second: nothing to trace."""
+    return scope.get("path") == "/ping"
 
 
 def named(request: Request) -> tuple[Caller, str | None, str]:

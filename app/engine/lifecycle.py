@@ -20,6 +20,7 @@ from app.engine.status import Status
 from app.engine.turns import Turns
 from app.ports import Agent
 from app.ports.records import RunKey, ThreadKey
+from app.telemetry import exporting
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +114,8 @@ class Lifecycle:
             self._write(run)
         self._leave_line(run)  # behind that: the next one's claim finds this one's end written, where nothing waits
         self.trim()
+        if not self._threads and (export := exporting()) is not None:
+            self.background(export)
         self._report()
 
     def _leave_line(self, run: Run) -> None:

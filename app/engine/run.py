@@ -47,6 +47,7 @@ from app.engine.status import Status
 from app.engine.turns import Turns
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext
 from app.ports.records import RunKey, RunStatus
+from app.telemetry import RunTrace
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,7 @@ class Run:
         self.admission = Admission()
         self._funnel = Funnel(run_input, ctx, log, self._cross)
         self._task: asyncio.Task[None] | None = None
+        self._trace = RunTrace()
         self._absorbed, self._opening = False, 0
 
     @property
@@ -105,6 +107,8 @@ class Run:
 
     async def _main(self, agent: Agent, turns: Turns) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)
+        if self.ledger is not None:  # one that only shows what is kept asks no agent
+            self._trace.begin(self.ctx)
         try:
             if await self._begin():
                 await self._go(agent, turns)
@@ -150,6 +154,7 @@ class Run:
             self.fail(error if isinstance(error, AppError) else ALREADY_RUN)
             return
         self._input = None
+        self._trace.refuse(error.code if isinstance(error, AppError) else ALREADY_RUN.code)
         self.log.end()
         self._on_end(self)
         self.admission.settle(error)
@@ -277,6 +282,7 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
+        self._trace.end(event, status, self.ended_at - self.started_at)
 
     def _expire(self) -> None:
         """The time is over, also for an agent that goes on behind the end of its run."""

@@ -20,6 +20,8 @@ _WORD = re.compile(r"\S+\s*")
 class OfflineModel:
     """Implements ``ports.Model`` and ``ports.Counting``. Stateless: one instance serves any number of runs."""
 
+    provider = name = "offline"
+
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         """Do the plan step by step, then report the usage."""
         steps = plan(prompt.messages, {tool.name for tool in prompt.tools})
@@ -65,8 +67,8 @@ def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:
     output_tokens = sum(_output_words(step) for step in steps)
     reasoning_tokens = sum(_words((step.text,)) for step in steps if isinstance(step, Reason))
     return TokenUsage(
-        provider="offline",
-        model="offline",
+        provider=OfflineModel.provider,
+        model=OfflineModel.name,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         total_tokens=input_tokens + output_tokens,

@@ -81,7 +81,18 @@ Delta = TextDelta | ReasoningDelta | EncryptedDelta | ToolCallDelta | UsageDelta
 
 
 class Model(Protocol):
-    """Turns a prompt into deltas. Failures are raised as ``AppError`` with a ``MODEL_*`` code."""
+    """Turns a prompt into deltas. Failures are raised as ``AppError`` with a ``MODEL_*`` code.
+
+    Who serves it and what it is called there are said in the words of ``TokenUsage``.
+    """
+
+    @property
+    def provider(self) -> str:
+        """Who serves it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called there."""
 
     def stream(self, prompt: Prompt) -> AsyncIterator[Delta]:
         """One model call; cancelling the iteration abandons the call."""

@@ -20,6 +20,8 @@ class ScriptedModel:
     turns: Sequence[Sequence[Delta | Exception]]
     prompts: list[Prompt] = field(default_factory=list)
     closed: int = 0
+    provider: str = "scripts"
+    name: str = "scripted"
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         turn = self.turns[len(self.prompts)]

@@ -122,6 +122,8 @@ async def test_a_model_whose_stream_cannot_be_closed_will_do() -> None:
             raise StopAsyncIteration
 
     class Model:
+        provider = name = "silent"
+
         def stream(self, prompt: Prompt) -> AsyncIterator[Delta]:
             return Stream()
 

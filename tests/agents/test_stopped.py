@@ -16,6 +16,8 @@ CUT = "Error: the answer was cut off before this call was complete."
 class Turns:
     """A model that says these turns."""
 
+    provider = name = "turns"
+
     def __init__(self, *turns: Sequence[Delta]) -> None:
         self.turns = list(turns)
 

@@ -19,9 +19,8 @@ from tests.docs.markdown import Block, Document
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    *("agents", "benchmarks", "context", "frameworks", "goals", "memory", "models", "operations", "protobuf", "state"),
-    *("subagents", "threads"),
-    "tools",
+    *("agents", "benchmarks", "context", "frameworks", "goals", "memory", "models", "observability", "operations"),
+    *("protobuf", "state", "subagents", "threads", "tools"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -34,14 +34,19 @@ COMMAND = (sys.executable, *WARNINGS, "-m", "app", "serve")
 
 
 class Server:
-    """``python -m app serve`` on a free port. A context manager; ``log`` grows while it runs."""
+    """``python -m app serve`` on a free port. A context manager; ``log`` grows while it runs.
 
-    def __init__(self, **settings: str) -> None:
+    Args:
+        command: what starts it, where it is started by something else.
+        settings: of its environment.
+    """
+
+    def __init__(self, command: Sequence[str] = COMMAND, /, **settings: str) -> None:
         self.log: list[str] = []
         self._changed = threading.Condition()
         self._silent = False
         self._process = subprocess.Popen(
-            COMMAND, cwd=ROOT, env=environment(settings), stderr=subprocess.PIPE, text=True, encoding="utf-8"
+            command, cwd=ROOT, env=environment(settings), stderr=subprocess.PIPE, text=True, encoding="utf-8"
         )
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()

@@ -17,9 +17,11 @@ from ag_ui.core import AssistantMessage, Message, ReasoningMessage, TextPart, To
 
 from app.agents.allowance import check_tokens
 from app.agents.context.tokens import Counter, Entry, parts_of
+from app.agents.turn import Turn
 from app.closing import closing
 from app.core.errors import AppError
-from app.ports import Model, Prompt, RunContext, TextDelta, UsageDelta
+from app.ports import Model, Prompt, RunContext
+from app.telemetry import ModelCall
 
 MAX_SUMMARIES = 1_000
 """Threads whose last summary is kept."""
@@ -101,21 +103,20 @@ class Summariser:
         prompt = self._prompt(held, entries)
         if prompt is None:
             return ""
-        texts: list[str] = []
+        turn = Turn(self.ctx)
         try:
-            async with closing(self.model.stream(prompt)) as deltas:
-                async for delta in deltas:
-                    if isinstance(delta, TextDelta):
-                        texts.append(delta.text)
-                    elif isinstance(delta, UsageDelta):
-                        self.ctx.usage.append(delta.usage)
+            with ModelCall(self.model, prompt, self.ctx) as call:
+                async with closing(self.model.stream(prompt)) as deltas:
+                    async for delta in deltas:
+                        turn.feed(delta)
+                call.answered(turn)
         except AppError as error:
             if not error.code.startswith("MODEL_"):
                 raise
             self.ctx.logger.warning("code=<%s> | no summary, old messages are left out: %s", error.code, error.message)
             return ""
         check_tokens(self.ctx)  # before the model is asked for the answer itself
-        return self.counter.clipped("".join(texts).strip(), self.reserve - self._tokens(MARK))
+        return self.counter.clipped(turn.text.strip(), self.reserve - self._tokens(MARK))
 
     def _prompt(self, held: Held | None, entries: Sequence[Entry]) -> Prompt | None:
         """The question, within the budget: of what is too long the newest is kept. None where there is no room."""

@@ -44,7 +44,7 @@ class BedrockModel:
     """
 
     def __init__(self, model_id: str, options: BedrockOptions | None = None, *, pause: Pause = backoff) -> None:
-        self.model_id = model_id
+        self.provider, self.name = "bedrock", model_id
         self._options = options or BedrockOptions()
         self._pause = pause
         self._client = Client(self._options)
@@ -68,7 +68,7 @@ class BedrockModel:
 
     @contextmanager
     def _asked(self, prompt: Prompt) -> Iterator[Stream[Delta]]:
-        call = _Call(self._client, self.model_id, self._options, prompt)
+        call = _Call(self._client, self.name, self._options, prompt)
         try:
             deltas = self._threads.stream("model", call.run)
         except Busy as error:
@@ -85,7 +85,7 @@ class BedrockModel:
         again = failure.retry and not said and attempt < self._options.max_attempts
         logger.warning(
             "model=<%s> code=<%s> attempt=<%d> again=<%s> | the model call failed",
-            self.model_id,
+            self.name,
             failure.code,
             attempt,
             again,

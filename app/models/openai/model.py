@@ -36,7 +36,7 @@ class Connections(Protocol):
 
 
 class OpenAIModel:
-    """Implements ``ports.Model``. One instance serves any number of runs and shares its connections among them.
+    """Implements ``ports.Model``. One instance serves any number of runs, which share its connections.
 
     Nothing is opened or imported before the first call. ``aclose`` ends the connections; a later call opens new ones.
 
@@ -64,8 +64,7 @@ class OpenAIModel:
         if not (key.isascii() and key.isprintable()):
             raise ValueError("the API key of the model holds characters that no key has")
         self._url = f"{base_url.rstrip('/')}/chat/completions"
-        self._labels = "openai" if host == "api.openai.com" else "openai-compatible", model
-        self._model = model
+        self.provider, self.name = "openai" if host == "api.openai.com" else "openai-compatible", model
         self._key = key
         self._options = options or Options()
         self._secret = pattern_of(key, *self._options.headers.values())
@@ -79,8 +78,8 @@ class OpenAIModel:
         names = Names(tool.name for tool in prompt.tools)
         attempt = 0
         while True:
-            reading, begun, asks_usage = Reading(names, *self._labels), False, self._asks_usage
-            body = body_of(self._model, prompt, self._options, usage=asks_usage)
+            reading, begun, asks_usage = Reading(names, self.provider, self.name), False, self._asks_usage
+            body = body_of(self.name, prompt, self._options, usage=asks_usage)
             try:
                 async with aclosing(self._call(body, reading)) as deltas:
                     async for delta in deltas:
@@ -132,7 +131,7 @@ class OpenAIModel:
         said = f"words=<{failure.complaint.words}> text=<{failure.complaint.text}> cause=<{failure.__cause__!r}>"
         logger.warning(
             "model=<%s> code=<%s> status=<%s> attempt=<%d> wait=<%s> %s | the model call failed",
-            self._model,
+            self.name,
             failure.code,
             failure.complaint.status,
             attempt + 1,

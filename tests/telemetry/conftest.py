@@ -1,0 +1,61 @@
+"""Somebody who records spans, for one test."""
+
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from tests.engine.doubles import Json
+
+Tree = dict[str, object]
+
+
+class Recorded:
+    """The spans that have ended."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self.provider = provider
+        self._exporter = InMemorySpanExporter()
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        """In the order in which they have begun."""
+        return sorted(self._exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+
+    def __getitem__(self, name: str) -> ReadableSpan:
+        """The only span of this name."""
+        [found] = [span for span in self.spans if span.name == name]
+        return found
+
+    def tree(self, parent: int | None = None) -> list[object]:
+        """Names, each with a list of what is below it behind it, where something is."""
+        found: list[object] = []
+        for span in self.spans:
+            if (span.parent.span_id if span.parent else None) == parent and span.context is not None:
+                found.append(span.name)
+                if below := self.tree(span.context.span_id):
+                    found.append(below)
+        return found
+
+
+def told(span: ReadableSpan) -> Json:
+    """What a span tells."""
+    return dict(span.attributes or {})
+
+
+def is_error(span: ReadableSpan) -> bool:
+    """Whether it says that something has gone wrong."""
+    return span.status.status_code is StatusCode.ERROR
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
+    """A provider of this test alone: OpenTelemetry takes only one for a process."""
+    provider = TracerProvider()
+    monkeypatch.setattr("app.telemetry.spans.tracer", lambda: provider.get_tracer("tests"))
+    yield Recorded(provider)
+    provider.shutdown()

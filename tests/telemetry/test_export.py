@@ -1,0 +1,82 @@
+"""What was recorded is sent before the process says that it is idle."""
+
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from app.ports import Item
+from app.telemetry import export
+from tests.behaviour.client import outcome
+from tests.conftest import Connect
+from tests.engine.doubles import ask, eventually
+from tests.requirements import requirement
+
+
+class Provider:
+    """Counts how often it was told to send; ``gate`` holds it up."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def force_flush(self) -> bool:
+        self.gate.wait(10)
+        self.sent += 1
+        return True
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
+    provider = Provider()
+    monkeypatch.setattr("app.telemetry.export.get_tracer_provider", lambda: provider)
+    monkeypatch.setattr("app.telemetry.export.get_meter_provider", lambda: provider)
+    monkeypatch.setattr("app.telemetry.export.get_logger_provider", object)
+    return provider
+
+
+async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hi"
+
+
+@requirement("trace.exported")
+async def test_the_process_is_busy_until_everything_is_sent(connect: Connect, provider: Provider) -> None:
+    provider.gate.clear()
+    client = await connect(agent)
+    assert outcome(await client.run(ask())) == "success"  # nobody's answer waits for it
+    health = client.service.health
+    assert (health.report()["status"], provider.sent) == ("HealthyBusy", 0)
+    provider.gate.set()
+    await eventually(lambda: health.report()["status"] == "Healthy")
+    assert provider.sent == 2  # spans, measurements; the logger's provider here cannot send
+
+
+@requirement("trace.exported")
+async def test_sending_that_hangs_does_not_keep_the_process_busy(
+    connect: Connect, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(export, "SECONDS", 0.0)
+    provider.gate.clear()
+    client = await connect(agent)
+    await client.run(ask())
+    await eventually(lambda: client.service.health.report()["status"] == "Healthy")
+    assert "telemetry was not exported" in caplog.text
+    provider.gate.set()
+
+
+@requirement("trace.exported")
+async def test_while_two_are_at_it_another_run_adds_none(connect: Connect, provider: Provider) -> None:
+    provider.gate.clear()
+    client = await connect(agent)
+    for run in ("r1", "r2", "r3", "r4"):
+        await client.run(ask(run=run))
+    provider.gate.set()
+    await eventually(lambda: client.service.health.report()["status"] == "Healthy")
+    assert provider.sent == 4  # two times spans and measurements
+
+
+@requirement("trace.harmless")
+def test_without_an_sdk_there_is_nothing_to_send() -> None:
+    assert export.exporting() is None

@@ -1,0 +1,85 @@
+"""What is measured of runs, and what becomes of the span of one that was not let in."""
+
+from collections.abc import Iterator
+from contextvars import copy_context
+
+import pytest
+from ag_ui.core import RunErrorEvent, RunFinishedEvent, TokenUsage
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
+
+from app.telemetry import RunTrace, runs
+from tests.contexts import run_context
+from tests.requirements import requirement
+from tests.telemetry.conftest import Recorded, told
+
+FINISHED = RunFinishedEvent(thread_id="thread", run_id="run")
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
+    """What a process of this test alone has measured."""
+    reader = InMemoryMetricReader()
+    provider = MeterProvider(metric_readers=[reader])
+    runs.measures.cache_clear()
+    monkeypatch.setattr("app.telemetry.runs.get_meter", provider.get_meter)
+    yield reader
+    runs.measures.cache_clear()
+    provider.shutdown()
+
+
+def measured(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], float]]:
+    """The attributes and the sum of each row of a histogram."""
+    data = reader.get_metrics_data()
+    assert data is not None
+    found = [metric for each in data.resource_metrics for scope in each.scope_metrics for metric in scope.metrics]
+    points = [point for metric in found if metric.name == name for point in metric.data.data_points]
+    return [(dict(point.attributes or {}), point.sum) for point in points if isinstance(point, HistogramDataPoint)]
+
+
+def ended(event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float = 1.5) -> None:
+    trace = RunTrace()
+    copy_context().run(trace.begin, run_context())
+    trace.end(event, status, seconds)
+
+
+@requirement("trace.measured")
+def test_how_long_runs_take_is_measured_by_how_they_end(reader: InMemoryMetricReader) -> None:
+    ended(FINISHED, "finished", 1.5)
+    ended(FINISHED, "finished", 2.5)
+    ended(RunErrorEvent(message="No.", code="MODEL_ERROR"), "error", 0.5)
+    assert measured(reader, "agui.run.duration") == [
+        ({"agui.run.status": "finished"}, 4.0),
+        ({"agui.run.status": "error", "error.type": "MODEL_ERROR"}, 0.5),
+    ]
+
+
+@requirement("trace.measured")
+def test_tokens_are_measured_by_model(reader: InMemoryMetricReader) -> None:
+    usage = [
+        TokenUsage(provider="bedrock", model="claude", input_tokens=10, output_tokens=2),
+        TokenUsage(model="own", input_tokens=5),
+    ]
+    ended(FINISHED.model_copy(update={"usage": usage}), "finished")
+    claude = {"gen_ai.provider.name": "aws.bedrock", "gen_ai.request.model": "claude"}
+    own = {"gen_ai.provider.name": "unknown", "gen_ai.request.model": "own"}
+    assert measured(reader, "agui.run.tokens") == [
+        ({"gen_ai.token.type": "input", **claude}, 10),
+        ({"gen_ai.token.type": "output", **claude}, 2),
+        ({"gen_ai.token.type": "input", **own}, 5),
+    ]
+
+
+@requirement("trace.measured")
+def test_a_run_that_never_began_is_not_measured(reader: InMemoryMetricReader) -> None:
+    RunTrace().end(FINISHED, "cancelled", 1.0)
+    assert reader.get_metrics_data() is None
+
+
+@requirement("trace.ends")
+def test_the_span_of_a_run_that_is_not_let_in_ends_with_the_reason(recorded: Recorded) -> None:
+    trace = RunTrace()
+    copy_context().run(trace.begin, run_context())
+    trace.refuse("THREAD_BUSY")
+    assert told(recorded["invoke_agent"])["error.type"] == "THREAD_BUSY"
+    assert "agui.run.status" not in told(recorded["invoke_agent"])

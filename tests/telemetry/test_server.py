@@ -1,0 +1,92 @@
+"""A server under ``opentelemetry-instrument``, as it is deployed, and what a collector gets of it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from tests.behaviour.client import outcome
+from tests.engine.doubles import Json, ask
+from tests.requirements import requirement
+from tests.sockets.process import Server
+from tests.telemetry.collector import SECONDS, Collector, below, told
+
+COMMAND = (str(Path(sys.executable).parent / "opentelemetry-instrument"), sys.executable, "-m", "app", "serve")
+TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SESSION = "s" * 40
+HEADERS = {
+    "traceparent": f"00-{TRACE}-{CALLER}-01",
+    "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": SESSION,
+}
+RUN = ["invoke_agent", ["chat offline", "execute_tool calculate", "chat offline"]]
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    with Collector() as collector:
+        yield collector
+
+
+@contextmanager
+def instrumented(collector: Collector) -> Iterator[Server]:
+    """A server whose batches go every ten minutes: what comes at once was sent because nothing else was to do."""
+    settings = {
+        "AGUI_AGENT": "assistant",
+        "AGUI_LOG_FORMAT": "json",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_BSP_SCHEDULE_DELAY": "600000",
+        "OTEL_METRIC_EXPORT_INTERVAL": "600000",
+    }
+    with Server(COMMAND, **settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(collector: Collector) -> Iterator[Server]:
+    with instrumented(collector) as server:
+        yield server
+
+
+def events_of(response: httpx.Response) -> list[Json]:
+    return [json.loads(line.removeprefix("data: ")) for line in response.text.splitlines() if line.startswith("data: ")]
+
+
+@requirement("trace.server")
+def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: Server, collector: Collector) -> None:
+    url = f"http://127.0.0.1:{server.port}"
+    httpx.get(f"{url}/ping", timeout=SECONDS)
+    asked = ask(thread="sse", text="calculate 1+2")
+    events = events_of(httpx.post(f"{url}/invocations", json=asked, headers=HEADERS, timeout=SECONDS))
+    assert outcome(events) == "success"
+    spans = collector.wait_for(lambda: [span for span in collector.spans if span.trace_id.hex() == TRACE])
+    assert below(spans, bytes.fromhex(CALLER)) == ["POST /invocations", RUN]
+    assert {told(span)["session.id"] for span in spans if not span.name.startswith("POST")} == {SESSION}
+    assert not [span.name for span in collector.spans if "ping" in span.name]
+    assert "agui.run.duration" in collector.wait_for(lambda: collector.metrics)
+
+
+@requirement("trace.logs")
+def test_a_line_in_the_log_carries_the_ids_of_its_trace(server: Server) -> None:
+    url, headers = f"http://127.0.0.1:{server.port}/invocations", {"traceparent": f"00-{'b' * 32}-{CALLER}-01"}
+    httpx.post(url, json=ask(thread="log", text="fail"), headers=headers, timeout=SECONDS)
+    line = json.loads(server.wait_for(lambda line: "the run failed" in line))
+    assert (line["traceId"], len(line["spanId"])) == ("b" * 32, 16)
+
+
+@requirement("trace.server")
+def test_a_run_over_a_socket_is_below_its_socket_and_a_stop_sends_what_is_left(collector: Collector) -> None:
+    trace = "a" * 32
+    with instrumented(collector) as server:
+        headers = {"traceparent": f"00-{trace}-{CALLER}-01"}
+        with connect(f"ws://127.0.0.1:{server.port}/ws", additional_headers=headers) as socket:
+            socket.send(json.dumps(ask(thread="socket", text="calculate 1+2")))
+            while json.loads(socket.recv(SECONDS))["type"] != "RUN_FINISHED":
+                pass
+    spans = [span for span in collector.spans if span.trace_id.hex() == trace]
+    assert below(spans, bytes.fromhex(CALLER)) == ["WS /ws", RUN]

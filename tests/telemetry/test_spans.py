@@ -1,0 +1,233 @@
+"""What a run, and what goes on in it, tells those who trace, over every transport."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from ag_ui.core import RunAgentInput
+from opentelemetry import baggage, trace
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.trace import SpanKind
+
+from app.agents.assistant import Assistant
+from app.models.offline import OfflineModel
+from app.ports import Item, RunContext
+from app.telemetry.content import SWITCH
+from tests.agents.doubles import ScriptedModel
+from tests.behaviour import desk
+from tests.behaviour.client import outcome, types
+from tests.behaviour.team import team
+from tests.conftest import Connect, Serve
+from tests.engine.doubles import ask
+from tests.requirements import requirement
+from tests.telemetry.conftest import Recorded, is_error, told
+
+
+def at_the_desk() -> Assistant:
+    return Assistant(OfflineModel(), (desk.echo, desk.stick, desk.burst))
+
+
+@requirement("trace.run")
+async def test_a_run_tells_whose_it_is_and_what_it_used(connect: Connect, recorded: Recorded) -> None:
+    await (await connect(team(0))).run(ask(text="calculate 1+2"))
+    span = recorded["invoke_agent"]
+    assert span.kind is SpanKind.INTERNAL
+    assert told(span)["agui.request.id"]
+    assert {name: value for name, value in told(span).items() if name != "agui.request.id"} == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.conversation.id": "t1",
+        "agui.run.id": "r1",
+        "agui.run.status": "finished",
+        "gen_ai.usage.input_tokens": 34,
+        "gen_ai.usage.output_tokens": 9,
+    }
+
+
+@requirement("trace.calls")
+async def test_calls_of_models_and_tools_are_below_their_run(connect: Connect, recorded: Recorded) -> None:
+    await (await connect(team(0))).run(ask(text="calculate 1+2"))
+    assert recorded.tree() == ["invoke_agent", ["chat offline", "execute_tool calculate", "chat offline"]]
+    asked, tool, answered = recorded.spans[1:]
+    assert asked.kind is SpanKind.CLIENT
+    assert told(asked) | {"gen_ai.usage.input_tokens": 0} == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "offline",
+        "gen_ai.request.model": "offline",
+        "gen_ai.conversation.id": "t1",
+        "gen_ai.usage.input_tokens": 0,
+        "gen_ai.usage.output_tokens": 3,
+        "gen_ai.response.finish_reasons": ("tool_call",),
+    }
+    assert told(answered)["gen_ai.response.finish_reasons"] == ("stop",)
+    assert told(tool)["gen_ai.tool.call.id"]
+    assert told(tool)["gen_ai.tool.name"] == "calculate"
+
+
+@requirement("trace.subagents")
+async def test_what_a_subagent_does_is_below_the_call_that_hands_over(connect: Connect, recorded: Recorded) -> None:
+    events = await (await connect(team(1))).run(ask(text="delegate calculate 1+2"))
+    inner = ["chat offline", "execute_tool calculate", "chat offline"]
+    handed = ["execute_tool delegate", ["invoke_agent delegate", inner]]
+    assert recorded.tree() == ["invoke_agent", ["chat offline", *handed, "chat offline"]]
+    [started] = [event for event in events if event["type"] == "SUBAGENT_STARTED"]
+    assert told(recorded["invoke_agent delegate"])["gen_ai.agent.id"] == started["subagentRunId"]
+    assert {told(span)["gen_ai.conversation.id"] for span in recorded.spans} == {"t1"}
+
+
+@requirement("trace.ends")
+async def test_a_model_that_fails_is_told_by_its_code_and_no_words(connect: Connect, recorded: Recorded) -> None:
+    await (await connect(team(0))).run(ask(text="fail"))
+    run, call = recorded.spans
+    assert is_error(run)
+    assert is_error(call)
+    assert told(run)["error.type"] == told(call)["error.type"] == "MODEL_ERROR"
+    assert told(run)["agui.run.status"] == "error"
+    assert (run.events, call.events) == ((), ())
+
+
+@requirement("trace.ends")
+async def test_a_cancelled_run_is_no_error(connect: Connect, recorded: Recorded) -> None:
+    client = await connect(at_the_desk())
+    stream = await client.start(ask(text="call stick {}"))
+    await stream.until("TOOL_CALL_END")
+    await client.cancel("t1", "r1")
+    await stream.rest()
+    async with asyncio.timeout(10):
+        while len(recorded.spans) < 3:  # noqa: ASYNC110 - the tool is unwound behind the run's end
+            await asyncio.sleep(0)
+    assert recorded.tree() == ["invoke_agent", ["chat offline", "execute_tool stick"]]
+    assert told(recorded["invoke_agent"])["agui.run.status"] == "cancelled"
+    assert not any(map(is_error, recorded.spans))
+
+
+@requirement("trace.ends")
+async def test_a_run_that_waits_for_somebodys_word_is_no_error(connect: Connect, recorded: Recorded) -> None:
+    events = await (await connect(team(1))).run(ask(text='delegate call pay {"amount": 3}'))
+    assert outcome(events) == "interrupt"
+    assert told(recorded["invoke_agent"])["agui.run.status"] == "interrupted"
+    assert not any(map(is_error, recorded.spans))
+
+
+@requirement("trace.ends")
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [("call burst {}", "ValueError"), ('call echo {"txt": 1}', "ToolError")],
+    ids=["breaks", "refuses"],
+)
+async def test_a_tool_that_fails_is_told_and_its_run_is_none_that_failed(
+    connect: Connect, recorded: Recorded, said: str, kind: str
+) -> None:
+    await (await connect(at_the_desk())).run(ask(text=said))
+    [tool] = [span for span in recorded.spans if span.name.startswith("execute_tool")]
+    assert is_error(tool)
+    assert told(tool)["error.type"] == kind
+    assert "secret" not in str(told(tool))
+    assert not is_error(recorded["invoke_agent"])
+
+
+@requirement("trace.own")
+@pytest.mark.parametrize("way", ["asynchronous", "in a thread"])
+async def test_what_an_agent_traces_itself_is_below_its_run(connect: Connect, recorded: Recorded, way: str) -> None:
+    tracer = recorded.provider.get_tracer("mine")
+
+    async def there(_: RunAgentInput) -> AsyncIterator[Item]:
+        with tracer.start_as_current_span("mine"):
+            yield "hi"
+
+    def in_a_thread(_: RunAgentInput) -> Iterator[Item]:
+        with tracer.start_as_current_span("mine"):
+            yield "hi"
+
+    events = await (await connect(there if way == "asynchronous" else in_a_thread)).run(ask())
+    assert outcome(events) == "success"
+    assert recorded.tree() == ["invoke_agent", ["mine"]]
+
+
+@requirement("trace.own")
+async def test_who_reads_again_and_who_looks_at_a_thread_invokes_no_agent(connect: Connect, recorded: Recorded) -> None:
+    client = await connect(team(0))
+    await client.run(ask())
+    await client.run(ask())
+    shown = await client.run(ask(run="look", messages=[]))
+    assert "MESSAGES_SNAPSHOT" in types(shown)
+    assert recorded.tree() == ["invoke_agent", ["chat offline"]]
+
+
+@requirement("trace.session")
+async def test_the_session_is_told_and_goes_along_as_baggage(serve: Serve, recorded: Recorded) -> None:
+    found: list[object] = []
+
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        found.append(baggage.get_baggage("session.id"))
+        yield "hi"
+
+    session = "s" * 40
+    for number, client in enumerate(await serve(agent)):
+        await client.having(X_Amzn_Bedrock_AgentCore_Runtime_Session_Id=session).run(ask(run=f"r{number}"))
+    assert [told(span)["session.id"] for span in recorded.spans] == found == [session, session]
+
+
+@requirement("trace.content")
+@pytest.mark.parametrize("switch", ["", "false", "no_content", "event_only"])
+async def test_what_is_said_stays_out_of_spans(
+    connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
+    monkeypatch.setenv(SWITCH, switch)
+    await (await connect(at_the_desk())).run(ask(text='call echo {"text": "a secret"}'))
+    assert len(recorded.spans) == 4
+    assert "secret" not in str([told(span) for span in recorded.spans])
+
+
+@requirement("trace.content")
+@pytest.mark.parametrize("switch", ["true", "SPAN_ONLY", "span_and_event"])
+async def test_what_is_said_is_told_to_those_who_ask_for_it(
+    connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
+    monkeypatch.setenv(SWITCH, switch)
+    await (await connect(at_the_desk())).run(ask(text='call echo {"text": "hello"}'))
+    asked, tool, answered = map(told, recorded.spans[1:])
+    assert json.loads(asked["gen_ai.system_instructions"])[0]["type"] == "text"
+    said = [{"role": "user", "parts": [{"type": "text", "content": 'call echo {"text": "hello"}'}]}]
+    assert json.loads(asked["gen_ai.input.messages"]) == said
+    [call] = json.loads(asked["gen_ai.output.messages"])[0]["parts"]
+    assert (call["type"], call["name"], json.loads(call["arguments"])) == ("tool_call", "echo", {"text": "hello"})
+    assert json.loads(tool["gen_ai.tool.call.arguments"]) == {"text": "hello"}
+    assert tool["gen_ai.tool.call.result"] == "hello"
+    assert json.loads(answered["gen_ai.input.messages"])[-1]["role"] == "tool"
+    assert json.loads(answered["gen_ai.output.messages"])[0]["finish_reason"] == "stop"
+
+
+@requirement("trace.harmless")
+async def test_where_nobody_traces_nothing_is_current(connect: Connect) -> None:
+    found: list[object] = []
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        found.append(trace.get_current_span())
+        yield "hi"
+
+    await (await connect(agent)).run(ask())
+    assert found == [trace.INVALID_SPAN]
+
+
+@requirement("trace.harmless")
+async def test_a_recorder_that_breaks_costs_no_run_its_end(connect: Connect, recorded: Recorded) -> None:
+    class Broken(SpanProcessor):
+        def on_end(self, span: ReadableSpan) -> None:
+            raise RuntimeError("no room")
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+
+    recorded.provider.add_span_processor(Broken())
+    client = await connect(agent)
+    for run in ("r1", "r2"):
+        assert outcome(await client.run(ask(run=run))) == "success"
+
+
+@requirement("trace.calls")
+async def test_a_model_is_told_by_the_providers_name_of_the_conventions(connect: Connect, recorded: Recorded) -> None:
+    model = ScriptedModel([[], []], provider="bedrock", name="us.anthropic.claude")
+    await (await connect(Assistant(model))).run(ask())
+    span = recorded["chat us.anthropic.claude"]
+    assert told(span)["gen_ai.provider.name"] == "aws.bedrock"
