@@ -160,7 +160,7 @@ class Assistant:
             if others_turn:
                 await goals.hold()
             else:
-                goals.give_up()
+                await goals.give_up()
             async with self.approvals.holding(asked, ctx):
                 yield finished(ctx, asked or resumed.waiting)
 

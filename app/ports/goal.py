@@ -44,7 +44,7 @@ class GoalRecords(Protocol):
     """Where the goals of turns are written down.
 
     ``held`` and ``hold`` wait for it, and raise ``AppError`` STORE_UNAVAILABLE. ``record`` does not: a run that was
-    cancelled says how its goals stand when the thread's next run may have begun.
+    cancelled says how its goals stand when the thread's next run may have begun. ``recorded`` waits and raises nothing.
     """
 
     async def held(self, ctx: RunContext) -> Sequence[GoalRecord]:
@@ -58,6 +58,9 @@ class GoalRecords(Protocol):
 
     def record(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
         """How these goals stand: when they are declared, when one is achieved, and when the turn ends."""
+
+    async def recorded(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
+        """As ``record``, and they can be read from now on: before the run's last event says that it is over."""
 
 
 __all__ = ["Goal", "GoalRecord", "GoalRecords", "GoalStatus"]

@@ -137,3 +137,13 @@ async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Setti
         assert standing(events) == {"note": "achieved", "sum": "achieved"}
     async with server(settings) as talk.client:
         assert standing(await talk.say("stream 1")) == {}
+
+
+@requirement("goal.restart")
+@pytest.mark.parametrize("said", ["stream 1", "fail", "call paint {}\ncall achieve_note {}"])
+async def test_how_goals_stand_is_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
+    async with server(settings) as client:
+        talk = Talk(client, Offline(), tools=[PAINT])
+        told_last = standing(await talk.say(said, forwardedProps=goals(NOTE, SUM)))
+        thread = await client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
+        assert {goal["type"]: goal["status"] for goal in thread["goals"]} == told_last

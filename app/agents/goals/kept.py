@@ -2,7 +2,8 @@
 
 Rule: only a turn that waits for somebody is taken up again, within an hour. Each run writes its own word on that, once
 it begins and once it ends, and the last run's word counts: so a run that is slow to take back what it said changes
-nothing for the next one. How goals stand is written in the background, in any order: what has ended stays ended.
+nothing for the next one. How goals stand is written in the background, in any order: what has ended stays ended. A run
+that ends by itself waits for it, so that whoever has seen its end reads in the thread what the events have said.
 """
 
 import logging
@@ -13,7 +14,7 @@ from functools import cache
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from app.agents.keeping import where
+from app.agents.keeping import outlasting, where
 from app.interrupts import MemoryInterrupts
 from app.ports import GoalRecord, GoalStatus, RunContext
 from app.ports.conversation import StoredGoal
@@ -65,6 +66,11 @@ class KeptGoals:
         """Have it written down, whatever becomes of the run."""
         if self._goals is not None and goals:
             ctx.background(_write(self._goals, ctx, goals, self._now()))
+
+    async def recorded(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
+        """Have it written down, and wait for it."""
+        if self._goals is not None and goals:
+            await outlasting(_write(self._goals, ctx, goals, self._now()), ctx)
 
 
 async def _write(kept: Goals, ctx: RunContext, goals: Sequence[GoalRecord], now: float) -> None:

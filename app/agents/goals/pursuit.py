@@ -3,7 +3,8 @@
 Rules: a goal is achieved by the first call of its tool whose data fits its schema, and by nothing else. A model that
 stops before is asked again, so often and no more. However the run ends, each goal is achieved or failed when it is
 over, unless the turn goes on in the next run: then that run takes them up as they stand, if this one ends well. How
-they stand is written down by ``_record`` and nowhere else, after the client has been told. Subagents have no goals.
+they stand is written down after the client has been told of it, and before it is told that the run is over. Subagents
+have no goals.
 """
 
 import asyncio
@@ -92,6 +93,8 @@ class Pursuit:
         if self._held:
             self._ctx.background(self._records.hold(self._ctx, ()))
         self._fail("run_ended")
+        if isinstance(error, Exception):  # what was cancelled has ended for its readers, and waits for no store
+            await self._recorded()
 
     async def _is_held_again(self) -> bool:
         try:
@@ -107,9 +110,10 @@ class Pursuit:
             self._record(failed(self._replaced or ()))
         self._begun = True
 
-    def give_up(self) -> None:
+    async def give_up(self) -> None:
         """The turn ends, and what is pending fails."""
         self._fail("given_up")
+        await self._recorded()
 
     async def hold(self) -> None:
         """The turn goes on: the thread's next run has its goals, unless this one fails yet.
@@ -119,6 +123,8 @@ class Pursuit:
         if lasting := self._lasting:
             self._held = True
             await self._records.hold(self._ctx, lasting)
+        if self._begun:
+            await self._recorded()
 
     @property
     def _lasting(self) -> Sequence[GoalRecord]:
@@ -192,6 +198,9 @@ class Pursuit:
 
     def _record(self, others: Sequence[GoalRecord] = ()) -> None:
         self._records.record(self._ctx, [*others, *self._goals.values()])
+
+    async def _recorded(self) -> None:
+        await self._records.recorded(self._ctx, list(self._goals.values()))
 
     def _tell(self, name: str, value: Mapping[str, object]) -> None:
         self._ctx.emit(CustomEvent(name=name, value=value))
