@@ -36,6 +36,8 @@ def summary(run: Run, now: float) -> Facts:
         "tokens": tokens_of(run.ctx.usage),
         "readers": run.audience.size(now),
     }
+    if run.error is not None:
+        facts["error"] = from_json(run.error)
     if run.ended_at is not None:
         facts["endedAt"] = run.ended_at
     return facts

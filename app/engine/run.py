@@ -78,6 +78,7 @@ class Run:
         self.status = Status.QUEUED
         self.started_at = clock.time()
         self.ended_at: float | None = None
+        self.error: bytes | None = None
         self.audience = Audience()
         self._input: RunAgentInput | None = run_input
         self._parent_run_id = run_input.parent_run_id
@@ -274,8 +275,10 @@ class Run:
         left = self._funnel.left(self.ctx.run_id)
         self._funnel.accept(KINDS[type(event)], event, data)
         self.ended_at = self._clock.time()
+        ending = ending_of(event, RunStatus(status), self.ended_at, left)
+        self.error = ending.error
         if self.ledger is not None:
-            self.ledger.end(ending_of(event, RunStatus(status), self.ended_at, left))
+            self.ledger.end(ending)
         self._input = None
         self.admission.settle()
         self._funnel.release()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from ag_ui.core import AgentCapabilities, RunAgentInput, TokenUsage
@@ -24,6 +25,12 @@ from tests.requirements import requirement
 async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
     """Say one thing."""
     yield "hi"
+
+
+async def slow(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Fail after one thing."""
+    yield "hi"
+    raise AppError(Code.MODEL_TIMEOUT, "Too slow.")
 
 
 @requirement("drop.others")
@@ -110,6 +117,18 @@ async def test_a_summary_shows_how_a_run_stands() -> None:
     end = {"status": "cancelled", "events": 2, "endedAt": START + 3, "seconds": 3, "tokens": 7}
     assert ended == {**waiting, "runId": "r1", **end}
     await service.drain(0)
+
+
+@requirement("http.runs")
+@pytest.mark.parametrize("store", ["memory", "sqlite:///{}/store.db"])
+async def test_a_summary_says_why_a_run_has_failed(store: str, tmp_path: Path) -> None:
+    service = make_service(slow, Settings.model_validate({"store": store.format(tmp_path)}))
+    await service.open()
+    await envelopes(await service.admit(asking(), caller()))
+    (listed,) = await service.runs.list(caller())
+    assert (listed["status"], listed["error"]) == ("error", {"code": "MODEL_TIMEOUT", "message": "Too slow."})
+    assert (await service.runs.find(caller(), "t1", None))["error"] == listed["error"]
+    await service.aclose()
 
 
 @requirement("busy.override", "busy.invalid")
