@@ -70,6 +70,18 @@ class Attach(_OnRun):
     after: Annotated[Number, Field(ge=0)] = 0
 
 
+class RunsList(_Command):
+    """The caller's open runs and recent ones, the newest first."""
+
+    type: Literal["runs.list"] = "runs.list"
+
+
+class RunsGet(_OnRun):
+    """How a run stands."""
+
+    type: Literal["runs.get"] = "runs.get"
+
+
 class Capabilities(_Command):
     """Ask what this server can do."""
 
@@ -189,6 +201,6 @@ OfThreads = (
     | ThreadsFork
     | ThreadsFeedback
 )
-Command = Cancel | Attach | Capabilities | Ping | OfThreads
+Command = Cancel | Attach | Capabilities | Ping | RunsList | RunsGet | OfThreads
 COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
 COMMANDS: tuple[str, ...] = tuple(kind.model_fields["type"].default for kind in get_args(Command))

@@ -1,6 +1,6 @@
 """What the commands that need no stream answer, the same on every transport."""
 
-from app.core.commands import Attach, Cancel, Capabilities, Command, Ping
+from app.core.commands import Attach, Cancel, Capabilities, Command, Ping, RunsGet, RunsList
 from app.engine.service import Service
 from app.ports import Caller
 
@@ -16,7 +16,9 @@ class Commands:
         match command:
             case Cancel():
                 return await self._service.runs.cancel(caller, command.thread_id, command.run_id)
-            case Attach():
+            case RunsList():
+                return {"runs": await self._service.runs.list(caller)}
+            case Attach() | RunsGet():
                 return await self._service.runs.find(caller, command.thread_id, command.run_id)
             case Capabilities():
                 return {"capabilities": self._service.capabilities.model_dump(mode="json", by_alias=True)}

@@ -10,6 +10,7 @@ from app.edge.formats import PROTOBUF
 from app.engine import directory
 from app.main import create_app
 from app.settings import Settings
+from tests.behaviour.client import Refused
 from tests.behaviour.over_sse import frames, http_client
 from tests.conftest import Serve
 from tests.edge.answers import brief, get, post, refused
@@ -94,6 +95,22 @@ async def test_the_callers_runs_are_listed_newest_first(serve: Serve) -> None:
     for path in ("/runs/r3", "/runs/r1?threadId=t2"):
         answer = await get(client, path)
         assert (answer.status_code, refused(answer)["code"]) == (404, "RUN_NOT_FOUND")
+
+
+@requirement("http.runs")
+async def test_runs_are_listed_and_looked_up_by_commands_as_by_routes(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    for run in ("r1", "r2"):
+        await client.run(ask(run=run))
+    listed = await client.command({"command": {"type": "runs.list"}})
+    assert [run["runId"] for run in listed["runs"]] == ["r2", "r1"]
+    assert listed == {"command": "runs.list", **(await get(client, "/runs")).json()}
+    named = await client.command({"command": {"type": "runs.get", "runId": "r1"}})
+    assert named == {"command": "runs.get", **(await get(client, "/runs/r1")).json()}
+    latest = await client.command(ask(run="c1", forwardedProps={"command": {"type": "runs.get"}}))
+    assert latest["runId"] == "r2"
+    with pytest.raises(Refused, match="RUN_NOT_FOUND"):
+        await client.command({"command": {"type": "runs.get", "threadId": "t2"}})
 
 
 @requirement("http.cancel")
