@@ -1,12 +1,12 @@
 """Events to messages: the conversation that a client has after a run's events.
 
-Rule: pure, and the same result as the official client's, message for message, but for metadata, and for activities,
-which never travel back to an agent. Text is joined when it is asked for, so a token costs an append. Source: AG-UI spec
-1.1, events/*; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
+Rule: pure, and the same result as the official client's, message for message, but for activities, which never travel
+back to an agent. Text and metadata are put together when they are asked for, so a token costs an append. Source: AG-UI
+spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ag_ui.core import (
     AssistantMessage,
@@ -18,12 +18,15 @@ from ag_ui.core import (
     ReasoningEncryptedValueEvent,
     ReasoningMessage,
     ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
     ReasoningMessageStartEvent,
     SystemMessage,
     TextMessageContentEvent,
+    TextMessageEndEvent,
     TextMessageStartEvent,
     ToolCall,
     ToolCallArgsEvent,
+    ToolCallEndEvent,
     ToolCallResultEvent,
     ToolCallStartEvent,
     ToolMessage,
@@ -31,6 +34,20 @@ from ag_ui.core import (
 )
 
 from app.core.order import KINDS, Kind
+
+Metadata = dict[str, Any]
+
+OF_MESSAGES = (
+    TextMessageStartEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ToolCallResultEvent,
+)
+OF_CALLS = (ToolCallStartEvent, ToolCallArgsEvent, ToolCallEndEvent)
+"""Whose metadata is that of a message, and of a call."""
 
 ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | DeveloperMessage]] = {
     "assistant": AssistantMessage,
@@ -87,6 +104,8 @@ class Transcript:
         self._texts: dict[str, list[str]] = {}
         self._holders: dict[str, str] = {}
         self._arguments: dict[str, list[str]] = {}
+        self._asides: dict[str, Metadata] = {}
+        self._calls_asides: dict[str, Metadata] = {}
         self._hold(messages)
         self._before = dict(self._messages)
 
@@ -97,6 +116,8 @@ class Transcript:
         self._results.clear()
         self._texts.clear()
         self._arguments.clear()
+        self._asides.clear()
+        self._calls_asides.clear()
         self._holders.clear()
         for message in self._messages.values():
             for call in (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ():
@@ -111,6 +132,8 @@ class Transcript:
         fold = self._FOLDS.get(kind.event)
         if fold is not None:
             fold(self, event)
+        if event.metadata is not None:
+            self._aside(event, event.metadata)
 
     @property
     def messages(self) -> list[Message]:
@@ -120,9 +143,14 @@ class Transcript:
             text = "".join([str(getattr(message, "content", None) or ""), *pieces])
             self._messages[key] = message.model_copy(update={"content": text})
         self._texts.clear()
-        for key in dict.fromkeys(self._holders[call_id] for call_id in self._arguments):
-            self._change_calls(key, self._with_arguments)
+        for key, aside in self._asides.items():
+            message = self._messages[key]
+            self._messages[key] = message.model_copy(update={"metadata": {**(message.metadata or {}), **aside}})
+        self._asides.clear()
+        for key in dict.fromkeys(self._holders[call_id] for call_id in (*self._arguments, *self._calls_asides)):
+            self._change_calls(key, self._completed)
         self._arguments.clear()
+        self._calls_asides.clear()
         return [self._messages[key] for key in self._order]
 
     @property
@@ -143,13 +171,23 @@ class Transcript:
             calls = [change(call) if self._holders[call.id] == key else call for call in holder.tool_calls or ()]
             self._messages[key] = holder.model_copy(update={"tool_calls": calls})
 
-    def _with_arguments(self, call: ToolCall) -> ToolCall:
-        """The call with what has come of its arguments."""
-        pieces = self._arguments.get(call.id)
-        if pieces is None:
-            return call
-        function = call.function.model_copy(update={"arguments": "".join([call.function.arguments, *pieces])})
-        return call.model_copy(update={"function": function})
+    def _completed(self, call: ToolCall) -> ToolCall:
+        """The call with what has come of its arguments and metadata."""
+        pieces, aside, new = self._arguments.get(call.id), self._calls_asides.get(call.id), dict[str, object]()
+        if pieces is not None:
+            arguments = "".join([call.function.arguments, *pieces])
+            new["function"] = call.function.model_copy(update={"arguments": arguments})
+        if aside is not None:
+            new["metadata"] = {**(call.metadata or {}), **aside}
+        return call.model_copy(update=new) if new else call
+
+    def _aside(self, event: BaseEvent, metadata: Metadata) -> None:
+        """What is said beside an event is said of what it builds, key by key; what is said last counts."""
+        if isinstance(event, OF_CALLS):
+            if event.tool_call_id in self._holders:
+                self._calls_asides[event.tool_call_id] = self._calls_asides.get(event.tool_call_id, {}) | metadata
+        elif isinstance(event, OF_MESSAGES) and event.message_id in self._messages:
+            self._asides[event.message_id] = self._asides.get(event.message_id, {}) | metadata
 
     def _append(self, message: Message) -> None:
         """Add a message, unless there is one of this id: what opens again goes on."""

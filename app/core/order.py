@@ -160,15 +160,18 @@ CALLS = (ToolCallStartEvent, ToolCallResultEvent, MessagesSnapshotEvent, RunFini
 MESSAGES = (
     TextMessageStartEvent,
     TextMessageContentEvent,
+    TextMessageEndEvent,
     ReasoningMessageStartEvent,
     ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
     ReasoningEncryptedValueEvent,
     ToolCallStartEvent,
     ToolCallArgsEvent,
+    ToolCallEndEvent,
     ToolCallResultEvent,
     MessagesSnapshotEvent,
 )
-"""What changes the conversation; see ``fold``."""
+"""What changes the conversation, be it by metadata only; see ``fold``."""
 
 STATE = (StateSnapshotEvent, StateDeltaEvent)
 """What changes the shared state."""

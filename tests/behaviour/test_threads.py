@@ -6,7 +6,13 @@ import json
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from ag_ui.core import RunAgentInput, StateSnapshotEvent
+from ag_ui.core import (
+    RunAgentInput,
+    StateSnapshotEvent,
+    TextMessageChunkEvent,
+    ToolCallChunkEvent,
+    ToolCallResultEvent,
+)
 
 from app.ports import Item
 from app.ports.conversation import ThreadStatus
@@ -95,6 +101,25 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
         "goals": [],
         "feedback": [],
     }
+
+
+async def annotating(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Say more beside a message, a call and its result."""
+    yield TextMessageChunkEvent(message_id="a", delta="It rains", metadata={"source": "sky"})
+    yield TextMessageChunkEvent(message_id="a", delta=".", metadata={"sure": True})
+    yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="look", delta="{}", metadata={"cost": 1})
+    yield ToolCallResultEvent(message_id="r", tool_call_id="c", content="wet", metadata={"seconds": 0.5})
+
+
+@requirement("thread.get")
+async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect) -> None:
+    client = await connect(annotating)
+    await client.run(ask())
+    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    said, called, result = thread["messages"][1:]
+    assert said["metadata"] == {"source": "sky", "sure": True}
+    assert called["toolCalls"][0]["metadata"] == {"cost": 1}
+    assert result["metadata"] == {"seconds": 0.5}
 
 
 @requirement("thread.commands", "thread.transcript")

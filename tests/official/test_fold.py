@@ -80,6 +80,16 @@ def snapshot(rng: random.Random) -> list[BaseEvent]:
     return [MessagesSnapshotEvent(messages=[*messages])] if rng.random() < 0.3 else []
 
 
+def noted(rng: random.Random, events: Sequence[BaseEvent]) -> list[BaseEvent]:
+    """The same events, some with metadata; their keys come again, and their values are replaced as a whole."""
+    return [
+        event.model_copy(update={"metadata": {rng.choice("ab"): rng.choice([None, 1, {"x": rng.randrange(9)}])}})
+        if rng.random() < 0.3
+        else event
+        for event in events
+    ]
+
+
 MAKERS: Sequence[Callable[[random.Random], list[BaseEvent]]] = (text, text, thought, call, call, snapshot)
 
 
@@ -105,7 +115,7 @@ def replayed(judge: Judge, events: Sequence[BaseEvent], **config: Json) -> Json:
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_messages_are_the_clients_messages(judge: Judge, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - a seeded walk
-    events = [event for _ in range(LENGTH) for event in rng.choice(MAKERS)(rng)]
+    events = noted(rng, [event for _ in range(LENGTH) for event in rng.choice(MAKERS)(rng)])
     held = replayed(judge, events)
     transcript = Transcript()
     for event in events:
