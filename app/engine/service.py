@@ -12,9 +12,9 @@ from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive
-from app.engine.connect import Kept, is_connect
+from app.engine.connect import Kept, asked_in, is_connect
 from app.engine.directory import Directory
-from app.engine.elsewhere import RunElsewhere
+from app.engine.elsewhere import LogElsewhere, RunElsewhere
 from app.engine.health import Health
 from app.engine.holdings import Holdings
 from app.engine.leases import Leases
@@ -28,7 +28,7 @@ from app.engine.run import Run
 from app.engine.threads import Threads
 from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, State, Tool
-from app.ports.records import RunKey, RunRecord, ThreadKey
+from app.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from app.ports.store import available
 
 LEAVING_SECONDS = 0.25
@@ -170,10 +170,25 @@ class Service:
             waiting = await self._responder.waiting(caller, run_input.thread_id)
         elif kept is None or not kept.messages:
             return None
+        else:
+            waiting = await self._asked(caller, run_input.thread_id)
         log = RunLog(run_input.run_id, self._lifecycle.own_budget())
         run = self._run(run_input, caller, log, None)
         self._lifecycle.show(run, Kept(kept, waiting))
         return self._readers.read(run, 0)
+
+    async def _asked(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
+        """What the thread's last run has asked, for an agent that does not say by itself what waits."""
+        try:
+            last = await self.runs.found(caller, thread_id, None)
+        except AppError as error:
+            if error.code is not Code.RUN_NOT_FOUND:
+                raise
+            return ()
+        if last.status != RunStatus.INTERRUPTED or (isinstance(last, RunRecord) and not last.kept):
+            return ()
+        log = last.log if isinstance(last, Run) else LogElsewhere(self.archive, last)
+        return asked_in(await anext(log.read(len(log) - 1)))
 
     def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
         """What is to happen to the runs that stand before this one on its thread."""

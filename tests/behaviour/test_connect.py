@@ -3,7 +3,14 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import CustomEvent, RunAgentInput, StateSnapshotEvent
+from ag_ui.core import (
+    CustomEvent,
+    Interrupt,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    StateSnapshotEvent,
+)
 
 from app.ports import Item
 from tests.behaviour.client import Client, outcome, text, types
@@ -127,6 +134,33 @@ async def test_an_assistant_of_ones_own_is_no_different(connect: Connect) -> Non
     await eventually(lambda: not service._lifecycle._writing)
     events = await client.run(ask(run="r3", messages=[]))
     assert (types(events), interrupts(events)) == (SHOWN, [asked])
+
+
+COLOUR = Interrupt(id="i1", reason="choice", message="Which colour?")
+
+
+async def painter(asked: RunAgentInput) -> AsyncIterator[Item]:
+    """Asks, until it is told."""
+    if asked.resume:
+        yield f"You said {asked.resume[0].payload}."
+        return
+    outcome = RunFinishedInterruptOutcome(interrupts=[COLOUR])
+    yield RunFinishedEvent(thread_id=asked.thread_id, run_id=asked.run_id, outcome=outcome)
+
+
+@requirement("connect.waiting")
+async def test_what_an_agent_of_ones_own_has_asked_last_is_shown_until_it_is_answered(connect: Connect) -> None:
+    client = await connect(painter)
+    service = client.service
+    asked = interrupts(await client.run(ask()))
+    await eventually(lambda: not service._lifecycle._writing)
+    for run in ("r2", "r3"):
+        events = await client.run(ask(run=run, messages=[]))
+        assert (types(events), interrupts(events)) == (SHOWN, asked)
+    answered = await client.run(ask(run="r4", messages=[], resume=[answer(asked[0], colour="Blue")]))
+    assert text(answered) == "You said {'colour': 'Blue'}."
+    await eventually(lambda: not service._lifecycle._writing)
+    assert outcome(await client.run(ask(run="r5", messages=[]))) == "success"
 
 
 @requirement("connect.waiting")
