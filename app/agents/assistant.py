@@ -180,7 +180,7 @@ class Assistant:
         return AgentCapabilities(
             tools=ToolsCapabilities(
                 supported=True,
-                items=[tool.spec for tool in self._tools],
+                items=[ruled(tool.spec, self.policy) for tool in self._tools],
                 parallel_calls=True,
                 client_provided=True,
             ),
@@ -231,6 +231,16 @@ class Assistant:
         if not asks:
             return None
         return HumanInTheLoopCapabilities(supported=True, approvals=True, interrupts=True, approve_with_edits=True)
+
+
+def ruled(spec: ToolSpec, policy: Policy) -> ToolSpec:
+    """A tool with what a client should know of it before it is called: that it is asked for, or never run."""
+    ruling = policy(spec.name)
+    if ruling.permission is Permission.ALLOW:
+        return spec
+    told = {"policy": ruling.permission.value, "category": ruling.category, "reason": ruling.reason}
+    known = {name: value for name, value in told.items() if value is not None}
+    return spec.model_copy(update={"metadata": {**(spec.metadata or {}), **known}})
 
 
 def finished(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:

@@ -259,6 +259,15 @@ async def test_capabilities_tell_of_approvals_only_where_there_are_some() -> Non
     assert shown.approve_with_edits is True
 
 
+def test_capabilities_tell_which_tools_are_asked_for_or_never_run() -> None:
+    described = Desk().assistant.capabilities().tools
+    assert described is not None
+    assert {tool.name: tool.metadata for tool in described.items or () if tool.metadata} == {
+        "pay": {"policy": "ask", "category": "physical", "reason": "it costs money"},
+        "wipe": {"policy": "deny", "reason": "never"},
+    }
+
+
 @pytest.mark.parametrize(("policy", "expected"), [("ask", True), ("deny", False)])
 def test_capabilities_tell_of_approvals_of_tools_that_only_a_source_knows(policy: str, expected: bool) -> None:  # noqa: FBT001
     settings = Settings(
