@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STRANDS := $(VENV)/strands
 BENCH := $(VENV)/bench
+SHIPPED := $(VENV)/shipped
 JS := tests/js
 IMAGE ?= agui-container
 
@@ -71,7 +72,7 @@ COMPILE_ONLY = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(ARGS) --q
 SERVED := ag-ui-protocol|anyio|fastapi|httptools|pydantic|pydantic-core|starlette|uvicorn|uvloop|websockets
 
 .PHONY: bench
-bench: $(VENV)/.dev $(BENCH)/.done ## Measure us and our peers; ARGS=--quick is a minute that shows that it works
+bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure us and our peers; ARGS=--quick is a minute that shows that it works
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: image
@@ -101,19 +102,25 @@ $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
 	@$(PIP) install -r requirements-dev.lock
 	@touch $@ $(VENV)/.run
 
-# Strands wants an older mcp than is shipped, so its tests serve it from an environment of its own.
-$(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
-	@echo "Installing requirements-strands.lock into $(STRANDS)"
-	@$(BIN)/python -I -m venv $(STRANDS)
-	@$(STRANDS)/bin/python -I -m pip --disable-pip-version-check --quiet install -r requirements-strands.lock
-	@touch $@
+# An environment of its own, from one lock.
+define environment
+@echo "Installing $< into $(@D)"
+@$(BIN)/python -I -m venv $(@D)
+@$(@D)/bin/python -I -m pip --disable-pip-version-check --quiet install -r $<
+@touch $@
+endef
 
-# The peers that bench/ measures. Their own environment, because what they need is not what we ship.
+# Strands wants an older mcp than is shipped, so its tests serve it from here.
+$(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
+	$(environment)
+
+# The peers that bench/ measures: what they need is not what we ship.
 $(BENCH)/.done: requirements-bench.lock | $(BIN)/python
-	@echo "Installing requirements-bench.lock into $(BENCH)"
-	@$(BIN)/python -I -m venv $(BENCH)
-	@$(BENCH)/bin/python -I -m pip --disable-pip-version-check --quiet install -r requirements-bench.lock
-	@touch $@
+	$(environment)
+
+# What bench/ measures of ours: what the image has, and none of what tests need.
+$(SHIPPED)/.done: requirements.lock | $(BIN)/python
+	$(environment)
 
 # --- the official AG-UI client, which judges the server in the tests --------------------------------------------------
 

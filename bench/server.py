@@ -8,7 +8,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,8 @@ from typing import Self
 
 ROOT = Path(__file__).parents[1]
 PEERS_PYTHON = ROOT / ".venv" / "bench" / "bin" / "python"
+OUR_PYTHON = ROOT / ".venv" / "shipped" / "bin" / "python"
+"""Of what the image has: a start looks through all packages that are installed, and tests need as many again."""
 SERVER_CORE, CLIENT_CORE = 0, 1
 START_SECONDS = 120.0
 """Under valgrind a start takes half a minute."""
@@ -34,9 +35,9 @@ class Contestant:
 
 
 def ours(agent: str) -> Contestant:
-    """This container, as ``make run`` starts it; ``agent`` is AGUI_AGENT."""
+    """This container, as its image starts it; ``agent`` is AGUI_AGENT."""
     settings = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "{port}", "AGUI_AGENT": agent}
-    return Contestant("ours", (sys.executable, "-m", "app", "serve"), settings)
+    return Contestant("ours", (str(OUR_PYTHON), "-m", "app", "serve"), settings)
 
 
 def peer(name: str, module: str) -> Contestant:
