@@ -14,13 +14,16 @@ from app.core.errors import AppError, Code
 from app.models.script import Call, Fail, Plan, Reason, Repeat, Say, Step, Wait, plan, text_of
 from app.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
 
+NAME = "offline"
+"""What this model, and who serves it, is called."""
+
 _WORD = re.compile(r"\S+\s*")
 
 
 class OfflineModel:
     """Implements ``ports.Model`` and ``ports.Counting``. Stateless: one instance serves any number of runs."""
 
-    provider = name = "offline"
+    provider = name = NAME
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         """Do the plan step by step, then report the usage."""
@@ -67,8 +70,8 @@ def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:
     output_tokens = sum(_output_words(step) for step in steps)
     reasoning_tokens = sum(_words((step.text,)) for step in steps if isinstance(step, Reason))
     return TokenUsage(
-        provider=OfflineModel.provider,
-        model=OfflineModel.name,
+        provider=NAME,
+        model=NAME,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         total_tokens=input_tokens + output_tokens,
