@@ -33,12 +33,16 @@ SHOWN_ERRORS = 5
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command, with the ids its answer shall carry where it came inside a ``RunAgentInput``, or a frame's ``id``."""
+    """A command, with the ids its answer shall carry where it came inside a ``RunAgentInput``, or a frame's ``id``.
+
+    ``older`` says that this input declared no ``protocolVersion``.
+    """
 
     command: Command
     thread_id: str | None = None
     run_id: str | None = None
     frame_id: object = None
+    older: bool = False
 
 
 Request = RunAgentInput | CommandRequest
@@ -176,7 +180,7 @@ def _run_input(document: dict[str, object]) -> Request:
     command = _embedded_command(run_input)
     if command is None:
         return run_input
-    return CommandRequest(command, run_input.thread_id, run_input.run_id)
+    return CommandRequest(command, run_input.thread_id, run_input.run_id, older=run_input.protocol_version is None)
 
 
 def _embedded_command(run_input: RunAgentInput) -> Command | None:

@@ -18,12 +18,14 @@ from app.core.commands import Attach
 from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent
 from app.core.inbound import CommandRequest
+from app.core.inbound import Request as Asked
 from app.edge.body import read_body, understand
 from app.edge.commands import Commands
 from app.edge.exact import ExactRoute
-from app.edge.formats import Format, format_of
+from app.edge.formats import EventStream, Format, format_of
 from app.edge.gate import INVOCATIONS, caller_of
 from app.edge.lookout import Lookout
+from app.edge.older import OlderEventStream, is_older
 from app.edge.stream import HEADERS, RunStream
 from app.engine.service import Service
 from app.ports import Caller
@@ -54,8 +56,8 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
 
     async def invocations(request: Request) -> Response | RunStream:
         caller = caller_of(request)
-        form = format_of(request)
         asked = await understand(await read_body(request, max_body))
+        form = format_for(asked, request)
         if isinstance(asked, RunAgentInput):
             return RunStream(await service.admit(asked, caller), form, caller.request_id, lookout)
         if isinstance(asked.command, Attach):
@@ -81,6 +83,12 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),
         ExactRoute("/runs/{runId}/events", Endpoint(events), methods=["GET"]),
     ]
+
+
+def format_for(asked: Asked, request: Request) -> Format:
+    """The format of an answer to what was asked."""
+    form = format_of(request)
+    return OlderEventStream() if is_older(asked) and isinstance(form, EventStream) else form
 
 
 def nothing_follows(caller: Caller) -> Response:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from ag_ui.core import PROTOCOL_VERSION
+
 from tests.behaviour.client import Client, Stream
 from tests.behaviour.minds import Mind
 from tests.engine.doubles import Json
@@ -32,7 +34,7 @@ class Talk:
         if said is not None:
             self.messages.append({"id": f"user-{self.runs}", "role": "user", "content": said})
         ids = {"threadId": self.thread, "runId": f"{self.thread}-run-{self.runs}"}
-        return {**ids, "messages": self.messages, "tools": self.tools, **fields}
+        return {**ids, "protocolVersion": PROTOCOL_VERSION, "messages": self.messages, "tools": self.tools, **fields}
 
     async def start(self, said: str) -> Stream:
         """Begin a run."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from ag_ui.core import RunAgentInput
+from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from app.agents.allowance import Limited
 from app.agents.callables import adapt, rememberer_of, responder_of
@@ -128,7 +128,7 @@ def asking(thread: str = "t1", run: str = "r1", **fields: Any) -> RunAgentInput:
 def ask(thread: str = "t1", run: str = "r1", text: str = "hi", **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
     """The JSON of a run input with one user message; ``fields`` are added as they are."""
     messages = [{"id": "u1", "role": "user", "content": text}]
-    return {"threadId": thread, "runId": run, "messages": messages, **fields}
+    return {"threadId": thread, "runId": run, "protocolVersion": PROTOCOL_VERSION, "messages": messages, **fields}
 
 
 async def envelopes(reader: Reader) -> list[Envelope]:

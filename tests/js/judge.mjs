@@ -16,6 +16,7 @@ import {
   verifyEvents,
 } from "@ag-ui/client";
 import { AGUI_MEDIA_TYPE, decode, encode } from "@ag-ui/proto";
+import { HttpAgent as OlderAgent } from "older-client";
 import { Subject, from } from "rxjs";
 
 // --- what the client prints is a finding; stdout belongs to the answers ---
@@ -77,9 +78,9 @@ class FormatAgent extends HttpAgent {
   }
 }
 
-/** An HttpAgent that keeps what came over the wire; a binary wire as base64. */
-function httpAgent({ url, headers, binary = false, ...config }, wire) {
-  const agent = new FormatAgent({
+/** An HttpAgent that keeps what came over the wire; a binary wire as base64. An older one is from before AG-UI 1.0. */
+function httpAgent({ url, headers, binary = false, older = false, ...config }, wire) {
+  const agent = new (older ? OlderAgent : FormatAgent)({
     ...config,
     url,
     headers,
@@ -127,7 +128,7 @@ async function runTurn(agent, url, turn, wire, before) {
       if (report.events.length === abortAfter) agent.abortRun();
       if (report.events.length === meanwhile?.after) sent = post(url, meanwhile.body);
     },
-    onRunFinishedEvent: ({ pendingToolCallIds = [] }) => void (report.pending = pendingToolCallIds),
+    onRunFinishedEvent: ({ pendingToolCallIds }) => void (report.pending = pendingToolCallIds ?? unanswered(agent)),
     onRunFailed: ({ error }) => void (report.failed = text(error)),
   };
   try {
@@ -141,6 +142,11 @@ async function runTurn(agent, url, turn, wire, before) {
   report.meanwhile = await sent;
   await new Promise(setImmediate); // what was rejected without a handler has been printed by now
   return { ...report, printed, wire: { ...wire } };
+}
+
+/** The calls of the last message, which have no results: what a client from before AG-UI 1.0 knows of open calls. */
+function unanswered({ messages }) {
+  return (messages.at(-1)?.toolCalls ?? []).map(({ id }) => id);
 }
 
 function answers(content, before) {

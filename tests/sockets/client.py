@@ -29,7 +29,7 @@ _opened: list["Exchange"] = []
 def run_input(text: str, *, thread: str | None = None, **fields: object) -> Json:
     """A ``RunAgentInput`` with ids of its own."""
     number = next(_numbers)
-    ids = {"threadId": thread or f"t{number}", "runId": f"r{number}"}
+    ids = {"threadId": thread or f"t{number}", "runId": f"r{number}", "protocolVersion": "1.0"}
     return {**ids, "messages": [{"id": f"m{number}", "role": "user", "content": text}], **fields}
 
 
