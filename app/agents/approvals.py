@@ -35,6 +35,9 @@ from app.ports.store import Interrupts, StoreUnavailable, available
 LIFETIME = 3600.0
 """Seconds until an approval expires. For as long again it can be abandoned, and an answer is told that it is late."""
 
+TOOL_CALL = "tool_call"
+"""AG-UI's word for an interrupt that a call waits for (docs, concepts/interrupts): what a page shows buttons for."""
+
 SHOWN_ARGUMENTS = 500
 """Characters of the arguments in an interrupt's message; its metadata has all of them."""
 
@@ -45,12 +48,12 @@ RESPONSE_SCHEMA: dict[str, object] = {
     "type": "object",
     "properties": {
         "approved": {"type": "boolean"},
-        "reason": {"type": "string", "maxLength": MAX_REASON},
+        "reason": {"type": "string"},
         "editedArgs": {"type": "object"},
     },
     "required": ["approved"],
-    "additionalProperties": False,
 }
+"""No stricter than AG-UI's docs have it (concepts/interrupts): assistant-ui shows no buttons where it is not sure."""
 
 logger = logging.getLogger(__name__)
 
@@ -118,12 +121,12 @@ class Approvals:
     def ask(self, call: Call, ruling: Ruling, interrupt_id: str, beside: Sequence[str] = ()) -> Approval:
         """What asks for a call. It counts once it is held."""
         expires_at = datetime.fromtimestamp(self.now() + self._lifetime, UTC)
+        words = {"category": ruling.category, "reason": ruling.reason}
         metadata = {"toolName": call.name, "arguments": call.arguments}
-        if ruling.category is not None:
-            metadata["category"] = ruling.category
+        metadata |= {name: word for name, word in words.items() if word is not None}
         interrupt = Interrupt(
             id=interrupt_id,
-            reason=ruling.reason or "approval",
+            reason=TOOL_CALL,
             message=f"Allow {call.name} with {clipped(call.arguments) or '{}'}?",
             tool_call_id=call.id,
             response_schema=RESPONSE_SCHEMA,

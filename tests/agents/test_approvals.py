@@ -27,12 +27,13 @@ from tests.contexts import run_context, run_input
 
 async def test_a_call_that_must_be_asked_for_ends_the_run_with_an_interrupt() -> None:
     (interrupt,) = await asked(Desk(), 5)
-    assert interrupt.reason == "it costs money"
+    assert interrupt.reason == "tool_call"
     assert interrupt.message == 'Allow pay with {"amount": 5}?'
     assert interrupt.tool_call_id is not None
     assert interrupt.response_schema is not None
     assert interrupt.expires_at == "1970-01-12T14:46:40+00:00"
-    assert interrupt.metadata == {"toolName": "pay", "arguments": '{"amount": 5}', "category": "physical"}
+    said_of_it = {"category": "physical", "reason": "it costs money"}
+    assert interrupt.metadata == {"toolName": "pay", "arguments": '{"amount": 5}', **said_of_it}
 
 
 async def test_the_message_of_an_interrupt_shows_the_beginning_of_long_arguments() -> None:

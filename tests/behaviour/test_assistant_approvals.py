@@ -49,10 +49,10 @@ async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(meet:
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
     (interrupt,) = interrupts(events)
     assert interrupt["toolCallId"] == calls(events)["pay"]
-    assert (interrupt["reason"], interrupt["message"]) == ("it costs money", 'Allow pay with {"amount": 5}?')
+    assert (interrupt["reason"], interrupt["message"]) == ("tool_call", 'Allow pay with {"amount": 5}?')
     assert set(interrupt["responseSchema"]["properties"]) == {"approved", "reason", "editedArgs"}
     assert interrupt["expiresAt"] > "2000"
-    assert interrupt["metadata"]["category"] == "physical"
+    assert (interrupt["metadata"]["reason"], interrupt["metadata"]["category"]) == ("it costs money", "physical")
     assert PAID[talk.thread] == []
 
 

@@ -56,7 +56,8 @@ def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, des
     (asked,) = conversation.turns
     assert check(judge, asked) == "RUN_FINISHED"
     assert asked.events[-1]["outcome"]["interrupts"] == asked.interrupts == conversation.interrupts
-    assert [interrupt["reason"] for interrupt in asked.interrupts] == [RULE, RULE]
+    assert [interrupt["reason"] for interrupt in asked.interrupts] == ["tool_call", "tool_call"]
+    assert [interrupt["metadata"]["reason"] for interrupt in asked.interrupts] == [RULE, RULE]
     assert [(interrupt["toolCallId"], []) for interrupt in asked.interrupts] == held(conversation)
 
 
