@@ -44,6 +44,7 @@ ASSISTANT = {
 APPROVALS = {
     "approval.asks": ("design 4.8", "A call that must be approved is one interrupt that says all of it."),
     "approval.approved": ("design 4.8", "An approved call runs, and the model goes on."),
+    "approval.same-run": (_INTERRUPTS, "An answer under the ids of the run that asked is no retry of it."),
     "approval.edited": ("design 4.8", "Edited arguments replace the call's and are validated again."),
     "approval.denied": ("design 4.8", "A denied call does not run, and the model is told why."),
     "approval.abandoned": (_INTERRUPTS, "An interrupt may be cancelled; its call does not run."),

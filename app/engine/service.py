@@ -6,11 +6,12 @@ again (two of the promises in docs/architecture.md).
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from app.core.errors import AppError, Code
+from app.engine.answering import asked_at_end, is_answer, under_an_id_of_its_own
 from app.engine.archive import Archive
 from app.engine.connect import Kept, asked_in, is_connect
 from app.engine.directory import Directory
@@ -25,6 +26,7 @@ from app.engine.policy import OnBusy, Policy, busy_choice
 from app.engine.reader import Reader
 from app.engine.readers import Readers
 from app.engine.run import Run
+from app.engine.status import Status
 from app.engine.threads import Threads
 from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, State, Tool
@@ -117,6 +119,8 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
+        if run_input.resume and is_answer(run_input, await self._asked_by(run_input, caller)):
+            run_input = under_an_id_of_its_own(run_input)
         if (ran := await self._known_to_store(run_input, caller)) is not None:
             return self._elsewhere(ran, 0)
         if is_connect(run_input) and (shown := await self._shown(run_input, caller)):
@@ -131,6 +135,21 @@ class Service:
                 if error.code is not Code.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
             await self._readers.one_gone(deadline)
+
+    async def _asked_by(self, run_input: RunAgentInput, caller: Caller) -> Collection[str]:
+        """The interrupts with which the run of these ids has ended, here or in the store."""
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        known = self._lifecycle.get(key)
+        if known is not None:
+            return asked_at_end(known.log.last) if known.status is Status.INTERRUPTED else ()
+        if not self.archive.durable:
+            return ()
+        with available():
+            record = await self.archive.store.runs.get(key)
+            if record is None or record.status is not RunStatus.INTERRUPTED or not record.kept:
+                return ()
+            envelopes = await self.archive.store.runs.envelopes(key, record.last_seq - 1)
+        return asked_at_end(envelopes[-1].data) if envelopes else ()
 
     async def _known_to_store(self, run_input: RunAgentInput, caller: Caller) -> RunRecord | None:
         """The run of these ids, where the store has one that is not here: a retry must not touch the thread's others.

@@ -67,6 +67,19 @@ async def test_an_approved_call_runs_and_the_model_goes_on(meet: Meet) -> None:
     assert text(await talk.say("stream 1")) == "hello world, "
 
 
+@requirement("approval.same-run")
+async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    asking = talk.body(resume=[answer(interrupt, approved=True)])
+    asking["runId"] = f"{talk.thread}-run-1"
+    events = await talk.client.run(asking)
+    assert text(events) == "The result of pay is paid 5."
+    assert events[0]["runId"].startswith(f"{talk.thread}-run-1.")
+    assert await talk.client.run(asking) == events
+    assert PAID[talk.thread] == [5]
+
+
 @requirement("approval.edited")
 async def test_edited_arguments_replace_the_calls_and_are_checked_again(meet: Meet) -> None:
     talk = await meet()
