@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails, from_json
 
 from app.core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 from app.core.errors import AppError, Code
+from app.core.parts import Tell, renew
 
 LONGEST = {"messages": 20_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
 """Items of the lists in a ``RunAgentInput``."""
@@ -56,8 +57,8 @@ class Malformed(AppError):
         self.frame_id = frame_id
 
 
-def parse(body: bytes) -> Request:
-    """What a client sent.
+def parse(body: bytes, tell: Tell = lambda _: None) -> Request:
+    """What a client sent; ``tell`` hears what of it is left out.
 
     Raises:
         AppError: VALIDATION_ERROR, naming the field where there is one; ``Malformed`` where it is a JSON object.
@@ -66,19 +67,19 @@ def parse(body: bytes) -> Request:
     if not isinstance(document, dict):
         _refuse("The body must be a JSON object: a RunAgentInput or a command.")
     try:
-        return _request(document)
+        return _request(document, tell)
     except AppError as error:
         frame_id = document.get("id")
         raise Malformed(error.message, frame_id if _is_short(frame_id) else None) from None
 
 
-def _request(document: dict[str, object]) -> Request:
+def _request(document: dict[str, object], tell: Tell) -> Request:
     if "messages" not in document:
         if document.get("type") == "ping":
             return CommandRequest(Ping(), frame_id=_frame_id(document))
         if "command" in document:
             return _bare_command(document)
-    return _run_input(document)
+    return _run_input(document, tell)
 
 
 def parse_fields(body: bytes) -> dict[str, object]:
@@ -162,13 +163,14 @@ def _constant(name: str) -> NoReturn:
     _refuse(f"{name} is not a JSON number.")
 
 
-def _run_input(document: dict[str, object]) -> Request:
+def _run_input(document: dict[str, object], tell: Tell) -> Request:
     if document.get("forwardedProps") is None:
         document["forwardedProps"] = {}
     for name in ("tools", "context"):
         if document.get(name) is None:
             document[name] = []
     _check_lengths(document)
+    renew(document.get("messages"), tell)
     try:
         run_input = RunAgentInput.model_validate(document)
     except ValidationError as error:

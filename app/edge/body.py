@@ -1,6 +1,7 @@
 """Request bodies: read whole, within a size and a time, and parsed off the event loop when they are large."""
 
 import asyncio
+import logging
 
 import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
@@ -9,6 +10,8 @@ from app.core.errors import AppError, Code
 from app.core.inbound import Request as Asked
 from app.core.inbound import parse
 from app.engine.lifecycle import shutting_down
+
+logger = logging.getLogger(__name__)
 
 READ_SECONDS = 60.0
 """A client that has not sent its body by then gets a refusal."""
@@ -55,5 +58,5 @@ def check_size(size: int, max_bytes: int) -> None:
 async def understand(body: bytes) -> Asked:
     """What the body asks for. Raises ``AppError`` VALIDATION_ERROR."""
     if len(body) <= LARGE_BYTES:
-        return parse(body)
-    return await anyio.to_thread.run_sync(parse, body)
+        return parse(body, logger.warning)
+    return await anyio.to_thread.run_sync(parse, body, logger.warning)

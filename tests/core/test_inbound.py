@@ -51,6 +51,49 @@ def test_unknown_fields_are_kept() -> None:
     assert result.tools[0].model_extra == {"own": 1}
 
 
+def content(*parts: object) -> tuple[object, list[str]]:
+    """What becomes of a user message's parts, and what is told of it."""
+    told: list[str] = []
+    body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
+    result = parse(body, told.append)
+    assert isinstance(result, RunAgentInput)
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)["messages"][0]["content"], told
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "kind"),
+    [
+        ("image/png", "image"),
+        ("audio/wav", "audio"),
+        ("video/mp4", "video"),
+        ("text/csv", "document"),
+        ("", "document"),
+    ],
+)
+@pytest.mark.parametrize("name", ["data", "url"])
+def test_a_binary_part_is_the_media_that_it_names(name: str, mime_type: str, kind: str) -> None:
+    media = {"type": kind, "source": {"type": name, "value": "aGk=", "mimeType": mime_type}}
+    assert content({"type": "binary", "mimeType": mime_type, name: "aGk="}) == ([media], [])
+    named = {**media, "metadata": {"filename": "hi.txt"}}
+    assert content({"type": "binary", "mimeType": mime_type, name: "aGk=", "filename": "hi.txt"}) == ([named], [])
+
+
+@pytest.mark.parametrize(
+    "part", [{"type": "binary", "mimeType": "image/png", "id": "f1"}, {"type": "binary"}, {"type": "x"}]
+)
+def test_a_part_of_an_unknown_kind_is_left_out_and_told(part: Json) -> None:
+    text = {"type": "text", "text": "hi"}
+    told = f"2 content parts of unknown types are left out, the first of {part['type']!r}"
+    assert content(part, text, part) == ([text], [told])
+
+
+@pytest.mark.parametrize("part", [{"type": "text"}, {"type": "image", "source": 1}, {"type": 5}, {}, "hi"])
+def test_a_part_that_is_malformed_is_refused(part: object) -> None:
+    assert "messages.0.content" in refusal(
+        json.dumps(ask(messages=[{"id": "u", "role": "user", "content": [part]}])).encode()
+    )
+
+
 def test_a_byte_order_of_fields_and_spaces_do_not_matter() -> None:
     assert isinstance(parse(b' \n{"messages":[],"runId":"r","threadId":"t"}\n '), RunAgentInput)
 
