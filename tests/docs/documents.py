@@ -19,8 +19,8 @@ from tests.docs.markdown import Block, Document
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    *("agents", "benchmarks", "context", "frameworks", "goals", "memory", "models", "observability", "operations"),
-    *("protobuf", "state", "subagents", "threads", "tools"),
+    *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "memory", "models", "observability"),
+    *("operations", "protobuf", "state", "subagents", "threads", "tools"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
@@ -34,6 +34,7 @@ NOT_RUN = {
     "needs-aws": "needs an AWS account",
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
+    "needs-npm": "needs packages that the tests do not install",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",
 }
