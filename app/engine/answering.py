@@ -1,28 +1,29 @@
-"""An answer to an interrupt that comes under the ids of the run that asked.
+"""What a run has asked with its last event, and an answer to it that comes under the ids of that run.
 
-Rule: it is no retry of that run, which would be replayed while the answer is lost, but a run of its own (AG-UI spec
-1.1, basic/patterns/interrupt-resume: continuing means a new run). CopilotKit's ``useInterrupt`` sends it so (issue 6999
-there). Its id follows from that of the run and the answer, so that the same answer again joins it.
+Rule: such an answer is no retry of the run, which would be replayed while the answer is lost, but a run of its own
+(AG-UI spec 1.1, basic/patterns/interrupt-resume: continuing means a new run). CopilotKit's ``useInterrupt`` sends it so
+(issue 6999 there). Its id follows from that of the run and the answer, so that the same answer again joins it.
 """
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Sequence
 
-from ag_ui.core import RunAgentInput
+from ag_ui.core import Interrupt, RunAgentInput
 from pydantic_core import from_json, to_json
 
 DIGITS = 12
 
 
-def is_answer(run_input: RunAgentInput, asked: Collection[str]) -> bool:
+def asked_in(last: bytes) -> Sequence[Interrupt]:
+    """The interrupts of a run's last event."""
+    outcome = from_json(last).get("outcome") or {}
+    return [Interrupt.model_validate(interrupt) for interrupt in outcome.get("interrupts", ())]
+
+
+def is_answer(run_input: RunAgentInput, asked: Sequence[Interrupt]) -> bool:
     """Whether it answers one of these interrupts."""
-    return any(entry.interrupt_id in asked for entry in run_input.resume or ())
-
-
-def asked_at_end(event: bytes) -> Collection[str]:
-    """The ids of the interrupts that a run's last event has."""
-    outcome = from_json(event).get("outcome") or {}
-    return frozenset(interrupt["id"] for interrupt in outcome.get("interrupts", ()))
+    ids = {interrupt.id for interrupt in asked}
+    return any(entry.interrupt_id in ids for entry in run_input.resume or ())
 
 
 def under_an_id_of_its_own(run_input: RunAgentInput) -> RunAgentInput:

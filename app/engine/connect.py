@@ -19,7 +19,6 @@ from pydantic_core import from_json
 from app.core.encoder import MAX_EVENT_BYTES
 from app.core.errors import AppError, Code
 from app.core.history import MESSAGE
-from app.core.wire import Batch
 from app.ports import Item, RunContext
 from app.ports.conversation import Delta
 
@@ -35,12 +34,6 @@ def is_connect(run_input: RunAgentInput) -> bool:
     forwarded = run_input.forwarded_props
     asks = isinstance(forwarded, dict) and any(forwarded.get(name) for name in ASKS_FOR_MORE)
     return not (run_input.messages or run_input.resume or asks)
-
-
-def asked_in(last: Batch) -> Sequence[Interrupt]:
-    """What a run asks with its last event."""
-    outcome = from_json(last.data[-1]).get("outcome") or {}
-    return [Interrupt.model_validate(interrupt) for interrupt in outcome.get("interrupts", ())]
 
 
 class Kept:

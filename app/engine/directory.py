@@ -5,13 +5,17 @@ Rule: callers find their own runs only. What is here is better known than what i
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+from ag_ui.core import Interrupt
+
 from app.core.errors import AppError, Code
+from app.engine.answering import asked_in
 from app.engine.archive import Archive
+from app.engine.elsewhere import LogElsewhere
 from app.engine.facts import Facts, recorded, summary
 from app.engine.lifecycle import Lifecycle
 from app.engine.run import Run
 from app.ports import Caller, Clock
-from app.ports.records import RunKey, RunRecord, ThreadKey
+from app.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from app.ports.store import PAGE, available
 
 
@@ -74,6 +78,20 @@ class Directory:
                 raise
             return run
         return record if run is None or record.active or record.key == run.key else run
+
+    async def asked(self, caller: Caller, thread_id: str, run_id: str | None = None) -> Sequence[Interrupt]:
+        """What a run, or a thread's latest, has asked with its last event, as long as that is kept."""
+        try:
+            run = await self.found(caller, thread_id, run_id)
+        except AppError as error:
+            if error.code is not Code.RUN_NOT_FOUND:
+                raise
+            return ()
+        if run.status != RunStatus.INTERRUPTED or (isinstance(run, RunRecord) and not run.kept):
+            return ()
+        log = run.log if isinstance(run, Run) else LogElsewhere(self._archive, run)
+        last = await anext(log.read(len(log) - 1))
+        return asked_in(last.data[-1])
 
     def _waits(self, run: Run) -> bool:
         return self._archive.durable and run.ledger is not None and not run.ledger.claimed and not run.log.ended

@@ -67,11 +67,6 @@ class RunLog:
         return len(self._data)
 
     @property
-    def last(self) -> bytes:
-        """The newest event's JSON."""
-        return self._data[-1]
-
-    @property
     def _held(self) -> int:
         """Bytes in all encodings."""
         return self.bytes + self._rendered

@@ -6,16 +6,16 @@ again (two of the promises in docs/architecture.md).
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from app.core.errors import AppError, Code
-from app.engine.answering import asked_at_end, is_answer, under_an_id_of_its_own
+from app.engine.answering import is_answer, under_an_id_of_its_own
 from app.engine.archive import Archive
-from app.engine.connect import Kept, asked_in, is_connect
+from app.engine.connect import Kept, is_connect
 from app.engine.directory import Directory
-from app.engine.elsewhere import LogElsewhere, RunElsewhere
+from app.engine.elsewhere import RunElsewhere
 from app.engine.health import Health
 from app.engine.holdings import Holdings
 from app.engine.leases import Leases
@@ -26,11 +26,10 @@ from app.engine.policy import OnBusy, Policy, busy_choice
 from app.engine.reader import Reader
 from app.engine.readers import Readers
 from app.engine.run import Run
-from app.engine.status import Status
 from app.engine.threads import Threads
 from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, State, Tool
-from app.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
+from app.ports.records import RunKey, RunRecord, ThreadKey
 from app.ports.store import available
 
 LEAVING_SECONDS = 0.25
@@ -119,8 +118,9 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
-        if run_input.resume and is_answer(run_input, await self._asked_by(run_input, caller)):
-            run_input = under_an_id_of_its_own(run_input)
+        if run_input.resume:
+            asked = await self.runs.asked(caller, run_input.thread_id, run_input.run_id)
+            run_input = under_an_id_of_its_own(run_input) if is_answer(run_input, asked) else run_input
         if (ran := await self._known_to_store(run_input, caller)) is not None:
             return self._elsewhere(ran, 0)
         if is_connect(run_input) and (shown := await self._shown(run_input, caller)):
@@ -135,21 +135,6 @@ class Service:
                 if error.code is not Code.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
             await self._readers.one_gone(deadline)
-
-    async def _asked_by(self, run_input: RunAgentInput, caller: Caller) -> Collection[str]:
-        """The interrupts with which the run of these ids has ended, here or in the store."""
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        known = self._lifecycle.get(key)
-        if known is not None:
-            return asked_at_end(known.log.last) if known.status is Status.INTERRUPTED else ()
-        if not self.archive.durable:
-            return ()
-        with available():
-            record = await self.archive.store.runs.get(key)
-            if record is None or record.status is not RunStatus.INTERRUPTED or not record.kept:
-                return ()
-            envelopes = await self.archive.store.runs.envelopes(key, record.last_seq - 1)
-        return asked_at_end(envelopes[-1].data) if envelopes else ()
 
     async def _known_to_store(self, run_input: RunAgentInput, caller: Caller) -> RunRecord | None:
         """The run of these ids, where the store has one that is not here: a retry must not touch the thread's others.
@@ -190,24 +175,11 @@ class Service:
         elif kept is None or not kept.messages:
             return None
         else:
-            waiting = await self._asked(caller, run_input.thread_id)
+            waiting = await self.runs.asked(caller, run_input.thread_id)
         log = RunLog(run_input.run_id, self._lifecycle.own_budget())
         run = self._run(run_input, caller, log, None)
         self._lifecycle.show(run, Kept(kept, waiting))
         return self._readers.read(run, 0)
-
-    async def _asked(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
-        """What the thread's last run has asked, for an agent that does not say by itself what waits."""
-        try:
-            last = await self.runs.found(caller, thread_id, None)
-        except AppError as error:
-            if error.code is not Code.RUN_NOT_FOUND:
-                raise
-            return ()
-        if last.status != RunStatus.INTERRUPTED or (isinstance(last, RunRecord) and not last.kept):
-            return ()
-        log = last.log if isinstance(last, Run) else LogElsewhere(self.archive, last)
-        return asked_in(await anext(log.read(len(log) - 1)))
 
     def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
         """What is to happen to the runs that stand before this one on its thread."""
