@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from app import logs
 from app.agents.callables import AgentLoadError
+from app.connections import Frames, Requests
 from app.engine.service import Service
 from app.main import DRAIN_SECONDS, create_app
 from app.ports.bus import BusUnavailable
@@ -152,7 +153,8 @@ def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        ws="websockets-sansio",
+        http=Requests,
+        ws=Frames,
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

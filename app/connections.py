@@ -1,0 +1,135 @@
+"""Connections as uvicorn keeps them, within bounds: before a request is anybody's, nothing else looks at what it costs.
+
+Rule: nothing is read or answered differently here; what no client sends is cut off. uvicorn's parsers take a head of
+any size and at any pace, any number of requests that are sent ahead, and frames for as long as they come, and uvloop
+reads up to eight megabytes of one connection before it looks at another.
+"""
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode, Frame
+
+MAX_HEAD = 128_000
+"""Bytes that may come while nothing becomes of them: no head is complete, no piece of a body, no end."""
+
+MAX_FRAMES = 10_000
+"""Fragments of one message, and control frames of one read."""
+
+REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class Requests(HttpToolsProtocol):
+    """An HTTP connection. Its wait for a head ends with the head, not with the head's first byte."""
+
+    _unused = 0
+    _in_head = True
+    _reads = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Wait for the first head as for every other."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Read, and count what nothing becomes of."""
+        self._unused += len(data)
+        self._reads = True
+        super().data_received(data)
+        self._reads = False
+        if self._unused > MAX_HEAD and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+
+    def on_message_begin(self) -> None:
+        """A head has begun."""
+        super().on_message_begin()
+        self._in_head = True
+        self._wait()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header. Behind a body it is none: what stands before a server has not looked at it there."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is complete."""
+        super().on_headers_complete()
+        self._unused, self._in_head = 0, False
+        super()._unset_keepalive_if_required()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body."""
+        self._unused = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The end of a request."""
+        self._unused = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The next request. While others wait none is read: each answer would let in more than it takes away."""
+        super().on_response_complete()
+        if self.pipeline:
+            self.flow.pause_reading()
+
+    def _unset_keepalive_if_required(self) -> None:
+        if not self._reads:
+            super()._unset_keepalive_if_required()
+
+    def _wait(self) -> None:
+        super()._unset_keepalive_if_required()
+        wait = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self.timeout_keep_alive_task = wait
+
+
+class Frames(WebSocketsSansIOProtocol):
+    """A WebSocket connection."""
+
+    _controls = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Read, and let the other connections have their turn."""
+        self._controls = 0
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            self.transport.write(REFUSED)
+            self.transport.close()
+        elif not self.read_paused and not self.transport.is_closing():
+            self.transport.pause_reading()
+            self.loop.call_soon(self._read_on)
+
+    def handle_cont(self, event: Frame) -> None:
+        """A fragment."""
+        super().handle_cont(event)
+        if len(self.frames) > MAX_FRAMES:
+            self._cut_off(CloseCode.MESSAGE_TOO_BIG)
+
+    def handle_ping(self) -> None:
+        """Answer it; a peer that takes nothing gets no more answers, which would be kept for it."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
+        self._count()
+
+    def handle_pong(self, event: Frame) -> None:
+        """An answer."""
+        super().handle_pong(event)
+        self._count()
+
+    def _count(self) -> None:
+        self._controls += 1
+        if self._controls > MAX_FRAMES:
+            self._cut_off(CloseCode.POLICY_VIOLATION)
+
+    def _cut_off(self, code: CloseCode) -> None:
+        self.frames = []
+        if not self.close_sent:
+            self.conn.fail(code)
+            self.handle_parser_exception()
+
+    def _read_on(self) -> None:
+        if not self.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()

@@ -1,0 +1,218 @@
+"""What one client can make a connection cost, before a request is anybody's."""
+
+import asyncio
+import base64
+from collections.abc import Callable
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+from websockets.frames import Frame, Opcode
+
+from app.connections import MAX_FRAMES, MAX_HEAD, Frames, Requests
+
+HEAD = b"GET / HTTP/1.1\r\nhost: here\r\n"
+HELLO = (
+    b"GET /ws HTTP/1.1\r\nhost: here\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: " + base64.b64encode(bytes(16)) + b"\r\n"
+)
+PATIENCE = 5.0
+
+
+class Wire(asyncio.Transport):
+    """The server's end of a connection, and what was done to it."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("here", 1), "sockname": ("here", 2)})
+        self.written = b""
+        self.reads = True
+        self.closed = asyncio.Event()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set()
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+
+class Seen:
+    """An application that keeps what it is asked, and answers when it may."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = []
+        self.may_answer = asyncio.Semaphore(0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scopes.append(scope)
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.accept"})
+            while (await receive())["type"] != "websocket.disconnect":
+                pass
+            return
+        await self.may_answer.acquire()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+
+def requests(app: Seen, wire: Wire, keep_alive: int = 75) -> Requests:
+    config = uvicorn.Config(app, log_config=None, timeout_keep_alive=keep_alive)
+    config.load()
+    connection = Requests(config, ServerState(), {})
+    connection.connection_made(wire)
+    return connection
+
+
+async def frames(wire: Wire) -> Frames:
+    """One that is open."""
+    config = uvicorn.Config(Seen(), log_config=None, ws_ping_interval=None)
+    config.load()
+    connection = Frames(config, ServerState(), {})
+    connection.connection_made(wire)
+    connection.data_received(HELLO + b"\r\n")
+    await until(lambda: connection.handshake_complete)
+    await until(lambda: wire.reads)
+    return connection
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not true():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0)
+
+
+def sent(opcode: Opcode, data: bytes = b"", *, fin: bool = True) -> bytes:
+    return Frame(opcode, data, fin).serialize(mask=True)
+
+
+# --- HTTP ---
+
+
+@pytest.mark.parametrize("piece", [b"a: b\r\n", b"a"])
+async def test_a_head_that_does_not_end_is_refused(piece: bytes) -> None:
+    wire = Wire()
+    connection = requests(Seen(), wire)
+    connection.data_received(HEAD)
+    for _ in range(3):
+        connection.data_received(piece * (MAX_HEAD // len(piece) // 2))
+    assert wire.written.startswith(b"HTTP/1.1 400 ")
+    assert wire.is_closing()
+
+
+async def test_a_large_body_is_not_a_large_head() -> None:
+    wire, app = Wire(), Seen()
+    connection = requests(app, wire)
+    connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % (4 * MAX_HEAD))
+    for _ in range(4):
+        connection.data_received(b"x" * MAX_HEAD)
+    assert wire.written == b""
+    assert not wire.is_closing()
+
+
+async def test_what_stands_behind_a_body_is_no_header() -> None:
+    """Whatever stands before the server has looked at the head only, such as for whose session a request is."""
+    wire, app = Wire(), Seen()
+    connection = requests(app, wire)
+    connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nowner: another\r\n\r\n")
+    await until(lambda: bool(app.scopes))
+    assert app.scopes[0]["headers"] == [(b"host", b"here"), (b"transfer-encoding", b"chunked")]
+
+
+async def test_while_requests_wait_for_their_answers_no_others_are_read() -> None:
+    wire, app = Wire(), Seen()
+    connection = requests(app, wire)
+    connection.data_received((HEAD + b"\r\n") * 3)
+    await until(lambda: len(app.scopes) == 1)
+    assert not wire.reads
+    app.may_answer.release()
+    await until(lambda: len(app.scopes) == 2)
+    assert not wire.reads
+    app.may_answer.release()
+    await until(lambda: len(app.scopes) == 3)
+    assert wire.reads
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HT", b"\r\n"])
+async def test_a_connection_without_a_whole_head_is_closed_after_a_while(said: bytes) -> None:
+    wire = Wire()
+    connection = requests(Seen(), wire, keep_alive=0)
+    if said:
+        connection.data_received(said)
+    async with asyncio.timeout(PATIENCE):
+        await wire.closed.wait()
+
+
+async def test_a_request_may_take_its_time() -> None:
+    wire, app = Wire(), Seen()
+    connection = requests(app, wire, keep_alive=0)
+    connection.data_received(HEAD + b"\r\n")
+    await until(lambda: bool(app.scopes))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not wire.is_closing()
+
+
+# --- WebSocket ---
+
+
+async def test_a_handshake_that_cannot_be_read_is_refused() -> None:
+    wire = Wire()
+    connection = Frames(uvicorn.Config(Seen(), log_config=None), ServerState(), {})
+    connection.connection_made(wire)
+    connection.data_received(HELLO + b"a: " + b"x" * MAX_HEAD + b"\r\n\r\n")
+    assert wire.written.startswith(b"HTTP/1.1 400 ")
+    assert wire.is_closing()
+
+
+async def test_a_message_in_too_many_pieces_ends_its_connection() -> None:
+    wire = Wire()
+    connection = await frames(wire)
+    connection.data_received(sent(Opcode.TEXT, b"x", fin=False))
+    connection.data_received(sent(Opcode.CONT, fin=False) * MAX_FRAMES)
+    assert wire.written.endswith(sent_by_server(1009))
+    assert wire.is_closing()
+    assert connection.frames == []
+
+
+@pytest.mark.parametrize("opcode", [Opcode.PING, Opcode.PONG])
+async def test_a_flood_of_control_frames_ends_its_connection(opcode: Opcode) -> None:
+    wire = Wire()
+    connection = await frames(wire)
+    connection.data_received(sent(opcode) * MAX_FRAMES)
+    assert not wire.is_closing()
+    connection.data_received(sent(opcode) * (MAX_FRAMES + 1))
+    assert sent_by_server(1008) in wire.written
+    assert wire.is_closing()
+
+
+def sent_by_server(code: int) -> bytes:
+    return Frame(Opcode.CLOSE, code.to_bytes(2)).serialize(mask=False)
+
+
+async def test_after_each_read_the_others_have_their_turn() -> None:
+    wire = Wire()
+    connection = await frames(wire)
+    connection.data_received(sent(Opcode.PING))
+    assert not wire.reads
+    await until(lambda: wire.reads)
+
+
+async def test_a_peer_that_takes_nothing_gets_no_pongs() -> None:
+    wire = Wire()
+    connection = await frames(wire)
+    connection.pause_writing()
+    before = wire.written
+    connection.data_received(sent(Opcode.PING, b"one"))
+    assert wire.written == before
+    connection.resume_writing()
+    connection.data_received(sent(Opcode.PING, b"two"))
+    assert wire.written == before + Frame(Opcode.PONG, b"two").serialize(mask=False)
