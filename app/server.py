@@ -155,6 +155,7 @@ def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         server_header=False,
         http=Requests,
         ws=Frames,
+        ws_per_message_deflate=False,  # 10 KB could become 10 MB of work, again and again (docs/benchmarks.md)
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
