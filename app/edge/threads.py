@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute
 
-from app.core.inbound import command_of, parse_fields
-from app.edge.body import read_body
+from app.core.inbound import command_of
+from app.edge.body import read_body, understand_fields
 from app.edge.commands import Commands
 from app.edge.exact import ExactRoute
 from app.edge.gate import caller_of
@@ -26,7 +26,7 @@ def routes(commands: Commands, *, max_body: int) -> list[BaseRoute]:
     async def asked(request: Request, kind: str) -> dict[str, object]:
         """What the command gives."""
         body = await read_body(request, max_body) if request.method in {"POST", "PATCH"} else b""
-        fields = {**request.query_params, **parse_fields(body or b"{}"), **request.path_params, "type": kind}
+        fields = {**request.query_params, **await understand_fields(body), **request.path_params, "type": kind}
         return await commands.answer(command_of(fields), caller_of(request))
 
     def answers(kind: str) -> Callable[[Request], Awaitable[Response]]:

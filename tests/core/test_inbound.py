@@ -129,6 +129,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a key twice": (b'{"a":1,"a":2}', "A JSON object in the body has the same key twice."),
     "a key twice, deep": (b'{"a":[{"b":1,"b":1}]}', "A JSON object in the body has the same key twice."),
     "too deep": (b"[" * 100_000, "The body is nested too deeply."),
+    "too many": (b"[" + b"[]," * 1_000_000 + b"0]", "The body has more than 1000000 lists and objects."),
     "too deep to be kept": (b'{"a":' * 230 + b"1" + b"}" * 230, "The body is nested too deeply."),
     "a number that is none": (b'{"a":1e999}', "A number in the body is too large."),
     "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "A number in the body is too large."),
