@@ -1,6 +1,7 @@
 """Log lines: readable ones for a terminal, or one JSON object per line for CloudWatch.
 
-Rule: every line carries the ids of the request or run it belongs to (``LOG_FIELDS``); no line holds a header or token.
+Rules: every line carries the ids of the request or run it belongs to (``LOG_FIELDS``); no line holds a header or token.
+What begins at the margin is a record: ids and field names are callers' words, and none of them passes for one.
 """
 
 import json
@@ -13,6 +14,11 @@ from app.ports import LOG_FIELDS
 
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
 """What uvicorn logs, with a traceback, of a text frame that is none."""
+
+CONTROLS = {
+    number: ascii(chr(number))[1:-1] for number in (*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029)
+}
+"""Characters that move what is shown, but for tabs and line breaks, and how they are written."""
 
 QUIET = ("alembic", "httpx", "httpx2", "mcp", "uvicorn")
 """Only their warnings are logged. HTTP clients say the URL of each request, and MCP's the session: both may be keys."""
@@ -44,10 +50,14 @@ def trace_of_now() -> dict[str, str]:
 
 
 class ConsoleFormatter(logging.Formatter):
-    """``12:00:00 INFO engine.run: message [runId=…]``."""
+    """``12:00:00 INFO engine.run: message [runId=…]``; what follows on other lines is indented."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record, its traceback below it."""
+        return super().format(record).translate(CONTROLS).replace("\n", "\n  ")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
         """The line without a traceback, and the ids of its context."""

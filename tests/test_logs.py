@@ -85,7 +85,7 @@ def test_a_console_line_without_ids_has_no_brackets() -> None:
 def test_a_console_line_puts_the_traceback_below(ids: None) -> None:
     line = logs.ConsoleFormatter().format(record(error=ValueError("x")))
     assert line.splitlines()[0].endswith("[requestId=req-1 runId=r1]")
-    assert line.splitlines()[-1] == "ValueError: x"
+    assert line.splitlines()[-1] == "  ValueError: x"
 
 
 @pytest.mark.usefixtures("restored")
@@ -118,3 +118,14 @@ def test_what_else_may_open_a_session_is_not_logged() -> None:
 
 def test_a_caller_does_not_show_its_headers() -> None:
     assert "secret" not in repr(Caller("o", "r", headers={"authorization": "Bearer secret"}))
+
+
+def test_no_id_and_no_message_passes_for_another_line() -> None:
+    token = LOG_FIELDS.set({"runId": "r\r\n12:00:00 ERROR app: forged\x1b[2J\u2028\x85"})
+    try:
+        lines = logs.ConsoleFormatter().format(record("said: %s", "a\nb", error=ValueError("two\nlines"))).split("\n")
+    finally:
+        LOG_FIELDS.reset(token)
+    assert len([line for line in lines if not line.startswith("  ")]) == 1
+    assert lines[1:3] == ["  b [runId=r\\r", "  12:00:00 ERROR app: forged\\x1b[2J\\u2028\\x85]"]
+    assert all(len(line.splitlines()) == 1 for line in lines)

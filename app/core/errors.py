@@ -41,6 +41,10 @@ class Code(StrEnum):
     MODEL_CONTEXT_EXCEEDED = "MODEL_CONTEXT_EXCEEDED"
 
 
+MAX_SAID = 500
+"""Characters that are said of one field."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """How one code looks on each transport.
@@ -115,6 +119,11 @@ def run_error(error: AppError, request_id: str) -> RunErrorEvent:
     """The RUN_ERROR that tells a client of ``error``, with the request id under which the log has the cause."""
     metadata = {"requestId": request_id, "retryable": error.row.retryable}
     return RunErrorEvent(code=error.code, message=error.message, metadata=metadata)
+
+
+def clipped(words: str) -> str:
+    """What is said of a mistake, where it says back what was sent: a caller knows that, and a log is not for it."""
+    return words if len(words) <= MAX_SAID else f"{words[:MAX_SAID]}…"
 
 
 class IllegalEvent(Exception):

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.core.errors import AppError, Code
+from app.core.errors import AppError, Code, clipped
 
 T = TypeVar("T")
 
@@ -28,4 +28,4 @@ def forwarded(props: object, name: str, shape: TypeAdapter[T]) -> T | None:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, ("forwardedProps", name, *first["loc"])))
         message = "Input should be an object" if first["type"] == "model_type" else first["msg"]
-        raise AppError(Code.VALIDATION_ERROR, f"{where}: {message}.") from None
+        raise AppError(Code.VALIDATION_ERROR, clipped(f"{where}: {message}.")) from None

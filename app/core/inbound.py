@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json
 
 from app.core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
-from app.core.errors import AppError, Code
+from app.core.errors import AppError, Code, clipped
 from app.core.parts import Tell, renew
 
 LONGEST = {"messages": 20_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
@@ -245,7 +245,7 @@ def _check_version(version: str | None) -> None:
 
 def _field_errors(error: ValidationError, document: object, prefix: str) -> AppError:
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    lines = [f"{_path(row, document, prefix)}: {row['msg']}" for row in found[:SHOWN_ERRORS]]
+    lines = [clipped(f"{_path(row, document, prefix)}: {row['msg']}") for row in found[:SHOWN_ERRORS]]
     if len(found) > SHOWN_ERRORS:
         lines.append(f"and {len(found) - SHOWN_ERRORS} more")
     return AppError(Code.VALIDATION_ERROR, "; ".join(lines))

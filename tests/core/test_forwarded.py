@@ -37,3 +37,9 @@ def test_what_is_wrong_is_refused_by_its_name(teas: object, message: str) -> Non
     with pytest.raises(AppError) as refused:
         forwarded({"teas": teas}, "teas", TEAS)
     assert (refused.value.code, refused.value.message) == (Code.VALIDATION_ERROR, message)
+
+
+def test_a_refusal_does_not_say_back_all_that_was_sent() -> None:
+    with pytest.raises(AppError) as refused:
+        forwarded({"cups": {"x" * 1_000_000: "many"}}, "cups", TypeAdapter(dict[str, int]))
+    assert len(refused.value.message) < 600

@@ -145,6 +145,11 @@ def test_a_malformed_body_is_refused_in_one_sentence(body: bytes, message: str) 
     assert refusal(body) == message
 
 
+def test_a_refusal_does_not_say_back_all_that_was_sent() -> None:
+    assert len(refusal(json.dumps({"command": {"type": "x" * 1_000_000}}).encode())) < 600
+    assert len(refusal(json.dumps({"messages": [{"x" * 100: {}, "role": "y" * 1_000_000}]}).encode())) < 2_000
+
+
 def test_a_whole_surrogate_pair_is_text() -> None:
     result = parse(b'{"threadId":"\\uD83D\\uDE00","runId":"r","messages":[]}')
     assert isinstance(result, RunAgentInput)
