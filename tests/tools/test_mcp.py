@@ -1,6 +1,8 @@
 """MCP servers as sources of tools: a real server, over HTTP and as a process, of today and of before."""
 
 import asyncio
+import json
+import sys
 from collections.abc import Mapping
 
 import pytest
@@ -15,6 +17,7 @@ from app.tools.mcp.source import MAX_AGE, McpSource
 from tests.contexts import collected, of_type, run_context, run_input
 from tests.engine.doubles import eventually
 from tests.tools.mcp_rig import WAIT, Rig, rigged
+from tests.tools.mcp_unkept import GIVEN
 
 # --- tools and what they give -----------------------------------------------------------------------------------------
 
@@ -165,3 +168,13 @@ async def test_a_closed_source_can_be_used_again(rig: Rig) -> None:
     await rig.tools()
     await rig.source.aclose()
     assert await rig.call("add", {"a": 1, "b": 2}) == "3"
+
+
+async def test_what_a_server_says_of_its_results_is_not_checked() -> None:
+    """By a pattern of its own it could hold up everybody for ever."""
+    source = McpSource(StdioServer(name="unkept", command=sys.executable, args=("-m", "tests.tools.mcp_unkept")))
+    try:
+        (tool,) = await source.tools(run_context())
+        assert await tool.call({}, run_context()) == json.dumps(GIVEN, separators=(",", ":"))
+    finally:
+        await source.aclose()

@@ -1,7 +1,7 @@
 """How an MCP server is reached, and how we learn that it hung up.
 
-Rule: the package's own transports, configured. Around them the one thing that they tell nobody: that the stream of what
-the server says has ended.
+Rule: the package's own transports, configured. Around them what they do not do: tell that the stream of what the server
+says has ended, and leave out what the package would take a server's word for.
 """
 
 import inspect
@@ -17,6 +17,7 @@ from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
 
 from app.tools.mcp.servers import HttpServer, Server, StdioServer
 
@@ -47,18 +48,18 @@ class Watched:
 
     async def receive(self) -> Incoming:
         """The next message."""
-        return await self._messages.receive()
+        return without_output_schemas(await self._messages.receive())
 
     async def aclose(self) -> None:
         """Stop listening."""
         self._on_end()
         await self._messages.aclose()
 
-    def __aiter__(self) -> ReadStream[Incoming]:
-        return self._messages
+    def __aiter__(self) -> Self:
+        return self
 
     async def __anext__(self) -> Incoming:
-        return await anext(self._messages)
+        return without_output_schemas(await anext(self._messages))
 
     async def __aenter__(self) -> Self:
         return self
@@ -67,6 +68,19 @@ class Watched:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def without_output_schemas(incoming: Incoming) -> Incoming:
+    """A list of tools without what their results look like.
+
+    The package checks results against it on the event loop, and one pattern of a server can take for ever there.
+    """
+    answer = incoming.message if isinstance(incoming, SessionMessage) else None
+    tools = answer.result.get("tools") if isinstance(answer, JSONRPCResponse) else None
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict):
+            tool.pop("outputSchema", None)
+    return incoming
 
 
 @asynccontextmanager
