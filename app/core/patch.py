@@ -18,6 +18,9 @@ INDEX = re.compile(r"0|[1-9][0-9]*")
 MAX_DEPTH = 190
 """Levels of a document; one that is deeper could be written, but not be read again."""
 
+MAX_COPIED = 8_000_000
+"""Bytes of JSON that ``copy`` may add to a document: each copy of a copy doubles it, and thirty take all memory."""
+
 Json = object
 """None, bool, int, float, str, or a list or dict of these."""
 
@@ -37,6 +40,7 @@ class Document:
         # The document is the one item of a list, so that the path "" has a parent like every other.
         self._root: list[Json] = [value]
         self._undo: list[Callable[[], object]] = []
+        self._copied = 0
 
     @property
     def value(self) -> Json:
@@ -80,7 +84,7 @@ class Document:
             case "move":
                 self._move(source, path)
             case "copy":
-                self._add(path, copied(self._get(source)))
+                self._add(path, self._copy(source))
             case "test":
                 if not equal(self._get(path), value):
                     raise PatchError("the value is another one")
@@ -134,6 +138,13 @@ class Document:
         if source != path:
             self._remove(source)
             self._add(path, moved)
+
+    def _copy(self, source: str) -> Json:
+        data = to_json(self._get(source), inf_nan_mode="constants")
+        self._copied += len(data)
+        if self._copied > MAX_COPIED:
+            raise PatchError("too much would be copied")
+        return from_json(data)
 
     def _set(self, parent: dict[str, Json], key: str, value: Json) -> None:
         if key in parent:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import from_json, to_json
 
-from app.core.patch import MAX_DEPTH, Document, PatchError, equal
+from app.core.patch import MAX_COPIED, MAX_DEPTH, Document, PatchError, equal
 
 Json = Any
 
@@ -169,3 +169,16 @@ def test_a_document_gets_no_deeper_than_it_can_be_read() -> None:
         document.apply(StateDeltaEvent(delta=[{"op": "replace", "path": path, "value": nested(MAX_DEPTH // 2 + 1)}]))
     assert document.value == {"a": nested(MAX_DEPTH // 2)}
     assert from_json(to_json(document.value)) == document.value
+
+
+@pytest.mark.parametrize("before", [0, 14])
+def test_copies_of_copies_come_to_an_end(before: int) -> None:
+    """Whether a delta makes them or many do."""
+    document = Document({"a": ["x" * 100]})
+    double = {"op": "copy", "from": "/a", "path": "/a/-"}
+    for _ in range(before):
+        document.apply(delta(double))
+    as_it_was = len(to_json(document.value))
+    with pytest.raises(PatchError, match="too much would be copied"):
+        document.apply(delta(*[double] * (40 - before)))
+    assert len(to_json(document.value)) == as_it_was < MAX_COPIED
