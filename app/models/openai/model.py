@@ -6,10 +6,11 @@ Rule: a call is made again only while it has given nothing; after its first delt
 import asyncio
 import logging
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from app.models.openai.failures import ModelFailure
 from app.models.openai.names import Names
@@ -67,7 +68,7 @@ class OpenAIModel:
         self.provider, self.name = "openai" if host == "api.openai.com" else "openai-compatible", model
         self._key = key
         self._options = options or Options()
-        self._secret = pattern_of(key, *self._options.headers.values())
+        self._secret = pattern_of(key, *self._options.headers.values(), *credentials_in(base_url))
         self._patience = patience or Patience()
         self._asks_usage = True
         self._connections: Connections | None = None
@@ -162,6 +163,15 @@ def host_in(base_url: str) -> str:
         if usable and address.hostname:
             return address.hostname
     raise ValueError("the base URL of the model must be like http://HOST/v1 or https://HOST:PORT/v1, the port a number")
+
+
+def credentials_in(base_url: str) -> Sequence[str]:
+    """What an address says of who calls, as it is written and as it is sent."""
+    address = urlsplit(base_url)
+    if address.password is None:
+        return ()
+    user, password = unquote(address.username or ""), unquote(address.password)
+    return address.password, password, b64encode(f"{user}:{password}".encode()).decode()
 
 
 def pattern_of(*secrets: str) -> re.Pattern[str]:

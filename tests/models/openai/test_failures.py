@@ -2,6 +2,7 @@
 
 import logging
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 
 import pytest
@@ -273,6 +274,18 @@ async def test_a_cause_in_the_log_hides_the_key(
     assert isinstance(failure, AppError)
     assert "cause=<RemoteProtocolError" in caplog.text
     assert "sk-secret" not in caplog.text
+
+
+async def test_a_password_in_the_address_is_hidden_in_the_log(
+    wire: WireServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As it is written, as it is meant, and as it is sent."""
+    sent = b64encode(b"me:pass word").decode()
+    wire.gives(refuses(401, {"error": {"message": f"no: pass%20word, pass word, Basic {sent}"}}))
+    model = OpenAIModel("m", wire.url.replace("://", "://me:pass%20word@"))
+    await said(model.stream(PROMPT))
+    await model.aclose()
+    assert "text=<no: ***, ***, Basic ***>" in caplog.text
 
 
 async def test_a_key_in_a_header_is_hidden_in_the_log_with_and_without_its_scheme(
