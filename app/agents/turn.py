@@ -43,6 +43,9 @@ from app.ports import (
     UsageDelta,
 )
 
+MAX_CALLS = 1_000
+"""Calls in one answer of a model. They run side by side, so each one more makes all others of the process wait."""
+
 CUT_SHORT = frozenset({StopReason.LENGTH, StopReason.FILTERED})
 """The model had more to say: what it said last may not be complete."""
 
@@ -185,6 +188,8 @@ class Turn:
         if call is None:
             if delta.name is None:
                 raise AppError(Code.MODEL_ERROR, "The model sent a tool call without a name.")
+            if len(self._calls) == MAX_CALLS:
+                raise AppError(Code.RUN_LIMIT_EXCEEDED, f"The model made more than {MAX_CALLS} calls at once.")
             call = self._calls[delta.index] = _Growing(self._ctx.new_id(), delta.name)
             start = ToolCallStartEvent(
                 tool_call_id=call.id, tool_call_name=call.name, parent_message_id=self.message_id

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from ag_ui.core import AssistantMessage, BaseEvent, FunctionCall, TokenUsage, ToolCall
 
-from app.agents.turn import Call, Turn
+from app.agents.turn import MAX_CALLS, Call, Turn
 from app.core.errors import AppError, Code
 from app.ports import Delta, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
 from tests.contexts import run_context
@@ -141,3 +141,11 @@ def test_usage_is_kept_for_the_end_of_the_run() -> None:
     ctx, usage = run_context(), TokenUsage(total_tokens=3)
     assert list(Turn(ctx).feed(UsageDelta(usage))) == []
     assert ctx.usage == [usage]
+
+
+def test_an_answer_of_too_many_calls_is_given_up() -> None:
+    turn, _ = fed(*(ToolCallDelta(at, "{}", "add") for at in range(MAX_CALLS)))
+    assert len(turn.calls) == MAX_CALLS
+    with pytest.raises(AppError) as refused:
+        turn.feed(ToolCallDelta(MAX_CALLS, "{}", "add"))
+    assert refused.value.code is Code.RUN_LIMIT_EXCEEDED
