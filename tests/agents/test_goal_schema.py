@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.agents.goals.schema import MAX_DATA, faults, problem
+from app.agents.goals.schema import MAX_DATA, faults, patterns_in, problem
 
 
 def of(**properties: object) -> dict[str, object]:
@@ -174,3 +174,14 @@ def test_deep_data_is_checked() -> None:
 
 def test_data_that_is_too_large_is_not_looked_at() -> None:
     assert faults(of(), {"a": "x" * MAX_DATA}) == [f"has more than {MAX_DATA} bytes as JSON"]
+
+
+def test_patterns_are_counted_wherever_they_are() -> None:
+    schema = of(a={"pattern": "a"}, pattern={"anyOf": [{"pattern": "b"}, {"not": {"pattern": "c"}}, True]})
+    assert patterns_in(schema) == 3
+
+
+def test_a_check_that_makes_many_patterns_ready_is_given_up() -> None:
+    """Others may have had room made for theirs."""
+    schema = of(**{f"p{at}": {"pattern": f"given up {at}"} for at in range(40)})
+    assert faults(schema, {f"p{at}": f"given up {at}" for at in range(40)}) == ["takes too much work to check"]

@@ -116,6 +116,7 @@ async def test_without_goals_nothing_is_told_and_nobody_is_asked_again(meet: Mee
 
 
 LONG = {"type": "object", "description": "x" * 20_000}
+SPOTTED = {"type": "object", "properties": {f"p{at}": {"allOf": [{"pattern": f"{at}"}]} for at in range(9)}}
 
 
 @requirement("goal.invalid")
@@ -130,6 +131,10 @@ LONG = {"type": "object", "description": "x" * 20_000}
         ([{**SUM, "type": "a b"}], "forwardedProps.goals.0.type: String should match"),
         ([{**NOTE, "schema": {"type": "array"}}], "forwardedProps.goals.0.schema.type: must be 'object', "),
         ([{**NOTE, "schema": LONG}], "forwardedProps.goals: the schemas have more than 20000 bytes as JSON."),
+        (
+            [{**NOTE, "schema": SPOTTED}, SUM | {"schema": SPOTTED}],
+            "forwardedProps.goals: the schemas have more than 16 patterns.",
+        ),
     ],
 )
 async def test_a_goal_with_a_bad_field_is_refused_by_its_name(meet: Meet, declared: object, message: str) -> None:

@@ -19,6 +19,8 @@ MAX_GOALS = 16
 MAX_DESCRIPTION = 2_000
 MAX_SCHEMAS = 20_000
 """Bytes of all schemas of a turn as JSON. The model is told all of them, with every call."""
+MAX_PATTERNS = 16
+"""Patterns of all schemas of a turn. A few letters of one can take 10 MB, and a tenth of a second."""
 
 
 class Declared(BaseModel):
@@ -45,13 +47,17 @@ def declared(props: object) -> Sequence[Goal]:
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
     """
-    from app.agents.goals.schema import problem  # noqa: PLC0415 - a fifth of a second, for those who use it
+    from app.agents.goals.schema import patterns_in, problem  # noqa: PLC0415 - a fifth of a second, for those who use it
 
     goals: dict[str, Goal] = {}
     listed = forwarded(props, FIELD, _GOALS) or []
     if sum(len(to_json(given.json_schema)) for given in listed) > MAX_SCHEMAS:
         message = f"forwardedProps.{FIELD}: the schemas have more than {MAX_SCHEMAS} bytes as JSON."
         raise AppError(Code.VALIDATION_ERROR, message)
+    if sum(patterns_in(given.json_schema) for given in listed) > MAX_PATTERNS:
+        raise AppError(
+            Code.VALIDATION_ERROR, f"forwardedProps.{FIELD}: the schemas have more than {MAX_PATTERNS} patterns."
+        )
     for at, given in enumerate(listed):
         where = f"forwardedProps.{FIELD}.{at}"
         if given.type in goals:

@@ -25,6 +25,11 @@ MAX_DATA = 100_000
 MAX_WORK = 60_000
 """What one check may do: 1 is a look at a part of the schema, and jsonschema looks at each twice."""
 
+COMPILING = 3_000
+"""What it is to make a pattern ready in the middle of a check: a tenth of a second, with the interpreter held."""
+KEPT_PATTERNS = 32
+"""Each may take 10 MB, Rust's own bound."""
+
 SHOWN_FAULTS = 5
 SHOWN_CHARACTERS = 300
 """How much a model is told of what is wrong."""
@@ -117,9 +122,21 @@ def _is_known(reference: str, root: Schema) -> bool:
     return isinstance(definitions, dict) and found[2] in definitions
 
 
-@lru_cache(maxsize=256)
+def patterns_in(part: object) -> int:
+    """How many patterns a schema, or a part of one, has."""
+    if isinstance(part, list):
+        return sum(map(patterns_in, part))
+    if not isinstance(part, dict):
+        return 0
+    return isinstance(part.get("pattern"), str) + sum(map(patterns_in, part.values()))
+
+
+@lru_cache(maxsize=KEPT_PATTERNS)
 def _matcher(pattern: str) -> SchemaValidator | None:
     """The pattern as Rust has it, which knows neither looking around nor back; None for what it cannot read."""
+    work = _work.get(None)
+    if work is not None:
+        work.spend(COMPILING)
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError:
