@@ -64,7 +64,7 @@ class Gate:
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._check_origin(connection)
-            check_session(caller)
+            check_session(connection, caller)
         except AppError as error:
             if scope["type"] == "websocket":
                 await refuse_socket(error, send)
@@ -93,8 +93,13 @@ class Gate:
             raise AppError(Code.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
 
 
-def check_session(caller: Caller) -> None:
-    """Raises ``AppError`` VALIDATION_ERROR for a session id that is longer than AgentCore makes them."""
+def check_session(connection: HTTPConnection, caller: Caller) -> None:
+    """Raises ``AppError`` VALIDATION_ERROR for a session id that is longer than AgentCore makes them, and for several.
+
+    Of several one may be a gateway's and another its caller's, and nobody says which.
+    """
+    if len(connection.headers.getlist(SESSION_HEADER)) > 1:
+        raise AppError(Code.VALIDATION_ERROR, "The session header may be sent once.")
     if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
         raise AppError(Code.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")
 

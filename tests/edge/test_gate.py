@@ -169,6 +169,15 @@ async def test_a_session_id_that_is_too_long_is_refused(serve: Serve) -> None:
         assert (await post(client.url, header)).status_code == status
 
 
+async def test_several_session_ids_are_refused(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    header = "x-amzn-bedrock-agentcore-runtime-session-id"
+    async with http_client(client.url) as http:
+        answer = await http.get("/threads", headers=[(header, "mine"), (header, "yours")])
+    assert answer.status_code == 400
+    assert "may be sent once" in answer.text
+
+
 # --- what an agent sees ---
 
 
