@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from app.ports import Item
-from tests.behaviour.client import Client, Stream, outcome, types
+from tests.behaviour.client import Client, Refused, Stream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, ask, caller, eventually, happened
 from tests.requirements import requirement
@@ -66,6 +66,18 @@ async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
             await asyncio.sleep(0)
     assert await status(client) == "finished"
     assert outcome(await (await client.attach("t1", "r1")).rest()) == "success"
+
+
+@requirement("drop.continue")
+async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, on_disconnect="continue")
+    await (await begun(client)).leave()
+    with pytest.raises(Refused) as refused:
+        await client.start(ask(run="r2"))
+    assert refused.value.code == "THREAD_BUSY"
+    assert await status(client) == "running"
+    talk.may_end.set()
 
 
 @requirement("drop.grace")
