@@ -15,7 +15,7 @@ from app.engine.service import Service
 from app.ports.bus import BusUnavailable
 from app.ports.records import Busy, Claim, Claimed, Known, RunKey
 from app.ports.store import StoreUnavailable
-from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, status
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import RUN, finished, talker
 from tests.requirements import requirement
@@ -52,6 +52,20 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     assert types(await reading)[-1] == "RUN_FINISHED"
     keeping.cancel()
     await asyncio.wait([keeping])
+    await finished(here)
+
+
+@requirement("replica.watched", "drop.returns")
+async def test_a_word_of_a_reader_elsewhere_ends_no_run_that_is_read_here_again() -> None:
+    replicas = Replicas()
+    here = await replicas.start(hello)
+    (await here.admit(asking(), caller())).close()
+    reader = await here.attach(caller(), "t1", "r1", 0)
+    here.holdings.watched(RUN, "somebody")
+    replicas.clock.advance(60)
+    assert status(reader) == "running"
+    reader.run.cancel()
+    await envelopes(reader)
     await finished(here)
 
 
