@@ -5,6 +5,7 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextvars import Context, ContextVar, copy_context
+from itertools import pairwise
 from typing import Self
 
 import pytest
@@ -14,7 +15,7 @@ from app.engine.log import Budget, RunLog
 from app.engine.pauses import Rest, within
 from app.engine.turns import Turns
 from app.ports import Item
-from tests.engine.doubles import eventually
+from tests.engine.doubles import WAIT, eventually
 from tests.requirements import requirement
 
 Agent = Callable[[], AsyncIterator[Item]]
@@ -281,3 +282,22 @@ async def test_what_work_within_a_context_raises_is_raised() -> None:
 
     with pytest.raises(KeyError, match="lost"):
         await within(copy_context(), failing())
+
+
+async def test_however_many_have_had_their_burst_one_goes_on_per_turn_of_the_loop() -> None:
+    turns, gone_on = Turns(), list[int]()
+
+    async def one(number: int) -> None:
+        await turns.next()
+        gone_on.append(number)
+
+    leaves, *others = (asyncio.create_task(one(number)) for number in range(4))
+    await asyncio.sleep(0)
+    leaves.cancel()
+    steps = [0]
+    async with asyncio.timeout(WAIT):
+        while not all(task.done() for task in others):
+            await asyncio.sleep(0)
+            steps.append(len(gone_on))
+    assert gone_on == [1, 2, 3]
+    assert max(later - earlier for earlier, later in pairwise(steps)) == 1
