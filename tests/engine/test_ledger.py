@@ -17,6 +17,7 @@ from app.ports import Item
 from app.ports.conversation import Change, Ending, StoredMessage, ThreadStatus
 from app.ports.records import Claim, RunKey, RunStatus, Standing, ThreadKey
 from app.ports.store import StoreUnavailable
+from app.settings import Settings
 from tests.engine.doubles import (
     START,
     FakeClock,
@@ -25,6 +26,7 @@ from tests.engine.doubles import (
     caller,
     envelopes,
     eventually,
+    forever,
     happened,
     make_service,
 )
@@ -41,11 +43,17 @@ async def talker(asked: RunAgentInput) -> AsyncIterator[Item]:
     yield StateSnapshotEvent(snapshot={"seen": len(asked.messages)})
 
 
-async def opened(agent: object, *, replica: str = "replica-1", store: LastingStore | None = None) -> Service:
+async def opened(
+    agent: object,
+    *,
+    replica: str = "replica-1",
+    store: LastingStore | None = None,
+    settings: Settings | None = None,
+) -> Service:
     """An engine on a store that counts as durable, as far as events and ends go."""
     clock = FakeClock()
     archive = Archive(store or LastingStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
-    service = make_service(agent, clock=clock, archive=archive)
+    service = make_service(agent, settings, clock=clock, archive=archive)
     await archive.open()
     return service
 
@@ -164,6 +172,24 @@ async def test_a_store_that_does_not_answer_refuses_a_run(monkeypatch: pytest.Mo
 
 
 @requirement("durable.gone")
+async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    service = await opened(forever, settings=Settings(on_busy="enqueue"))
+    first = await service.admit(asking(), caller())
+    waiting = await service.admit(asking(run="r2"), caller())
+    with monkeypatch.context() as patched:
+        patched.setattr(service.archive.store.runs, "claim", gone)
+        first.run.cancel()
+        await eventually(lambda: waiting.run.log.ended)
+    seen = await envelopes(waiting)
+    assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
+    assert b"STORE_UNAVAILABLE" in seen[-1].data
+    await finished(service)
+
+
+@requirement("durable.gone")
 async def test_a_store_that_goes_away_ends_the_run_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "GIVE_UP_SECONDS", 0.05)
     held = asyncio.Event()
@@ -271,7 +297,9 @@ async def test_an_end_that_could_not_be_written_is_written_later(monkeypatch: py
 
 
 @requirement("durable.gone")
-async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread() -> None:
+async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     service = await opened(talker)
     store, key = service.archive.store, RunKey("everybody", "t1", "r0")
     await store.runs.claim(Claim(key, "replica-1", START, START + 60))
@@ -279,10 +307,28 @@ async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread()
     await store.runs.finish(key, "replica-1", [], Ending(RunStatus.FINISHED, START, change=change))
     seen = await envelopes(await service.admit(asking(), caller()))
     assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
+    assert b"INTERNAL_ERROR" in seen[-1].data  # no agent has run that could be blamed
     await finished(service)
+    assert [each.message for each in caplog.records if each.name == "app.engine.run"] == ["the run could not begin"]
     thread = await store.threads.get(THREAD)
     assert thread is not None
     assert thread.active_run is None
+
+
+@requirement("drop.continue")
+async def test_a_caller_that_leaves_during_the_claim_of_its_run_does_it_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = LastingStore()
+    begun, may = held_claims(monkeypatch, store)
+    service = await opened(talker, store=store)
+    admitting = asyncio.create_task(service.admit(asking(), caller()))
+    await happened(begun)
+    admitting.cancel()
+    await asyncio.wait([admitting])
+    may.set()
+    assert (await envelopes(await service.attach(caller(), "t1", "r1", 0)))[-1].type == "RUN_FINISHED"
+    await finished(service)
 
 
 @requirement("durable.first")
