@@ -5,6 +5,7 @@ import gc
 import logging
 import weakref
 from collections.abc import AsyncIterator
+from contextvars import ContextVar, copy_context
 from itertools import pairwise
 from typing import Any
 
@@ -240,6 +241,26 @@ async def test_the_input_of_a_run_is_let_go_when_it_ends() -> None:
     assert kept() is None
 
 
+@requirement("limit.kept-bytes")
+async def test_what_the_context_of_a_request_holds_is_let_go_when_its_run_ends() -> None:
+    class Held:
+        """Something large that a request brings with it."""
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+
+    service, context, held = make_service(agent), copy_context(), Held()
+    context.run(ContextVar[Held]("held").set, held)
+    reader = context.run(service.start, asking(), caller())
+    left = weakref.ref(held)
+    del context, held
+    await envelopes(reader)
+    await idle(service)
+    await asyncio.sleep(0)  # the last one to be told that a task is done holds its context until then
+    gc.collect()
+    assert left() is None
+
+
 @requirement("limit.all")
 async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> None:
     async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
@@ -260,6 +281,28 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
     assert service._lifecycle.budget.used < 1_700
     await service.runs.cancel(caller(), "t0", "silent")
     await idle(service)
+
+
+@requirement("run.legal")
+async def test_a_run_whose_agent_cancels_its_own_task_ends() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield CustomEvent(name="n", value=1)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.Event().wait()
+
+    assert names(await logged(agent)) == ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]
+
+
+@requirement("drain.ends")
+def test_ctrl_c_is_not_the_agents_mistake() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(logged(agent))
 
 
 @requirement("agent.background")
@@ -305,3 +348,14 @@ async def test_the_log_says_why_an_agent_was_blamed(caplog: pytest.LogCaptureFix
     assert "int is neither an AG-UI event nor a string" in caplog.text
     assert "CustomEvent cannot be encoded" in caplog.text
     assert {record.levelname for record in caplog.records} == {"ERROR"}
+
+
+@requirement("run.result")
+async def test_an_agent_that_ends_its_run_itself_is_not_blamed(caplog: pytest.LogCaptureFixture) -> None:
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        yield RunFinishedEvent(thread_id=asked.thread_id, run_id=asked.run_id)
+
+    service = make_service(agent)
+    await envelopes(service.start(asking(), caller()))
+    await idle(service)
+    assert caplog.records == []
