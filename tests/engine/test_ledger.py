@@ -331,6 +331,31 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_does_it_no_harm(
     await finished(service)
 
 
+@requirement("drop.grace")
+async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LastingStore()
+    begun, may = held_claims(monkeypatch, store)
+    service = await opened(forever, store=store)
+    admitting = asyncio.create_task(service.admit(asking(), caller()))
+    await happened(begun)
+    admitting.cancel()
+    await asyncio.wait([admitting])
+    assert service._lifecycle._runs[RUN].audience.is_gone(START)
+    may.set()
+    await service.drain(0)
+    await finished(service)
+
+
+@requirement("retry.joins")
+async def test_a_retry_of_a_run_that_goes_on_here_is_one_more_reader_of_it() -> None:
+    service = await opened(forever)
+    first, again = [await service.admit(asking(), caller()) for _ in range(2)]
+    assert again.run is first.run
+    assert first.run.audience.here == 2
+    await service.drain(0)
+    await finished(service)
+
+
 @requirement("durable.first")
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "as AgentCore Memory"])
 async def test_a_run_that_is_cancelled_during_its_claim_keeps_what_was_said(
