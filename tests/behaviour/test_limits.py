@@ -194,9 +194,10 @@ async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
     client = await connect(says_little)
     await client.run(ask(run="r1"))
     await client.service.drain(0)
-    with pytest.raises(Refused) as refused:
-        await client.start(ask(run="r2"))
-    assert refused.value.code == "SHUTTING_DOWN"
+    for fields in ({}, {"messages": []}):
+        with pytest.raises(Refused) as refused:
+            await client.start(ask(run="r2", **fields))
+        assert refused.value.code == "SHUTTING_DOWN"
     assert outcome(await client.run(ask(run="r1"))) == "success"
 
 
