@@ -115,6 +115,18 @@ async def test_an_agent_of_ones_own_may_speak_first(connect: Connect) -> None:
 
 
 @requirement("connect.first")
+async def test_an_agent_of_ones_own_may_speak_on_a_thread_that_says_nothing_yet(connect: Connect) -> None:
+    async def marker(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield CustomEvent(name="n", value=1)
+
+    client = await connect(marker)
+    for run in ("r1", "r2"):
+        assert "CUSTOM" in types(await client.run(ask(run=run, messages=[])))
+        service = client.service
+        await eventually(lambda service=service: not service._lifecycle._writing)  # type: ignore[misc]
+
+
+@requirement("connect.first")
 async def test_the_assistant_has_nothing_to_say_to_nothing(meet: Meet) -> None:
     talk = await meet()
     events = await talk.say()
