@@ -15,7 +15,7 @@ from app.engine.service import Service
 from app.ports.bus import BusUnavailable
 from app.ports.records import Busy, Claim, Claimed, Known, RunKey
 from app.ports.store import StoreUnavailable
-from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, status
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, happened, status
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_ledger import RUN, finished, talker
 from tests.requirements import requirement
@@ -218,3 +218,40 @@ async def test_who_comes_while_a_retry_elsewhere_is_looked_up_reads_the_run(monk
     assert types(whole)[-1] == "RUN_FINISHED"
     assert await envelopes(attached.result()) == whole[2:]
     await finished(here)
+
+
+@requirement("replica.retry", "durable.gone")
+@pytest.mark.parametrize("ran", [True, False])
+async def test_who_reads_a_run_that_is_not_let_in_reads_the_one_that_ran_if_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, *, ran: bool
+) -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(talker), await replicas.start(talker)
+    asked, may = asyncio.Event(), asyncio.Event()
+    claim = replicas.store.runs.claim
+
+    async def later(wanted: Claim) -> Claimed | Known | Busy:
+        asked.set()
+        await may.wait()
+        if not ran:
+            raise StoreUnavailable("gone")
+        return await claim(wanted)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(replicas.store.runs, "claim", later)
+        waiting = asyncio.create_task(there.admit(asking(), caller()))
+        await happened(asked)
+        reading = asyncio.create_task(there.attach(caller(), "t1", "r1", 0))
+        await eventually(lambda: len(there._lifecycle._runs[RUN].admission._waiting) == 2)
+    if ran:
+        await envelopes(await here.admit(asking(), caller()))
+        await finished(here)
+    may.set()
+    await asyncio.wait([waiting, reading])
+    if ran:
+        assert types(await envelopes(reading.result()))[-1] == "RUN_FINISHED"
+    else:
+        with pytest.raises(AppError) as refused:
+            reading.result()
+        assert refused.value.code is Code.RUN_NOT_FOUND
+        assert isinstance(waiting.exception(), AppError)
