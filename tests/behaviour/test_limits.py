@@ -194,9 +194,9 @@ async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
     client = await connect(says_little)
     await client.run(ask(run="r1"))
     await client.service.drain(0)
-    for fields in ({}, {"messages": []}):
+    for asked in (ask(run="r2"), ask(run="r2", messages=[])):
         with pytest.raises(Refused) as refused:
-            await client.start(ask(run="r2", **fields))
+            await client.start(asked)
         assert refused.value.code == "SHUTTING_DOWN"
     assert outcome(await client.run(ask(run="r1"))) == "success"
 

@@ -241,6 +241,20 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
 
 
 @requirement("replica.lost")
+async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has_here() -> None:
+    service = await opened(forever)
+    reader = await service.admit(asking(), caller())
+    run = service._lifecycle._runs[RUN]
+    await eventually(lambda: run.log.shown)
+    await service.archive.store.threads.delete(THREAD)
+    run.send("after")
+    seen = await envelopes(reader)
+    assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert b"RUN_LOST" in seen[-1].data
+    await finished(service)
+
+
+@requirement("replica.lost")
 async def test_a_run_whose_events_cannot_be_read_ends_too() -> None:
     store, clock = LastingStore(), FakeClock()
     archive = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
