@@ -7,11 +7,14 @@ import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from app.core.errors import AppError, Code
+from app.core.wire import Envelope
 from app.engine import ledger
 from app.engine.audience import HEARD_SECONDS
+from app.engine.leases import Leases
 from app.engine.policy import OnBusy
 from app.engine.service import Service
 from app.ports import Item
+from app.ports.conversation import Ending
 from app.ports.records import Busy, Claim, Claimed, Known, RunKey, ThreadKey
 from app.settings import Settings
 from tests.engine.conversations import talked
@@ -71,6 +74,72 @@ async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.Mo
     assert holder.begun == ["r1", "r2"]
     assert [type(each) for each in (found[0], found[-1])] == [Busy, Claimed]
     await over(here, there)
+
+
+@requirement("replica.enqueue")
+async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() -> None:
+    replicas, holder, heard = Replicas(), Holder(), list[str]()
+
+    async def hears(asked: RunAgentInput) -> AsyncIterator[Item]:
+        heard.extend(message.id for message in asked.messages)
+        yield "done"
+
+    here, there = await replicas.start(holder), await replicas.start(hears, ENQUEUE)
+    await here.admit(asking(run="r1"), caller())
+    await eventually(lambda: holder.begun)
+    sent = [{"id": key, "role": "user", "content": key} for key in ("u1", "u2")]  # what a client has seen till then
+    waiting = asyncio.create_task(there.admit(asking(run="r2", messages=sent), caller()))
+    await eventually(lambda: there._lifecycle._runs)
+    run = there._lifecycle._runs[RunKey("everybody", "t1", "r2")]
+    await eventually(lambda: run.ledger is not None and run.ledger._behind)
+    holder.may_end.set()
+    await envelopes(await waiting)
+    first, answer, second = heard
+    assert (first, second) == ("u1", "u2")
+    assert answer not in {"u1", "u2"}
+    await over(here, there)
+
+
+@requirement("busy.interrupt")
+async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
+    replicas, holder = Replicas(), Holder()
+    here, there = await replicas.start(holder), await replicas.start(brief, Settings(on_busy="interrupt"))
+    keeping = asyncio.create_task(Leases(here.archive, here.holdings).keep())
+    first = await here.admit(asking(run="r1"), caller())
+    await eventually(lambda: holder.begun)
+    assert types(await envelopes(await there.admit(asking(run="r2"), caller())))[-1] == "RUN_FINISHED"
+    assert status(first) == "cancelled"
+    keeping.cancel()
+    await asyncio.wait([keeping])
+    await over(here, there)
+
+
+@requirement("busy.reject")
+async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.engine.service.LEAVING_SECONDS", 0)
+    replicas, may = Replicas(), asyncio.Event()
+    here, finish, claim = await replicas.start(hello), replicas.store.runs.finish, replicas.store.runs.claim
+    found = list[Claimed | Known | Busy]()
+
+    async def counted(claimed: Claim) -> Claimed | Known | Busy:
+        found.append(await claim(claimed))
+        return found[-1]
+
+    async def slow(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+        await may.wait()
+        await finish(run, replica, given, ending)
+
+    monkeypatch.setattr(replicas.store.runs, "finish", slow)
+    first = await here.admit(asking(run="r1"), caller())
+    await eventually(lambda: len(first.run.log) == 3)
+    first.run.cancel()
+    monkeypatch.setattr(replicas.store.runs, "claim", counted)
+    waiting = asyncio.create_task(here.admit(asking(run="r2"), caller()))
+    await eventually(lambda: found)
+    assert isinstance(found[0], Busy)
+    may.set()
+    (await waiting).run.cancel()
+    await finished(here)
 
 
 @requirement("replica.enqueue")
