@@ -174,6 +174,28 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
     assert not service.health.ready
 
 
+async def test_what_the_agents_parts_hold_is_let_go_of_when_the_service_closes() -> None:
+    closed = []
+
+    async def close() -> None:
+        closed.append("a connection")
+
+    archive = Archive(MemoryStore(), MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica-1")
+    service = Service(
+        adapt(brief, "agent"),
+        Policy(),
+        FakeClock(),
+        archive,
+        tools={},
+        capabilities=AgentCapabilities(),
+        new_id=lambda: "id",
+        closers=[close, close],
+    )
+    await service.open()
+    await service.aclose()
+    assert closed == ["a connection"] * 2
+
+
 @requirement("busy.leaving")
 async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused() -> None:
     service = make_service(forever)
