@@ -133,7 +133,8 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
 @requirement("durable.first")
 async def test_what_is_more_than_one_batch_does_not_wait_for_the_next_event() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield StateSnapshotEvent(snapshot={"text": "x" * 300_000})
+        for _ in range(3):  # a batch each
+            yield StateSnapshotEvent(snapshot={"text": "x" * 300_000})
         yield "a question"
         yield CustomEvent(name="ask", value=1)
         await asyncio.Event().wait()
@@ -141,7 +142,7 @@ async def test_what_is_more_than_one_batch_does_not_wait_for_the_next_event() ->
     service = await Replicas().start(agent)
     await service.admit(asking(), caller())
     log = service._lifecycle._runs[RUN].log
-    await eventually(lambda: log.shown == len(log) > 4)
+    await eventually(lambda: log.shown == len(log) > 6)
     await service.drain(0)
     await finished(service)
 
