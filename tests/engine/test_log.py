@@ -1,6 +1,7 @@
 """The log of one run: numbered, replayed and followed by any number of readers, in batches of a bounded size."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from ag_ui.core import CustomEvent, EventType
@@ -103,3 +104,55 @@ def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     logs[1].discard()
     logs[0].check()
     assert budget.used == logs[0].bytes
+
+
+@requirement("speed.at-once")
+async def test_who_takes_a_part_of_what_there_is_is_handed_the_rest() -> None:
+    log, taken = make_log(), list[int]()
+    cursor = log.read()
+
+    def take(data: Sequence[bytes], _: int) -> bool:
+        taken.append(len(data))
+        return True
+
+    cursor.offer(take)
+    reading = asyncio.ensure_future(anext(cursor))
+    await asyncio.sleep(0)
+    log.hold()
+    append(log, *["x" * BATCH_BYTES] * 3)
+    log.release()
+    async with asyncio.timeout(WAIT):
+        batch = await reading
+    assert (taken, batch.first, len(batch.data)) == ([1], 2, 1)
+
+
+@requirement("attach.replay")
+async def test_a_reader_that_is_closed_while_it_waits_has_come_to_its_end() -> None:
+    log = make_log()
+    cursor = log.read()
+    reading = asyncio.ensure_future(anext(cursor, None))
+    await asyncio.sleep(0)
+    cursor.close()
+    async with asyncio.timeout(WAIT):
+        assert await reading is None
+
+
+@requirement("limit.kept-bytes", "replica.lost")
+@pytest.mark.parametrize("ended", [True, False])
+async def test_a_log_whose_end_somebody_else_has_written_weighs_what_it_holds(*, ended: bool) -> None:
+    budget = Budget(10**9, 10**9)
+    log = RunLog("r1", budget, on_append=lambda: None)
+    append(log, "seen", "not seen", "nor this")
+    log.show(1)
+    if ended:
+        log.end()
+    log.withdraw()
+    log.adopt([Envelope("r1", 2, EventType.CUSTOM, b"1234567"), Envelope("r1", 3, EventType.RUN_ERROR, b"12")])
+    if not ended:
+        log.end()
+    [batch] = await batches(log)
+    weight = sum(len(envelope.data) + ENVELOPE_BYTES for envelope in batch)
+    assert [envelope.data for envelope in batch][1:] == [b"1234567", b"12"]
+    assert (log.bytes, budget.used, budget.kept) == (weight, weight, weight)
+    log.discard()
+    assert (budget.used, budget.kept) == (0, 0)
