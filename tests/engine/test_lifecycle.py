@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 import pytest
 from ag_ui.core import RunAgentInput
 
+from app.core.commands import ThreadsDelete
 from app.core.errors import AppError, Code
+from app.core.wire import Envelope
 from app.engine import ledger, lifecycle
 from app.engine.health import Health
 from app.engine.policy import Limits
 from app.engine.service import Service
 from app.ports import Item, RunContext
+from app.ports.conversation import Ending
 from app.ports.records import RunKey
 from app.settings import Settings
 from tests.engine.doubles import (
@@ -25,6 +28,7 @@ from tests.engine.doubles import (
     happened,
     make_service,
 )
+from tests.engine.replicas import Replicas
 from tests.requirements import requirement
 
 
@@ -36,7 +40,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 async def ran(service: Service, run: str, thread: str = "t1") -> None:
     """A whole run whose reader has left."""
     reader = service.start(asking(thread, run), caller())
-    await envelopes(reader)
+    assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
     reader.close()
 
 
@@ -147,6 +151,24 @@ async def test_a_drain_cuts_off_background_work() -> None:
     assert cut_off.is_set()
 
 
+@requirement("drain.ends", "durable.first")
+async def test_a_drain_waits_for_what_is_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    service, finish = await replicas.start(forever), replicas.store.runs.finish
+
+    async def slow(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await finish(run, replica, given, ending)
+
+    monkeypatch.setattr(replicas.store.runs, "finish", slow)
+    reader = await service.admit(asking(), caller())
+    await service.drain(0)
+    record = await replicas.store.runs.get(reader.run.key)
+    assert record is not None
+    assert not record.active
+
+
 @requirement("drain.ends")
 async def test_draining_again_is_harmless() -> None:
     service = make_service(forever)
@@ -201,6 +223,20 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
     await eventually(lambda: not service._lifecycle._tasks and not service._lifecycle._writing)
     assert (service._lifecycle._threads, service._lifecycle._runs) == ({}, {})
     assert service._lifecycle.budget.used == 0
+
+
+@requirement("thread.delete")
+@pytest.mark.parametrize("kept_runs", [0, 10])
+async def test_what_has_run_on_a_thread_that_is_deleted_takes_no_memory_and_its_ids_may_be_used_again(
+    kept_runs: int,
+) -> None:
+    service = make_service(brief, limits=Limits(kept_runs=kept_runs))
+    for _ in range(2):
+        await ran(service, "r1")
+        await eventually(lambda: not service._lifecycle._writing)
+        await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
+        assert (service.runs.here(caller(), "t1", "r1"), service._lifecycle.budget.used) == (None, 0)
+        assert service._lifecycle.budget.kept == 0
 
 
 @requirement("busy.enqueue")
