@@ -131,6 +131,24 @@ async def test_a_retry_gets_the_run_that_has_ended_whatever_is_cancelled_meanwhi
 
 
 @requirement("replica.retry")
+@pytest.mark.parametrize("looked_up", [True, False])
+async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.MonkeyPatch, *, looked_up: bool) -> None:
+    replicas, _, there, whole = await ran()
+    asked, may = held_claims(monkeypatch, replicas.store)
+    reader = there.start(asking(), caller())
+    if looked_up:
+        await happened(asked)
+    reader.run.cancel()
+    may.set()
+    assert await envelopes(reader) == whole
+    await finished(there)
+    reader.close()
+    assert there._lifecycle.get(RUN) is None
+    assert not there._lifecycle.is_forgotten(RUN)
+    assert there._lifecycle.budget.used == 0
+
+
+@requirement("replica.retry")
 async def test_a_run_that_has_ended_is_shown_as_it_ended_while_its_retry_is_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
