@@ -233,6 +233,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     service._lifecycle._runs[RUN].send("after")
     seen = await envelopes(reader)
     assert seen == list(await store.runs.envelopes(RUN, 0))
+    assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert b"RUN_LOST" in seen[-1].data
     record = await store.runs.get(RUN)
     assert record is not None
@@ -255,12 +256,13 @@ async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has
 
 
 @requirement("replica.lost")
-async def test_a_run_whose_events_cannot_be_read_ends_too() -> None:
+@pytest.mark.parametrize("data", [b"no JSON", b'{"type":"TEXT_MESSAGE_END","messageId":"m"}'])
+async def test_a_run_whose_events_cannot_be_read_ends_too(data: bytes) -> None:
     store, clock = LastingStore(), FakeClock()
     archive = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
     await archive.open()
     await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
-    await store.runs.append(RUN, "replica-1", [Envelope("r1", 1, EventType.CUSTOM, b"no JSON")])
+    await store.runs.append(RUN, "replica-1", [Envelope("r1", 1, EventType.CUSTOM, data)])
     leases = Leases(archive, Nobody())
     for _ in range(2):
         await beat(leases)

@@ -10,7 +10,7 @@ from app.core.wire import Envelope
 from app.engine import archive as archives
 from app.engine import ledger
 from app.engine.archive import LEASE_SECONDS
-from app.engine.leases import Leases
+from app.engine.leases import Leases, again_and_again
 from app.engine.policy import Limits
 from app.ports import Item
 from app.ports.bus import BusUnavailable
@@ -61,6 +61,23 @@ async def test_who_has_been_out_of_touch_does_not_take_the_runs_of_others() -> N
     assert record is not None
     assert (record.replica, record.active) == ("replica-a", True)
     await here.drain(0)
+
+
+@requirement("replica.lost")
+async def test_what_goes_wrong_once_is_done_again_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = [StoreUnavailable("gone"), BusUnavailable("gone"), ValueError("a mistake")]
+    done = asyncio.Event()
+
+    async def work() -> None:
+        if troubles:
+            raise troubles.pop()
+        done.set()
+
+    keeping = asyncio.create_task(again_and_again(work, 0))
+    await happened(done)
+    keeping.cancel()
+    await asyncio.wait([keeping])
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING", "WARNING"]
 
 
 @requirement("replica.lost")
@@ -133,8 +150,8 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
 @requirement("durable.first")
 async def test_what_is_more_than_one_batch_does_not_wait_for_the_next_event() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        for _ in range(3):  # a batch each
-            yield StateSnapshotEvent(snapshot={"text": "x" * 300_000})
+        for text in "abc":  # a batch each
+            yield StateSnapshotEvent(snapshot={"text": text * 300_000})
         yield "a question"
         yield CustomEvent(name="ask", value=1)
         await asyncio.Event().wait()
