@@ -180,12 +180,14 @@ async def test_draining_again_is_harmless() -> None:
 
 async def test_reading_out_waits_for_the_last_reader() -> None:
     service = make_service(brief)
+    await ran(service, "r0")  # all have left once, and others come
     readers = [service.start(asking(), caller()) for _ in range(2)]
     await service.drain(1)
     waiting = asyncio.create_task(service.read_out(10))
     await asyncio.sleep(0)
     readers[0].close()
-    await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
     assert not waiting.done()
     readers[1].close()
     await waiting

@@ -12,13 +12,25 @@ from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive
 from app.engine.policy import OnBusy, Policy, busy_choice
+from app.engine.reader import Reader
 from app.engine.run import Run
 from app.engine.service import Service
 from app.main import create_app
-from app.ports import Item
+from app.ports import Caller, Item
 from app.settings import Settings
 from app.stores.memory import MemoryStore
-from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually, forever, make_service, status
+from tests.engine.doubles import (
+    START,
+    WAIT,
+    FakeClock,
+    asking,
+    caller,
+    envelopes,
+    eventually,
+    forever,
+    make_service,
+    status,
+)
 from tests.requirements import requirement
 
 
@@ -197,14 +209,35 @@ async def test_what_the_agents_parts_hold_is_let_go_of_when_the_service_closes()
 
 
 @requirement("busy.leaving")
-async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused() -> None:
+async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.engine.service.LEAVING_SECONDS", 2 * WAIT)
     service = make_service(forever)
     first = service.start(asking(), caller())
     asked = asyncio.create_task(service.admit(asking(run="r2"), caller()))
     await asyncio.sleep(0)
     first.close()
-    second = await asked
+    second = await asyncio.wait_for(asked, WAIT)
     assert (status(first), second.run.key[2]) == ("cancelled", "r2")
+    await service.drain(0)
+
+
+@requirement("busy.leaving")
+async def test_who_waits_for_a_busy_thread_looks_again_only_when_a_reader_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service, asked = make_service(forever), list[str]()
+    start = service.start
+
+    def counted(run_input: RunAgentInput, who: Caller) -> Reader:
+        asked.append(run_input.run_id)
+        return start(run_input, who)
+
+    start(asking("t2", "r0"), caller()).close()
+    start(asking(), caller())
+    monkeypatch.setattr(service, "start", counted)
+    with pytest.raises(AppError):
+        await service.admit(asking(run="r2"), caller())
+    assert len(asked) == 2
     await service.drain(0)
 
 
