@@ -13,7 +13,7 @@ from app.engine import elsewhere
 from app.engine.leases import Leases
 from app.engine.service import Service
 from app.ports.bus import BusUnavailable
-from app.ports.records import Busy, Claim, Claimed, Known, RunKey
+from app.ports.records import Busy, Claim, Claimed, Known, RunKey, RunRecord
 from app.ports.store import StoreUnavailable
 from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, happened, status
 from tests.engine.replicas import Replicas, hello, types
@@ -176,6 +176,32 @@ async def test_who_leaves_in_a_replay_has_no_more_of_it_read(monkeypatch: pytest
     reader.close()
     assert await envelopes(reader) == []
     assert pages == [0]
+
+
+@requirement("replica.watched")
+async def test_a_reader_elsewhere_says_now_and_then_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
+    monkeypatch.setattr(elsewhere, "LONGEST_SILENCE", 0.001)
+    monkeypatch.setattr(elsewhere, "WATCH_SECONDS", WAIT)
+    replicas, here, there = await open_run()
+    said, looked, get = list[bytes](), list[RunKey](), replicas.store.runs.get
+
+    async def send(_: str, command: bytes) -> None:
+        said.append(command)
+
+    async def counted(key: RunKey) -> RunRecord | None:
+        looked.append(key)
+        return await get(key)
+
+    reader = await there.attach(caller(), "t1", "r1", 3)
+    monkeypatch.setattr(replicas.bus, "send", send)
+    monkeypatch.setattr(replicas.store.runs, "get", counted)
+    reading = asyncio.create_task(envelopes(reader))
+    await eventually(lambda: len(looked) > 3)
+    assert len(said) == 1
+    here._lifecycle._runs[RUN].cancel()
+    await reading
+    await finished(here)
 
 
 async def no_bus(*_: object) -> AsyncIterator[Sequence[Envelope]]:

@@ -13,9 +13,9 @@ from app.engine import ledger
 from app.engine.leases import KEPT_SECONDS, Leases
 from app.engine.log import Budget, RunLog
 from app.engine.service import Service
-from app.ports.records import RunKey
+from app.ports.records import RunKey, RunRecord
 from app.ports.store import StoreUnavailable
-from tests.engine.doubles import asking, caller, envelopes, eventually, happened
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
 from tests.engine.replicas import Replicas, held_claims
 from tests.engine.test_ledger import RUN, Nobody, finished, opened, talker
 from tests.requirements import requirement
@@ -160,6 +160,58 @@ async def test_a_run_that_has_ended_is_shown_as_it_ended_while_its_retry_is_look
     assert [run["status"] for run in await there.runs.list(caller())] == ["finished"]
     may.set()
     assert await envelopes(await retry) == whole
+
+
+@requirement("replica.cancel", "replica.retry")
+async def test_a_cancel_reaches_a_run_that_has_begun_elsewhere_while_it_was_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(forever), await replicas.start(forever)
+    theirs = await there.admit(asking(), caller())
+    asked, may = held_claims(monkeypatch, replicas.store)
+    retry, get, looked = here.start(asking(), caller()), replicas.store.runs.get, list[RunKey]()
+
+    async def late(key: RunKey) -> RunRecord | None:
+        looked.append(key)
+        return await get(key) if len(looked) > 1 else None
+
+    await happened(asked)
+    monkeypatch.setattr(replicas.store.runs, "get", late)
+    assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
+    may.set()
+    await Leases(there.archive, there.holdings).renew()
+    assert b'"cancelled"' in (await envelopes(theirs))[-1].data
+    retry.close()
+    await finished(here)
+    await finished(there)
+
+
+@requirement("replica.runs")
+async def test_the_latest_run_of_a_thread_is_that_of_any_replica() -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(talker), await replicas.start(talker)
+    reader = await here.admit(asking(run="r1"), caller())
+    await envelopes(reader)
+    replicas.clock.advance(1)
+    await envelopes(await there.admit(asking(run="r2"), caller()))
+    await finished(there)
+    assert here.runs.here(caller(), "t1", "r1") is reader.run
+    assert (await here.runs.find(caller(), "t1", None))["runId"] == "r2"
+    reader.close()
+    await finished(here)
+
+
+@requirement("replica.runs")
+async def test_a_run_that_is_about_to_begin_is_its_threads_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas, here, _, _ = await ran()
+    asked, may = held_claims(monkeypatch, replicas.store)
+    starting = asyncio.create_task(here.admit(asking(run="r2"), caller()))
+    await happened(asked)
+    assert (await here.runs.find(caller(), "t1", None))["runId"] == "r2"
+    may.set()
+    await envelopes(await starting)
+    await finished(here)
 
 
 # --- deletions while it is read ---------------------------------------------------------------------------------------
