@@ -78,8 +78,7 @@ class GoalWatch:
                 self._pending = set(filter(None, map(pending, goals)))
             case goal.ACHIEVED, {"type": str(kind)}:
                 self._pending.discard(kind)
-            case goal.FAILED, {"type": str(kind)}:
-                self._pending.discard(kind)
+            case goal.FAILED, {"type": str()}:
                 self._failed = True
 
 
