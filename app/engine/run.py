@@ -154,11 +154,10 @@ class Run:
         if self.admission.is_settled or (self.ledger is not None and self.ledger.claimed):
             self.fail(error if isinstance(error, AppError) else ALREADY_RUN)
             return
-        self._input = None
-        self._trace.refuse(error.code if isinstance(error, AppError) else ALREADY_RUN.code)
         self.log.end()
         self._on_end(self)
         self.admission.settle(error)
+        self._trace.refuse(error.code if isinstance(error, AppError) else ALREADY_RUN.code)
 
     async def _drive(self, agent: Agent, run_input: RunAgentInput, turns: Turns) -> None:
         """Iterate the agent; every failure of its own becomes the run's."""
