@@ -113,7 +113,6 @@ class Lifecycle:
             self._kept[run.key] = run
             self._write(run)
         self._leave_line(run)  # behind that: the next one's claim finds this one's end written, where nothing waits
-        self.trim()
         if not self._threads and (export := exporting()) is not None:
             self.background(export)
         self._report()

@@ -114,8 +114,8 @@ class Run:
             if await self._begin():
                 await self._go(agent, turns)
         except asyncio.CancelledError:
-            if not self.log.ended:
-                self.fail(AppError(Code.SHUTTING_DOWN, "The server is shutting down."))
+            if not self.log.ended:  # whoever else cancels it, such as a drain, has ended the run first
+                self._blame("the agent cancelled its own task")
             raise
         except Exception:
             logger.exception("the run cannot end as it should")  # such as with a message that no event can hold
