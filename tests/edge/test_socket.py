@@ -8,7 +8,7 @@ from app.edge.ws import MAX_WAITING
 from app.engine.policy import Limits
 from tests.conftest import Serve
 from tests.edge.sockets import Talk, brief, opened, receive, send, shown, whole
-from tests.engine.doubles import ask
+from tests.engine.doubles import ask, caller
 from tests.requirements import requirement
 
 ENQUEUE = {"onBusy": "enqueue"}
@@ -180,6 +180,20 @@ async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
     frames = await receive(socket, 7)
     assert shown(frames) == ["RUN_FINISHED r1", *whole("r2"), *whole("r2")]
     assert [frame["threadId"] for frame in frames if frame["type"] == "RUN_STARTED"] == ["t2", "t3"]
+
+
+@requirement("ws.retry")
+async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serve: Serve) -> None:
+    talk = Talk()
+    _, client = await serve(talk)
+    socket = await opened(client)
+    await send(socket, ask())
+    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    await send(socket, {"command": {"type": "attach", "runId": "r1"}})
+    assert shown(await receive(socket, 1)) == ["error THREAD_BUSY"]
+    assert (await client.service.runs.find(caller(), "t1", "r1"))["readers"] == 1
+    talk.may_end.set()
+    assert shown(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
 # --- commands ---
