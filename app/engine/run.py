@@ -22,7 +22,7 @@ from ag_ui.core import (
 
 from app.closing import closing
 from app.core.encoder import encode
-from app.core.errors import AppError, Code, IllegalEvent, run_error
+from app.core.errors import AppError, IllegalEvent, run_error
 from app.core.order import KINDS
 from app.engine.admission import Admission
 from app.engine.audience import Audience

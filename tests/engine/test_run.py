@@ -284,7 +284,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
 
 
 @requirement("run.legal")
-async def test_a_run_whose_agent_cancels_its_own_task_ends() -> None:
+async def test_an_agent_that_cancels_its_own_task_is_blamed_for_the_end() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield CustomEvent(name="n", value=1)
         task = asyncio.current_task()
@@ -292,7 +292,9 @@ async def test_a_run_whose_agent_cancels_its_own_task_ends() -> None:
         task.cancel()
         await asyncio.Event().wait()
 
-    assert names(await logged(agent)) == ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]
+    events = await logged(agent)
+    assert names(events) == ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]
+    assert b'"AGENT_ERROR"' in events[-1].data
 
 
 @requirement("drain.ends")
