@@ -37,6 +37,14 @@ SHOWN_ERRORS = 5
 
 
 @dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A run, and the bytes of what asked for it."""
+
+    run_input: RunAgentInput
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommandRequest:
     """A command, with the ids its answer shall carry where it came inside a ``RunAgentInput``, or a frame's ``id``.
 
@@ -50,7 +58,7 @@ class CommandRequest:
     older: bool = False
 
 
-Request = RunAgentInput | CommandRequest
+Request = RunRequest | CommandRequest
 
 
 class Malformed(AppError):
@@ -71,19 +79,23 @@ def parse(body: bytes, tell: Tell = lambda _: None) -> Request:
     if not isinstance(document, dict):
         _refuse("The body must be a JSON object: a RunAgentInput or a command.")
     try:
-        return _request(document, tell)
+        return _request(document, len(body), tell)
     except AppError as error:
         frame_id = document.get("id")
         raise Malformed(error.message, frame_id if _is_short(frame_id) else None) from None
 
 
-def _request(document: dict[str, object], tell: Tell) -> Request:
+def _request(document: dict[str, object], size: int, tell: Tell) -> Request:
     if "messages" not in document:
         if document.get("type") == "ping":
             return CommandRequest(Ping(), frame_id=_frame_id(document))
         if "command" in document:
             return _bare_command(document)
-    return _run_input(document, tell)
+    run_input = _run_input(document, tell)
+    command = _embedded_command(run_input)
+    if command is None:
+        return RunRequest(run_input, size)
+    return CommandRequest(command, run_input.thread_id, run_input.run_id, older=run_input.protocol_version is None)
 
 
 def parse_fields(body: bytes) -> dict[str, object]:
@@ -169,7 +181,7 @@ def _constant(name: str) -> NoReturn:
     _refuse(f"{name} is not a JSON number.")
 
 
-def _run_input(document: dict[str, object], tell: Tell) -> Request:
+def _run_input(document: dict[str, object], tell: Tell) -> RunAgentInput:
     if document.get("forwardedProps") is None:
         document["forwardedProps"] = {}
     for name in ("tools", "context"):
@@ -185,10 +197,7 @@ def _run_input(document: dict[str, object], tell: Tell) -> Request:
         if not 0 < len(value) <= MAX_ID:
             _refuse(f"{name}: must have 1 to {MAX_ID} characters.")
     _check_version(run_input.protocol_version)
-    command = _embedded_command(run_input)
-    if command is None:
-        return run_input
-    return CommandRequest(command, run_input.thread_id, run_input.run_id, older=run_input.protocol_version is None)
+    return run_input
 
 
 def _embedded_command(run_input: RunAgentInput) -> Command | None:

@@ -35,7 +35,7 @@ def is_older(asked: Request) -> bool:
     """Whether a client from before AG-UI 1.0 asks. A command by itself is none of AG-UI's, so who sends it knows us."""
     if isinstance(asked, CommandRequest):
         return asked.older
-    return asked.protocol_version is None
+    return asked.run_input.protocol_version is None
 
 
 def reduced(data: bytes) -> bytes:

@@ -7,7 +7,7 @@ the run in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and h
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunAgentInput, RunFinishedEvent, RunStartedEvent
+from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunFinishedEvent, RunStartedEvent
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -17,7 +17,7 @@ from app.core import wire
 from app.core.commands import Attach
 from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent
-from app.core.inbound import CommandRequest
+from app.core.inbound import CommandRequest, RunRequest
 from app.core.inbound import Request as Asked
 from app.edge.body import read_body, understand
 from app.edge.commands import Commands
@@ -58,8 +58,9 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         caller = caller_of(request)
         asked = await understand(await read_body(request, max_body))
         form = format_for(asked, request)
-        if isinstance(asked, RunAgentInput):
-            return RunStream(await service.admit(asked, caller), form, caller.request_id, lookout)
+        if isinstance(asked, RunRequest):
+            reader = await service.admit(asked.run_input, caller, asked.size)
+            return RunStream(reader, form, caller.request_id, lookout)
         if isinstance(asked.command, Attach):
             reader = await service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
             return RunStream(reader, form, caller.request_id, lookout)

@@ -11,14 +11,13 @@ import contextlib
 import json
 import logging
 
-from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app.core.commands import Attach, Cancel, Capabilities, Ping
 from app.core.errors import AppError, Code
 from app.core.frames import frames
-from app.core.inbound import CommandRequest, Malformed
+from app.core.inbound import CommandRequest, Malformed, RunRequest
 from app.core.inbound import Request as Asked
 from app.edge.body import check_size, understand
 from app.edge.commands import Commands
@@ -152,10 +151,10 @@ class Connection:
             self._working = self._tasks.create_task(self._work())
 
     def _waits_for_nothing(self, asked: Asked) -> bool:
-        if isinstance(asked, RunAgentInput) or not isinstance(asked.command, AT_ONCE):
+        if isinstance(asked, RunRequest) or not isinstance(asked.command, AT_ONCE):
             return False
         named = asked.command.run_id if isinstance(asked.command, Cancel) else None
-        return not any(isinstance(each, RunAgentInput) and each.run_id == named for each in self._undone)
+        return not any(isinstance(each, RunRequest) and each.run_input.run_id == named for each in self._undone)
 
     async def _work(self) -> None:
         while self._undone:
@@ -169,7 +168,7 @@ class Connection:
 
     async def _do(self, asked: Asked) -> None:
         try:
-            await (self._start(asked) if isinstance(asked, RunAgentInput) else self._command(asked))
+            await (self._start(asked) if isinstance(asked, RunRequest) else self._command(asked))
         except WebSocketDisconnect:
             raise
         except AppError as error:
@@ -185,11 +184,12 @@ class Connection:
         check_size(len(body), self._max_body)
         return await understand(body)
 
-    async def _start(self, run_input: RunAgentInput) -> None:
+    async def _start(self, asked: RunRequest) -> None:
         """A run that arrives during a run follows ``AGUI_ON_BUSY``, whatever its thread: runs do not interleave.
 
         One that this connection reads, or will, is joined already: its events go out once.
         """
+        run_input = asked.run_input
         joined = self._service.runs.here(self._caller, run_input.thread_id, run_input.run_id)
         if any(reader.run is joined for reader in self._readers):
             return
@@ -198,7 +198,7 @@ class Connection:
         if standing and on_busy is OnBusy.REJECT:
             raise AppError(Code.THREAD_BUSY, "Another run is streaming on this connection.")
         self._check_room()
-        reader = await self._service.admit(run_input, self._caller)
+        reader = await self._service.admit(run_input, self._caller, asked.size)
         self._queue(reader)
         if on_busy is OnBusy.INTERRUPT:
             for run in reversed(standing):
@@ -236,6 +236,6 @@ class Connection:
 
 def named(asked: Asked) -> dict[str, object]:
     """What a refusal repeats of what was asked: the run's ids, or what the frame is called."""
-    if isinstance(asked, RunAgentInput):
-        return {"threadId": asked.thread_id, "runId": asked.run_id}
+    if isinstance(asked, RunRequest):
+        return {"threadId": asked.run_input.thread_id, "runId": asked.run_input.run_id}
     return {"id": asked.frame_id}

@@ -41,6 +41,7 @@ class Lifecycle:
         self._limits = limits
         self._health = health
         self._turns = Turns()
+        self._open_bytes = 0
         self._threads: dict[ThreadKey, list[Run]] = {}
         self._runs: dict[RunKey, Run] = {}
         self._kept: OrderedDict[RunKey, Run] = OrderedDict()
@@ -94,6 +95,9 @@ class Lifecycle:
             raise AppError(Code.THREAD_BUSY, "Too many runs are waiting on this thread.")
         if len(self._runs) - len(self._kept) >= self._limits.open_runs:
             raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
+        if self._open_bytes and self._open_bytes + run.size > self._limits.open_bytes:
+            raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as much to answer as it can take.")
+        self._open_bytes += run.size
         self._threads[run.key.thread] = line
         self._runs[run.key] = run
         line.append(run)
@@ -107,6 +111,7 @@ class Lifecycle:
         """A run is over for its readers: free the thread, start the next in line, keep the log for a while."""
         if run.ledger is None:
             return
+        self._open_bytes -= run.size
         if run.status is Status.QUEUED or run.ledger.is_others:
             self._withdraw(run)
         else:

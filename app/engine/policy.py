@@ -39,6 +39,7 @@ class Limits:
         run_bytes: events of one run as they are held in memory; more ends it with RUN_LIMIT_EXCEEDED.
         all_bytes: encoded events of all runs together, open and kept; above it, runs that go on writing are ended.
         open_runs: runs that are not over; more are refused with RATE_LIMIT_EXCEEDED.
+        open_bytes: what asked for those, together; beside them, more is refused with RATE_LIMIT_EXCEEDED.
         queued_runs: runs waiting on one thread; more are refused with THREAD_BUSY.
         kept_runs, kept_bytes: ended runs that are read from memory; the oldest are forgotten first. What a database has
             is not kept here.
@@ -48,6 +49,7 @@ class Limits:
     run_bytes: int = 128_000_000
     all_bytes: int = 1_000_000_000
     open_runs: int = 2_000
+    open_bytes: int = 100_000_000
     queued_runs: int = 16
     kept_runs: int = 1_000
     kept_bytes: int = 256_000_000

@@ -79,6 +79,7 @@ class Run:
         self.started_at = clock.time()
         self.ended_at: float | None = None
         self.error: bytes | None = None
+        self.size = 0  # bytes that have asked for it
         self.audience = Audience()
         self._input: RunAgentInput | None = run_input
         self._parent_run_id = run_input.parent_run_id

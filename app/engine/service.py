@@ -89,8 +89,10 @@ class Service:
 
     # --- runs ---
 
-    def start(self, run_input: RunAgentInput, caller: Caller) -> Reader:
+    def start(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Reader:
         """Start a run, or join it where these ids are known here already, and read it from its first event.
+
+        ``size`` is the bytes that have asked for it.
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry that comes after the
@@ -105,12 +107,12 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        run = self._new_run(run_input, caller, on_busy)
+        run = self._new_run(run_input, caller, on_busy, size)
         self._make_room(key, on_busy)
         self._lifecycle.add(run)
         return self._readers.read(run, 0)
 
-    async def admit(self, run_input: RunAgentInput, caller: Caller) -> Reader:
+    async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Reader:
         """``start``, and wait until the run has its thread or its place in line; also for a retry of a run elsewhere.
 
         A caller's connection to the run before may be closing just now, so a busy thread is waited for, for a moment.
@@ -128,7 +130,7 @@ class Service:
         deadline = asyncio.get_running_loop().time() + LEAVING_SECONDS
         while True:
             try:
-                return await self._admitted(run_input, caller)
+                return await self._admitted(run_input, caller, size)
             except AlreadyRun as error:
                 return self._elsewhere(error.record, 0)
             except AppError as error:
@@ -150,8 +152,8 @@ class Service:
         with available():
             return await self.archive.store.runs.get(key)
 
-    async def _admitted(self, run_input: RunAgentInput, caller: Caller) -> Reader:
-        reader = self.start(run_input, caller)
+    async def _admitted(self, run_input: RunAgentInput, caller: Caller, size: int) -> Reader:
+        reader = self.start(run_input, caller, size)
         run = reader.run
         try:
             if isinstance(run, Run):
@@ -190,7 +192,7 @@ class Service:
             if on_busy is OnBusy.INTERRUPT or run.audience.is_gone(now):
                 run.cancel()
 
-    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy) -> Run:
+    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy, size: int) -> Run:
         """One that is written down."""
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         ahead, now = self._lifecycle.line(key.owner, key.thread_id), self._clock.time()
@@ -204,6 +206,7 @@ class Service:
         on_append = ledger.noted if self.archive.durable else None
         log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)
         run = self._run(run_input, caller, log, ledger)
+        run.size = size
         return run
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: RunLog, ledger: Ledger | None) -> Run:

@@ -9,13 +9,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from ag_ui.core import RunAgentInput, RunStartedEvent, TextMessageContentEvent
+from ag_ui.core import RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
 from app.core.chunks import Expander
 from app.core.encoder import encode
 from app.core.frames import frames
-from app.core.inbound import parse
+from app.core.inbound import RunRequest, parse
 from app.core.sequence import RunSequence
 from app.core.wire import Batch, sse
 from app.engine.bursts import BURST
@@ -97,8 +97,8 @@ async def run(script: str) -> float:
 async def read(service: Service, script: str) -> None:
     """One run to its end."""
     asked = parse(run_body(f"{script} {DELTAS}"))
-    if isinstance(asked, RunAgentInput):
-        reader = service.start(asked, CALLER)
+    if isinstance(asked, RunRequest):
+        reader = service.start(asked.run_input, CALLER, asked.size)
         async for batch in reader:
             sse(batch.data, batch.first)
         reader.close()

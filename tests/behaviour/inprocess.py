@@ -4,11 +4,9 @@ import json
 from collections.abc import AsyncIterator
 from typing import Self
 
-from ag_ui.core import RunAgentInput
-
 from app.core.commands import Attach
 from app.core.errors import AppError
-from app.core.inbound import CommandRequest, parse
+from app.core.inbound import CommandRequest, RunRequest, parse
 from app.core.wire import Envelope
 from app.edge.commands import Commands
 from app.edge.gate import SESSION_HEADER
@@ -76,8 +74,8 @@ class InProcess(Client):
 
     async def _reader(self, body: Json | str) -> Reader:
         asked = parse(body.encode() if isinstance(body, str) else json.dumps(body).encode())
-        if isinstance(asked, RunAgentInput):
-            return await self.service.admit(asked, self._caller())
+        if isinstance(asked, RunRequest):
+            return await self.service.admit(asked.run_input, self._caller(), asked.size)
         assert isinstance(asked.command, Attach)
         return await self.service.attach(
             self._caller(), asked.command.thread_id, asked.command.run_id, asked.command.after

@@ -97,6 +97,20 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
     assert outcome(await client.run(ask("t3"))) == "success"
 
 
+@requirement("limit.open")
+async def test_what_open_runs_were_asked_is_bounded(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, Limits(open_bytes=5_000))
+    first = await begun(client, "t1")
+    with pytest.raises(Refused) as refused:
+        await client.start(ask("t2", text="x" * 5_000))
+    assert refused.value.code == "RATE_LIMIT_EXCEEDED"
+    second = await begun(client, "t3")
+    talk.may_end.set()
+    assert [outcome(await stream.rest()) for stream in (first, second)] == ["success", "success"]
+    assert outcome(await client.run(ask("t2", text="x" * 50_000))) == "success"  # nothing else is open
+
+
 async def found(client: Client, *runs: str) -> list[str]:
     """Which of these runs can still be read."""
     kept = []

@@ -8,18 +8,21 @@ from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from app.core.commands import Attach, Cancel, Capabilities, Ping
 from app.core.errors import AppError, Code
-from app.core.inbound import CommandRequest, Malformed, parse
+from app.core.inbound import CommandRequest, Malformed, Request, RunRequest, parse
 from tests.engine.doubles import Json, ask
 
 
-def parsed(body: object) -> RunAgentInput | CommandRequest:
+def parsed(body: object) -> Request:
     return parse(json.dumps(body).encode())
 
 
+def run_of(result: Request) -> RunAgentInput:
+    assert isinstance(result, RunRequest)
+    return result.run_input
+
+
 def run_input(**fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON
-    result = parsed(ask(**fields))
-    assert isinstance(result, RunAgentInput)
-    return result
+    return run_of(parsed(ask(**fields)))
 
 
 def refusal(body: bytes) -> str:
@@ -33,8 +36,7 @@ def refusal(body: bytes) -> str:
 
 
 def test_absent_fields_get_the_value_that_absence_means() -> None:
-    result = parsed({"threadId": "t", "runId": "r", "messages": []})
-    assert isinstance(result, RunAgentInput)
+    result = run_of(parsed({"threadId": "t", "runId": "r", "messages": []}))
     assert (result.tools, result.context, result.state, result.forwarded_props) == ([], [], None, {})
     assert (result.parent_run_id, result.resume, result.protocol_version) == (None, None, None)
 
@@ -55,8 +57,7 @@ def content(*parts: object) -> tuple[object, list[str]]:
     """What becomes of a user message's parts, and what is told of it."""
     told: list[str] = []
     body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
-    result = parse(body, told.append)
-    assert isinstance(result, RunAgentInput)
+    result = run_of(parse(body, told.append))
     return result.model_dump(by_alias=True, mode="json", exclude_none=True)["messages"][0]["content"], told
 
 
@@ -95,7 +96,7 @@ def test_a_part_that_is_malformed_is_refused(part: object) -> None:
 
 
 def test_a_byte_order_of_fields_and_spaces_do_not_matter() -> None:
-    assert isinstance(parse(b' \n{"messages":[],"runId":"r","threadId":"t"}\n '), RunAgentInput)
+    assert isinstance(parse(b' \n{"messages":[],"runId":"r","threadId":"t"}\n '), RunRequest)
 
 
 @pytest.mark.parametrize("version", [None, PROTOCOL_VERSION, "1.99", "latest", ""])
@@ -151,8 +152,7 @@ def test_a_refusal_does_not_say_back_all_that_was_sent() -> None:
 
 
 def test_a_whole_surrogate_pair_is_text() -> None:
-    result = parse(b'{"threadId":"\\uD83D\\uDE00","runId":"r","messages":[]}')
-    assert isinstance(result, RunAgentInput)
+    result = run_of(parse(b'{"threadId":"\\uD83D\\uDE00","runId":"r","messages":[]}'))
     assert result.thread_id == "\N{GRINNING FACE}"
 
 
