@@ -43,6 +43,7 @@ def run_body(text: str, thread: str = "", history: int = 0) -> bytes:
         "tools": [],
         "context": [],
         "forwardedProps": {},
+        "protocolVersion": "1.0",
     }
     return json.dumps(run_input).encode()
 
