@@ -228,7 +228,7 @@ async def test_who_waits_for_a_busy_thread_looks_again_only_when_a_reader_has_le
     service, asked = make_service(forever), list[str]()
     start = service.start
 
-    def counted(run_input: RunAgentInput, who: Caller) -> Reader:
+    def counted(run_input: RunAgentInput, who: Caller, size: int = 0) -> Reader:
         asked.append(run_input.run_id)
         return start(run_input, who)
 
