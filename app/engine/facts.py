@@ -52,9 +52,8 @@ def recorded(record: RunRecord, now: float) -> Facts:
         "startedAt": record.started_at,
         "seconds": seconds_of(record.started_at, record.ended_at, now),
         "events": record.last_seq,
+        "tokens": tokens_of(USAGE.validate_json(record.usage or b"[]")),
     }
-    if record.usage is not None or record.active:
-        facts["tokens"] = tokens_of(USAGE.validate_json(record.usage or b"[]"))
     if record.active:
         facts["readers"] = record.readers
     if record.error is not None:

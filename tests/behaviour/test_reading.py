@@ -9,7 +9,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 from app.ports import Item
 from tests.behaviour.client import Refused, folded, types
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -158,3 +158,17 @@ async def test_a_retry_after_the_end_replays(connect: Connect) -> None:
     events = await client.run(ask())
     assert await client.run(ask()) == events
     assert steps.started == 1
+
+
+@requirement("http.runs")
+async def test_a_run_that_reports_no_usage_has_used_no_tokens_wherever_it_is_kept(connect: Connect) -> None:
+    async def hello(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hello"
+
+    client, get = await connect(hello), {"command": {"type": "runs.get", "runId": "r1"}}
+    await client.run(ask())
+    async with asyncio.timeout(WAIT):
+        while (run := await client.command(get))["status"] == "running":  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(0)
+    (listed,) = (await client.command({"command": {"type": "runs.list"}}))["runs"]
+    assert (run["status"], run["tokens"], listed["tokens"]) == ("finished", 0, 0)
