@@ -265,6 +265,7 @@ SUBAGENTS = {
 CONTEXT = {
     "context.silent": ("issue 3, item 9", "Without AGUI_CONTEXT_TOKENS nothing is counted and nothing is told."),
     "context.snapshot": ("issue 3, item 9", "context.snapshot says after each model call where the tokens are."),
+    "context.asked": ("issue 5, item 8", "A caller asks for a smaller window, or for one where there is none."),
     "context.trim": ("issue 3, item 9", "History that does not fit goes turn by turn, and context.compacted says so."),
     "context.summarise": ("issue 3, item 9", "With summarise the model's summary stands for it."),
     "context.kept": ("issue 3, item 9", "The current run is sent even if it is too much by itself."),

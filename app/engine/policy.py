@@ -68,6 +68,12 @@ class Budget(BaseModel):
     steps: Whole | None = None
     tokens: Whole | None = None
     seconds: Seconds | None = None
+    context_tokens: Annotated[Whole | None, Field(alias="contextTokens")] = None
+
+    @property
+    def allowance(self) -> Allowance:
+        """The same as limits."""
+        return Allowance(self.steps, self.tokens, self.seconds or math.inf, self.context_tokens)
 
 
 BUDGET = TypeAdapter(Budget)
@@ -90,7 +96,7 @@ class Policy:
         """
         asked = forwarded(props, "budget", BUDGET)
         own = Allowance(seconds=self.run_timeout)
-        return own.within(Allowance(asked.steps, asked.tokens, asked.seconds or math.inf)) if asked else own
+        return own.within(asked.allowance) if asked else own
 
 
 def busy_choice(props: object, default: OnBusy) -> OnBusy:

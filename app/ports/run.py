@@ -93,11 +93,13 @@ class Allowance:
         steps: model calls of an assistant; each of its subagents may make as many.
         tokens: of all model calls together, as far as models report them.
         seconds: of the whole run. The engine keeps to it.
+        context_tokens: of one model call's prompt. What does not fit is left out; it ends no run.
     """
 
     steps: int | None = None
     tokens: int | None = None
     seconds: float = math.inf
+    context_tokens: int | None = None
 
     def within(self, other: "Allowance") -> "Allowance":
         """The smaller of each."""
@@ -105,6 +107,7 @@ class Allowance:
             _smaller(self.steps, other.steps),
             _smaller(self.tokens, other.tokens),
             min(self.seconds, other.seconds),
+            _smaller(self.context_tokens, other.context_tokens),
         )
 
 

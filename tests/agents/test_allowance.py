@@ -24,6 +24,8 @@ DONE = TextDelta("Done.")
         (Allowance(), Allowance(), Allowance()),
         (Allowance(steps=3), Allowance(tokens=5), Allowance(3, 5)),
         (Allowance(3, 9), Allowance(4, 8), Allowance(3, 8)),
+        (Allowance(context_tokens=9), Allowance(), Allowance(context_tokens=9)),
+        (Allowance(context_tokens=9), Allowance(context_tokens=8), Allowance(context_tokens=8)),
     ],
 )
 def test_the_smaller_limit_holds(one: Allowance, other: Allowance, least: Allowance) -> None:

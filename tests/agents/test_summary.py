@@ -20,7 +20,7 @@ from ag_ui.core import (
 )
 
 from app.agents.context.budget import Budget, Overflow
-from app.agents.context.summary import EARLIER, MARK, MAX_SUMMARIES, Summaries, newest, rendered
+from app.agents.context.summary import EARLIER, MARK, MAX_SUMMARIES, Summaries, Summariser, newest, rendered
 from app.agents.context.tokens import Counter, Entry
 from app.agents.context.window import Window
 from app.core.errors import AppError, Code
@@ -187,6 +187,17 @@ async def test_a_history_that_was_changed_is_summarised_anew(changed: UserMessag
     await opened(double, budget, messages).fit()
     await opened(double, budget, [changed, *messages[1:]]).fit()
     assert not str(double.prompts[1].messages[0].content).startswith(EARLIER)
+
+
+async def test_a_kept_summary_is_cut_for_a_run_with_a_smaller_budget_and_stays_whole_for_others() -> None:
+    double, memory, ctx = model([TextDelta("blah " * 9_999)]), Summaries(), run_context()
+    counter = Counter.of(double)
+    entries = [counter.entry(message) for message in thread(3)]
+    sizes = []
+    for budget in (400, 200, 400):
+        summary = await Summariser(double, counter, budget, memory, ctx)(entries)
+        sizes.append(counter.entry(summary).tokens if summary else 0)
+    assert (sizes, len(double.prompts)) == ([100, 50, 100], 1)
 
 
 async def test_a_summary_is_of_its_owner_and_thread_alone() -> None:

@@ -75,6 +75,12 @@ async def test_a_caller_never_gets_more(meet: Meet, settings: dict[str, int]) ->
         ({"steps": "5"}, "forwardedProps.budget.steps: Input should be a valid integer."),
         ({"seconds": 0}, "forwardedProps.budget.seconds: Input should be greater than 0."),
         ({"seconds": True}, "forwardedProps.budget.seconds: Input should be a valid number."),
+        (
+            {"contextTokens": 0},
+            "forwardedProps.budget.contextTokens: Input should be greater than or equal to 1.",
+        ),
+        ({"contextTokens": 1.5}, "forwardedProps.budget.contextTokens: Input should be a valid integer."),
+        ({"context_tokens": 5}, "forwardedProps.budget.context_tokens: Extra inputs are not permitted."),
         ({"hours": 5}, "forwardedProps.budget.hours: Extra inputs are not permitted."),
     ],
 )

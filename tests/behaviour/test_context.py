@@ -65,6 +65,25 @@ async def test_a_subagents_window_is_told_as_the_subagents(connect: Connect) -> 
     assert (told["name"], told["subagentRunId"]) == ("context.snapshot", started["subagentRunId"])
 
 
+@requirement("context.asked")
+@pytest.mark.parametrize(("operator", "caller", "size"), [(1_000, 200, 200), (200, 1_000, 200), (0, 200, 200)])
+async def test_a_caller_may_ask_for_a_smaller_window(connect: Connect, operator: int, caller: int, size: int) -> None:
+    client = await connect(assistant(operator))
+    events = await client.run({**talked(20, "think"), "forwardedProps": {"budget": {"contextTokens": caller}}})
+    (told,), (held,) = custom(events, "context.compacted"), custom(events, "context.snapshot")
+    assert held["contextSize"] == size
+    assert told["tokensAfter"] <= size < told["tokensBefore"]
+    assert outcome(events) == "success"
+
+
+@requirement("context.asked")
+async def test_the_window_that_a_caller_asks_for_is_that_of_its_subagents_too(connect: Connect) -> None:
+    client = await connect(Assistant(OfflineModel(), [Subagent("helper", "Helps.", assistant())], PROMPT))
+    budget = {"budget": {"contextTokens": 500}}
+    events = await client.run(ask(text='call helper {"task": "think"}', forwardedProps=budget))
+    assert [value["contextSize"] for value in custom(events, "context.snapshot")] == [500, 500, 500]
+
+
 @requirement("context.trim")
 async def test_old_turns_go_and_the_client_is_told_before_the_answer(connect: Connect) -> None:
     client = await connect(assistant(200))

@@ -1,6 +1,6 @@
 """How many tokens a model call may be sent, and what happens to those that are too many: the operator's choice.
 
-Rule: without a budget nothing is counted and nothing is told.
+Rule: without a budget nothing is counted and nothing is told. A caller may ask for fewer tokens, never for more.
 """
 
 from dataclasses import dataclass, field
@@ -29,10 +29,11 @@ class Budget:
 
     def window(self, model: Model, prompt: Prompt, ctx: RunContext) -> Window:
         """The window of a run that begins with this prompt."""
-        if not self.tokens:
+        tokens = min(filter(None, (self.tokens, ctx.allowance.context_tokens)), default=0)
+        if not tokens:
             return Unbounded(prompt.messages)
         counter = Counter.of(model)
         if self.overflow is Overflow.TRIM:
-            return Bounded(self.tokens, counter, prompt, ctx.emit)
-        summariser = Summariser(model, counter, self.tokens, self.summaries, ctx)
-        return Bounded(self.tokens, counter, prompt, ctx.emit, summariser)
+            return Bounded(tokens, counter, prompt, ctx.emit)
+        summariser = Summariser(model, counter, tokens, self.summaries, ctx)
+        return Bounded(tokens, counter, prompt, ctx.emit, summariser)

@@ -92,10 +92,11 @@ class Summariser:
         """The summary of these messages; None where the model failed or said nothing."""
         thread = (self.ctx.caller.owner, self.ctx.thread_id)
         held = self.memory.of(thread, entries)
-        text = held.text if held and held.count == len(entries) else await self._asked(held, entries)
+        whole = held.text if held and held.count == len(entries) else await self._asked(held, entries)
+        text = self._clipped(whole)  # another run's budget may have been larger
         if not text:
             return None
-        self.memory.keep(thread, entries, text)
+        self.memory.keep(thread, entries, whole)
         return UserMessage(id=self.ctx.new_id(), content=MARK + text)
 
     async def _asked(self, held: Held | None, entries: Sequence[Entry]) -> str:
@@ -116,7 +117,7 @@ class Summariser:
             self.ctx.logger.warning("code=<%s> | no summary, old messages are left out: %s", error.code, error.message)
             return ""
         check_tokens(self.ctx)  # before the model is asked for the answer itself
-        return self.counter.clipped(turn.text.strip(), self.reserve - self._tokens(MARK))
+        return self._clipped(turn.text.strip())
 
     def _prompt(self, held: Held | None, entries: Sequence[Entry]) -> Prompt | None:
         """The question, within the budget: of what is too long the newest is kept. None where there is no room."""
@@ -126,6 +127,9 @@ class Summariser:
         fresh = entries[held.count :] if held else entries
         told = newest([rendered(entry.message) for entry in fresh], room, self.counter)
         return Prompt(orders, [UserMessage(id=self.ctx.new_id(), content=earlier + told)]) if told else None
+
+    def _clipped(self, text: str) -> str:
+        return self.counter.clipped(text, self.reserve - self._tokens(MARK))
 
     def _tokens(self, text: str) -> int:
         return self.counter.entry(UserMessage(id="", content=text)).tokens
