@@ -35,7 +35,16 @@ def _number(value: object) -> object:
     return value
 
 
+def _flag(value: object) -> object:
+    """A query has words only, and there these two."""
+    said = {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+    if not isinstance(said, bool):
+        raise PydanticCustomError("flag", "must be true or false")
+    return said
+
+
 Number = Annotated[int, BeforeValidator(_number)]
+Flag = Annotated[bool, BeforeValidator(_flag)]
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID)]
 Token = Annotated[str, Field(max_length=MAX_ID)]
 
@@ -112,9 +121,10 @@ class _OnThread(_Command):
 
 
 class ThreadsGet(_OnThread):
-    """A thread with its messages."""
+    """A thread, with its messages or without."""
 
     type: Literal["threads.get"] = "threads.get"
+    messages: Flag = True
 
 
 class ThreadsRename(_OnThread):

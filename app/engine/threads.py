@@ -94,7 +94,7 @@ class Threads:
         result: Facts = {}
         match asked:
             case ThreadsGet():
-                result = await self._get(key)
+                result = await self._get(key, asked)
             case ThreadsDelta():
                 result = await aside(changes, await self._changes(key, asked.since))
             case ThreadsTranscript():
@@ -117,16 +117,17 @@ class Threads:
         threads: Facts = {"threads": [thread_facts(record) for record in page.items]}
         return threads if page.next is None else {**threads, "next": page.next}
 
-    async def _get(self, key: ThreadKey) -> Facts:
-        whole = await aside(changes, await self._changes(key))
-        whole.pop("order", None)
+    async def _get(self, key: ThreadKey, asked: ThreadsGet) -> Facts:
+        whole = await aside(changes, await self._changes(key, messages=asked.messages))
+        for name in ("order",) if asked.messages else ("order", "messages"):
+            whole.pop(name, None)
         return {**whole, "feedback": [opinion(it) for it in await self._archive.store.feedbacks.of(key)]}
 
     async def _transcript(self, key: ThreadKey) -> Facts:
         return {"threadId": key.thread_id, "transcript": await aside(transcript, await self._changes(key))}
 
-    async def _changes(self, key: ThreadKey, since: str | None = None) -> Delta:
-        delta = await self._archive.store.threads.changes(key, since)
+    async def _changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> Delta:
+        delta = await self._archive.store.threads.changes(key, since, messages=messages)
         if delta is None:
             raise not_found()
         return delta

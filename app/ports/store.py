@@ -164,10 +164,10 @@ class Threads(Protocol):
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
         """An owner's threads, the one that changed last first. Raises ``BadToken``."""
 
-    async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
+    async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> Delta | None:
         """What a thread has become since a token, as of one moment; everything without one, or with a strange one.
 
-        None where there is no such thread.
+        Without ``messages`` it has none of them, and no order. None where there is no such thread.
         """
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:

@@ -103,6 +103,21 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
     }
 
 
+@requirement("thread.commands", "thread.brief")
+async def test_a_thread_comes_without_its_messages(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client), title="Sums", state={"n": 1})
+    await asked(client, "feedback", threadId="t1", messageId="m4", sentiment="positive")
+    whole = await asked(client, "get", threadId="t1", messages=True)
+    assert whole.pop("messages") == list(TALK)
+    brief = await asked(client, "get", threadId="t1", messages=False)
+    assert brief == whole
+    delta = await asked(client, "delta", threadId="t1", since=brief["continuationToken"])
+    assert delta["messages"] == []
+    said = (await refusal(client, "get", threadId="t1", messages="no")).message
+    assert said == "command.messages: must be true or false"
+
+
 async def annotating(_: RunAgentInput) -> AsyncIterator[Item]:
     """Say more beside a message, a call and its result."""
     yield TextMessageChunkEvent(message_id="a", delta="It rains", metadata={"source": "sky"})

@@ -58,6 +58,8 @@ def test_a_thread_is_named_by_the_command_or_by_what_is_around_it(document: Json
         ({"type": "threads.get"}, "command.threadId: Field required"),
         ({"type": "threads.get", "threadId": ""}, "command.threadId: String should have at least 1 character"),
         ({"type": "threads.get", "threadId": 1}, "command.threadId: Input should be a valid string"),
+        ({"type": "threads.get", "threadId": "t", "messages": 0}, "command.messages: must be true or false"),
+        ({"type": "threads.get", "threadId": "t", "messages": None}, "command.messages: must be true or false"),
         ({"type": "threads.delete", "threadId": "x" * (MAX_ID + 1)}, "command.threadId: String should have at most"),
         ({"type": "threads.list", "limit": 0}, "command.limit: Input should be greater than or equal to 1"),
         ({"type": "threads.list", "limit": MAX_PAGE + 1}, "command.limit: Input should be less than or equal to 100"),

@@ -2,7 +2,7 @@
 
 import random
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,6 +56,13 @@ async def test_without_a_token_or_with_a_strange_one_a_delta_is_everything(store
     assert (list(whole.messages), list(whole.order or ())) == ([message("m1"), message("m2")], ["m1", "m2"])
     for strange in ("", "x", "0.0", "1.", ".1", "-1.-1", "999.1", "1.\u0661", f"1.{2**63}", "1." + "9" * 400):
         assert await store.threads.changes(THREAD, strange) == whole
+
+
+async def test_a_thread_can_be_had_without_its_messages(store: Store) -> None:
+    await told(store, message("m1"), message("m2"))
+    whole = await store.threads.changes(THREAD)
+    assert whole is not None
+    assert await store.threads.changes(THREAD, messages=False) == replace(whole, messages=[], order=None)
 
 
 async def test_a_token_of_a_thread_that_was_deleted_says_nothing_of_its_successor(store: Store) -> None:

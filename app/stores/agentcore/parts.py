@@ -33,10 +33,10 @@ class AgentCoreThreads:
             await self._histories.find(owner)
         return await self._here.list(owner, limit=limit, page=page)
 
-    async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
+    async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> Delta | None:
         """What a thread has become since a token."""
         await self._histories.look(key)
-        return await self._here.changes(key, since)
+        return await self._here.changes(key, since, messages=messages)
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
         """Give a thread a title, which is written at once."""

@@ -39,17 +39,18 @@ class MemoryThreads:
         shown, rest = page_of(wanted, limit, lambda it: last_token(*it[:2]))
         return Page([thread.record for _, _, thread in shown], rest)
 
-    async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
+    async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> Delta | None:
         """What a thread has become since a token."""
         thread = self._contents.threads.get(key)
         if thread is None:
             return None
         known = revision_in(since, thread.number)
         after = -1 if known is None else known
+        shown = thread.messages if messages else {}
         return Delta(
             thread.record,
-            [message for name, message in thread.messages.items() if thread.revisions[name] > after],
-            list(thread.messages) if thread.order_revision > after else None,
+            [message for name, message in shown.items() if thread.revisions[name] > after],
+            list(shown) if messages and thread.order_revision > after else None,
             thread.state if thread.state_revision > after else None,
             goals(thread) if thread.goals_revision > after else None,
             revision_token(thread.number, thread.revision),

@@ -60,17 +60,18 @@ class SqlThreads:
         return Page([thread_record(row) for row in shown], rest)
 
     @whole
-    async def changes(self, key: ThreadKey, since: str | None = None) -> Delta | None:
+    async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> Delta | None:
         """What a thread has become since a token."""
         async with self._database.reading() as connection:
             row = (await connection.execute(select(*THREAD_FACTS, *REVISIONS).where(is_thread(key)))).first()
             if row is None:
                 return None
             known = revision_in(since, row.number)
+            ordered = messages and (known is None or row.order_revision > known)
             return Delta(
                 thread_record(row),
-                await _messages(connection, row.number, known),
-                await _order(connection, row.number) if known is None or row.order_revision > known else None,
+                await _messages(connection, row.number, known) if messages else [],
+                await _order(connection, row.number) if ordered else None,
                 row.state if known is None or row.state_revision > known else None,
                 await _goals(connection, row.number) if known is None or row.goals_revision > known else None,
                 revision_token(row.number, row.revision),
