@@ -98,6 +98,7 @@ def changes(delta: Delta) -> Facts:
     return {
         **thread_facts(delta.thread),
         "messages": [from_json(message.data) for message in delta.messages],
+        "runs": {message.id: message.run_id for message in delta.messages if message.run_id},
         **{name: value for name, value in known.items() if value is not None},
         "continuationToken": delta.next,
     }

@@ -119,7 +119,7 @@ class Threads:
 
     async def _get(self, key: ThreadKey, asked: ThreadsGet) -> Facts:
         whole = await aside(changes, await self._changes(key, messages=asked.messages))
-        for name in ("order",) if asked.messages else ("order", "messages"):
+        for name in ("order",) if asked.messages else ("order", "messages", "runs"):
             whole.pop(name, None)
         return {**whole, "feedback": [opinion(it) for it in await self._archive.store.feedbacks.of(key)]}
 

@@ -97,10 +97,44 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
         "createdAt": START,
         "changedAt": START + 1,
         "messages": list(TALK),
+        "runs": dict.fromkeys(("m1", "m2", "m3", "m4"), "r1"),
         "state": {"n": 1},
         "goals": [],
         "feedback": [],
     }
+
+
+async def answering(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    yield TextMessageChunkEvent(message_id=f"answer-{run_input.run_id}", delta="It rains.")
+
+
+@requirement("thread.message-runs")
+async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> None:
+    client = await connect(answering)
+    await client.run(ask(run="r1", messages=[QUESTION]))
+    first = await stored(client, lambda thread: thread["status"] == "user_turn")
+    assert first["runs"] == {"answer-r1": "r1"}
+    more = {"id": "m9", "role": "user", "content": "And now?"}
+    await client.run(ask(run="r2", messages=[*first["messages"], more]))
+    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    assert thread["runs"] == {"answer-r1": "r1", "answer-r2": "r2"}
+    delta = await asked(client, "delta", threadId="t1", since=first["continuationToken"])
+    assert delta["runs"] == {"answer-r2": "r2"}
+    _, shown, *_ = await client.run(ask(run="shown", messages=[]))
+    assert shown["messages"] == thread["messages"]
+    assert [message.keys() for message in shown["messages"]] == [{"id", "role", "content"}] * 4
+    edited = {**thread["messages"][1], "content": "It snows."}
+    await client.run(ask(run="r3", messages=[thread["messages"][0], edited, more]))
+    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    assert thread["runs"] == {"answer-r3": "r3"}
+
+
+@requirement("thread.message-runs", "thread.fork")
+async def test_no_run_of_a_fork_has_made_what_it_began_with(connect: Connect) -> None:
+    client = await connect(silent)
+    await talked(store_of(client))
+    await asked(client, "fork", threadId="t1", messageId="m4", newThreadId="t2")
+    assert (await asked(client, "get", threadId="t2"))["runs"] == {}
 
 
 @requirement("thread.commands", "thread.brief")
@@ -110,6 +144,7 @@ async def test_a_thread_comes_without_its_messages(connect: Connect) -> None:
     await asked(client, "feedback", threadId="t1", messageId="m4", sentiment="positive")
     whole = await asked(client, "get", threadId="t1", messages=True)
     assert whole.pop("messages") == list(TALK)
+    assert whole.pop("runs").keys() == {"m1", "m2", "m3", "m4"}
     brief = await asked(client, "get", threadId="t1", messages=False)
     assert brief == whole
     delta = await asked(client, "delta", threadId="t1", since=brief["continuationToken"])

@@ -49,11 +49,14 @@ class Follower:
 
     token: str | None = None
     messages: dict[str, Json] = field(default_factory=dict)
+    runs: dict[str, str] = field(default_factory=dict)
     rest: Json = field(default_factory=dict)
 
     async def look(self, threads: Threads) -> None:
         delta: Json = await threads.answer(caller(), ThreadsDelta(thread_id="t1", since=self.token))
-        self.messages |= {message["id"]: message for message in delta.pop("messages")}
+        new = {message["id"]: message for message in delta.pop("messages")}
+        self.messages |= new
+        self.runs = {name: run for name, run in self.runs.items() if name not in new} | delta.pop("runs")
         if "order" in delta:
             self.messages = {name: self.messages[name] for name in delta.pop("order")}
         self.token = delta.pop("continuationToken")
@@ -62,8 +65,12 @@ class Follower:
 
 
 IDS = st.sampled_from(["m1", "m2", "m3", "m4"])
-SAID = st.lists(st.tuples(IDS, st.sampled_from(["", "a", "b"])), max_size=3).map(
-    lambda those: change(*({"id": name, "role": "assistant", "content": text} for name, text in those))
+SAID = st.builds(
+    lambda those, run_id: change(
+        *({"id": name, "role": "assistant", "content": text} for name, text in those), run_id=run_id
+    ),
+    st.lists(st.tuples(IDS, st.sampled_from(["", "a", "b"])), max_size=3),
+    st.sampled_from(["r1", None]),
 )
 ORDER = st.lists(IDS, unique=True).map(lambda ids: Change(order=ids))
 STATE = st.sampled_from([1, 2]).map(lambda n: change(state={"n": n}))
@@ -95,9 +102,10 @@ async def test_whoever_puts_deltas_together_has_the_thread(steps: list[Change | 
     whole: Json = await threads.answer(caller(), ThreadsGet(thread_id="t1"))
     for follower in (often, seldom):
         assert list(follower.messages.values()) == whole["messages"]
+        assert {name: run for name, run in follower.runs.items() if name in follower.messages} == whole["runs"]
         assert follower.token == whole["continuationToken"]
         assert follower.rest == {
-            name: whole[name] for name in whole.keys() - {"messages", "feedback", "continuationToken"}
+            name: whole[name] for name in whole.keys() - {"messages", "runs", "feedback", "continuationToken"}
         }
 
 
