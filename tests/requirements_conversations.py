@@ -16,6 +16,7 @@ THREADS = {
     "thread.unavailable": (f"{_THREADS}; design 4.5", "A store that does not answer is STORE_UNAVAILABLE."),
     "thread.list": (_THREADS, "Threads are listed page by page, the one that changed last first."),
     "thread.get": (_THREADS, "A thread comes with its messages in AG-UI form, its state, its goals and its feedback."),
+    "thread.waiting": (_THREADS, "A thread says what in it waits for an answer, and no longer once that is there."),
     "thread.message-runs": (_THREADS, "A thread says which run has made each message that a client has not sent."),
     "thread.brief": (_THREADS, "A thread can be had without its messages; what else is known of it stays."),
     "thread.rename": (_THREADS, "A thread can be given a title, and it can be taken away."),

@@ -5,7 +5,7 @@ Rule: camelCase, times in Unix seconds, and the same words wherever the run is. 
 
 from collections.abc import Sequence
 
-from ag_ui.core import Message, TokenUsage
+from ag_ui.core import Interrupt, Message, TokenUsage
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
@@ -122,6 +122,11 @@ def wanted(goal: StoredGoal) -> Facts:
         "createdAt": goal.created_at,
         **{name: value for name, value in known.items() if value is not None},
     }
+
+
+def open_question(interrupt: Interrupt) -> Facts:
+    """What waits for an answer. A run without messages shows all of it."""
+    return {"id": interrupt.id, "reason": interrupt.reason}
 
 
 def opinion(feedback: Feedback) -> Facts:

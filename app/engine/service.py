@@ -83,7 +83,7 @@ class Service:
         self._readers = Readers(self._lifecycle, policy.on_disconnect, clock)
         self.holdings = Holdings(self._lifecycle, self._readers, clock)
         self.runs = Directory(self._lifecycle, archive, clock)
-        self.threads = Threads(archive, new_id, self.runs, rememberer)
+        self.threads = Threads(archive, new_id, self.runs, self._waiting, rememberer)
         self._draining = False
         self._keeping: asyncio.Task[None] | None = None
 
@@ -171,17 +171,19 @@ class Service:
             raise shutting_down()
         with available():
             kept = await self.archive.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
-        waiting: Sequence[Interrupt] = ()
-        if self._responder is not None:
-            waiting = await self._responder.waiting(caller, run_input.thread_id)
-        elif kept is None or not kept.messages:
+        if self._responder is None and (kept is None or not kept.messages):
             return None
-        else:
-            waiting = await self.runs.asked(caller, run_input.thread_id)
+        waiting = await self._waiting(caller, run_input.thread_id)
         log = RunLog(run_input.run_id, self._lifecycle.own_budget())
         run = self._run(run_input, caller, log, None)
         self._lifecycle.show(run, Kept(kept, waiting))
         return self._readers.read(run, 0)
+
+    async def _waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
+        """What has been asked on a thread and is not answered, as far as its agent or its last run tells."""
+        if self._responder is not None:
+            return await self._responder.waiting(caller, thread_id)
+        return await self.runs.asked(caller, thread_id)
 
     def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
         """What is to happen to the runs that stand before this one on its thread."""

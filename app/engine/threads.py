@@ -6,12 +6,13 @@ goes out is built field by field here, so what a store keeps besides stays insid
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
 
 import anyio.to_thread
+from ag_ui.core import Interrupt
 
 from app.core.commands import (
     OfThreads,
@@ -27,13 +28,13 @@ from app.core.commands import (
 from app.core.errors import AppError, Code
 from app.core.history import owed
 from app.engine.archive import Archive
-from app.engine.facts import Facts, changes, opinion, thread_facts, transcript, understood
+from app.engine.facts import Facts, changes, open_question, opinion, thread_facts, transcript, understood
 from app.ports import Caller, Rememberer
 from app.ports.conversation import Delta, Feedback, ThreadStatus
 from app.ports.records import ThreadKey
 from app.ports.store import BadToken, CannotFork, available
 
-OfThread = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
+OfThread = ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
 
 CANCEL_SECONDS = 2.0
 """How long the deletion of a thread waits for the end of what runs on it."""
@@ -66,15 +67,22 @@ class Threads:
         archive: where they are kept.
         new_id: makes the ids of forks.
         runs: what becomes of those of a thread that is deleted.
+        waiting: what has been asked on a thread and is not answered.
         rememberer: the agent, if it keeps something of threads by itself.
     """
 
     def __init__(
-        self, archive: Archive, new_id: Callable[[], str], runs: Runs, rememberer: Rememberer | None = None
+        self,
+        archive: Archive,
+        new_id: Callable[[], str],
+        runs: Runs,
+        waiting: Callable[[Caller, str], Awaitable[Sequence[Interrupt]]],
+        rememberer: Rememberer | None = None,
     ) -> None:
         self._archive = archive
         self._new_id = new_id
         self._runs = runs
+        self._waiting = waiting
         self._rememberer = rememberer
 
     async def answer(self, caller: Caller, asked: OfThreads) -> Facts:
@@ -86,6 +94,8 @@ class Threads:
         with available():
             if isinstance(asked, ThreadsList):
                 return await self._list(caller.owner, asked)
+            if isinstance(asked, ThreadsGet):
+                return await self._get(caller, asked)
             if isinstance(asked, ThreadsDelete):
                 return await self._delete(caller, ThreadKey(caller.owner, asked.thread_id))
             return await self._do(ThreadKey(caller.owner, asked.thread_id), asked)
@@ -93,8 +103,6 @@ class Threads:
     async def _do(self, key: ThreadKey, asked: OfThread) -> Facts:
         result: Facts = {}
         match asked:
-            case ThreadsGet():
-                result = await self._get(key, asked)
             case ThreadsDelta():
                 result = await aside(changes, await self._changes(key, asked.since))
             case ThreadsTranscript():
@@ -117,11 +125,14 @@ class Threads:
         threads: Facts = {"threads": [thread_facts(record) for record in page.items]}
         return threads if page.next is None else {**threads, "next": page.next}
 
-    async def _get(self, key: ThreadKey, asked: ThreadsGet) -> Facts:
+    async def _get(self, caller: Caller, asked: ThreadsGet) -> Facts:
+        key = ThreadKey(caller.owner, asked.thread_id)
         whole = await aside(changes, await self._changes(key, messages=asked.messages))
         for name in ("order",) if asked.messages else ("order", "messages", "runs"):
             whole.pop(name, None)
-        return {**whole, "feedback": [opinion(it) for it in await self._archive.store.feedbacks.of(key)]}
+        whole["feedback"] = [opinion(it) for it in await self._archive.store.feedbacks.of(key)]
+        whole["waiting"] = [open_question(it) for it in await self._waiting(caller, asked.thread_id)]
+        return whole
 
     async def _transcript(self, key: ThreadKey) -> Facts:
         return {"threadId": key.thread_id, "transcript": await aside(transcript, await self._changes(key))}

@@ -7,7 +7,10 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from ag_ui.core import (
+    Interrupt,
     RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     StateSnapshotEvent,
     TextMessageChunkEvent,
     ToolCallChunkEvent,
@@ -18,6 +21,8 @@ from app.ports import Item
 from app.ports.conversation import ThreadStatus
 from app.ports.store import Store
 from tests.behaviour.client import Client, Refused, outcome
+from tests.behaviour.talk import answer, interrupts
+from tests.behaviour.team import team
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, talked, talking
 from tests.engine.doubles import START, WAIT, Json, ask, caller, forever
@@ -101,7 +106,43 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
         "state": {"n": 1},
         "goals": [],
         "feedback": [],
+        "waiting": [],
     }
+
+
+async def choosing(asked: RunAgentInput) -> AsyncIterator[Item]:
+    """Ask, until it is told."""
+    if asked.resume:
+        yield "Thanks."
+        return
+    interrupts = [Interrupt(id="i1", reason="choice", message="Which?"), Interrupt(id="i2", reason="size")]
+    outcome = RunFinishedInterruptOutcome(interrupts=interrupts)
+    yield RunFinishedEvent(thread_id=asked.thread_id, run_id=asked.run_id, outcome=outcome)
+
+
+@requirement("thread.waiting")
+async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connect) -> None:
+    client = await connect(choosing)
+    await client.run(ask())
+    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    assert thread["waiting"] == [{"id": "i1", "reason": "choice"}, {"id": "i2", "reason": "size"}]
+    brief = await asked(client, "get", threadId="t1", messages=False)
+    assert brief["waiting"] == thread["waiting"]
+    answers = [{"interruptId": name, "status": "resolved", "payload": 1} for name in ("i1", "i2")]
+    await client.run(ask(run="r2", messages=[], resume=answers))
+    await stored(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
+
+
+@requirement("thread.waiting")
+async def test_a_thread_says_which_calls_wait_for_an_approval(connect: Connect) -> None:
+    client = await connect(team())
+    (interrupt,) = interrupts(await client.run(ask(text='call pay {"amount": 5}')))
+    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    assert thread["waiting"] == [{"id": interrupt["id"], "reason": interrupt["reason"]}]
+    fork = await asked(client, "fork", threadId="t1", messageId=thread["messages"][-1]["id"])
+    assert (await asked(client, "get", threadId=fork["threadId"]))["waiting"] == []
+    await client.run(ask(run="r2", messages=[], resume=[answer(interrupt, approved=True)]))
+    await stored(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
 
 
 async def answering(run_input: RunAgentInput) -> AsyncIterator[Item]:

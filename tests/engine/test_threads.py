@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, fields
 
 import pytest
+from ag_ui.core import Interrupt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +28,12 @@ RUN = RunKey("everybody", "t1", "r1")
 
 def threads_of(store: Store) -> Threads:
     archive = Archive(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
-    return Threads(archive, lambda: "fork", NoRuns())
+    return Threads(archive, lambda: "fork", NoRuns(), nothing)
+
+
+async def nothing(*_: object) -> list[Interrupt]:
+    """What waits on a thread where nothing was asked."""
+    return []
 
 
 class NoRuns:
@@ -105,7 +111,8 @@ async def test_whoever_puts_deltas_together_has_the_thread(steps: list[Change | 
         assert {name: run for name, run in follower.runs.items() if name in follower.messages} == whole["runs"]
         assert follower.token == whole["continuationToken"]
         assert follower.rest == {
-            name: whole[name] for name in whole.keys() - {"messages", "runs", "feedback", "continuationToken"}
+            name: whole[name]
+            for name in whole.keys() - {"messages", "runs", "feedback", "waiting", "continuationToken"}
         }
 
 
