@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from ag_ui.core import (
+    CustomEvent,
     Interrupt,
     RunAgentInput,
     RunFinishedEvent,
@@ -211,6 +212,18 @@ async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect
     assert said["metadata"] == {"source": "sky", "sure": True}
     assert called["toolCalls"][0]["metadata"] == {"cost": 1}
     assert result["metadata"] == {"seconds": 0.5}
+
+
+async def promising(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Announce a goal, and do nothing for it."""
+    yield CustomEvent(name="goals.declared", value={"goals": [{"type": "note", "status": "pending"}]})
+
+
+@requirement("goal.foreign", "thread.status")
+async def test_a_goal_that_an_agent_of_ones_own_leaves_pending_shows_in_the_status_only(connect: Connect) -> None:
+    client = await connect(promising)
+    await client.run(ask())
+    assert (await stored(client, lambda thread: thread["status"] == "goals_failed"))["goals"] == []
 
 
 @requirement("thread.commands", "thread.transcript")
