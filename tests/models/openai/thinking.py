@@ -91,7 +91,8 @@ def _messages(key: str, raw: Json) -> Iterator[Message]:
         case "user":
             yield UserMessage(id=key, content=content)
         case "tool":
-            yield ToolMessage(id=key, tool_call_id=raw["tool_call_id"], content=content)
+            error = content if content.startswith("Error:") else None  # the API has words for it, and no field
+            yield ToolMessage(id=key, tool_call_id=raw["tool_call_id"], content=content, error=error)
         case "assistant":
             if REASONING in raw:
                 yield ReasoningMessage(id=f"{key}-reasoning", content=raw[REASONING])
