@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ag_ui.core import ActivityMessage, AssistantMessage, ContentPart, Message, ReasoningMessage, TextPart, ToolMessage
 
+from app.core.results import has_failed
+
 SAID = "  "
 
 
@@ -39,8 +41,8 @@ def _said(message: Message) -> Iterator[str]:
     if isinstance(message, AssistantMessage):
         for call in message.tool_calls or ():
             yield f"[calls {call.function.name} {call.function.arguments}]"
-    if isinstance(message, ToolMessage) and message.error:
-        yield f"[failed: {message.error}]"
+    if isinstance(message, ToolMessage) and has_failed(message):
+        yield f"[failed: {message.error}]" if message.error else "[failed]"
 
 
 def _text(content: str | Sequence[ContentPart] | None) -> Iterator[str]:

@@ -232,6 +232,7 @@ PICTURE = ImagePart(source=DataSource(value="AAAA", mime_type="image/png"))
         (AssistantMessage(id="m"), ""),
         (ToolMessage(id="m", tool_call_id="c", content="2"), "Result of c: 2"),
         (ToolMessage(id="m", tool_call_id="c", content="", error="no"), "Result of c:  (failed: no)"),
+        (ToolMessage(id="m", tool_call_id="c", content="no", metadata={"failed": True}), "Result of c: no (failed)"),
         (ReasoningMessage(id="m", content="hm"), ""),
     ],
 )

@@ -57,10 +57,12 @@ def test_what_is_not_text_is_named() -> None:
     messages: list[Message] = [
         UserMessage(id="1", content=parts),
         ToolMessage(id="2", tool_call_id="gone", content="", error="no power"),
+        ToolMessage(id="4", tool_call_id="gone", content="Error: no light", metadata={"failed": True}),
         AssistantMessage(id="3", content="Done.", subagent_run_id="s1"),
     ]
     assert readable(messages) == (
-        "User:\n  see\n  [document]\n\nResult of a tool:\n  [failed: no power]\n\nSubagent:\n  Done.\n"
+        "User:\n  see\n  [document]\n\nResult of a tool:\n  [failed: no power]\n\n"
+        "Result of a tool:\n  Error: no light\n  [failed]\n\nSubagent:\n  Done.\n"
     )
 
 

@@ -20,6 +20,7 @@ from app.agents.context.tokens import Counter, Entry, parts_of
 from app.agents.turn import Turn
 from app.closing import closing
 from app.core.errors import AppError
+from app.core.results import has_failed
 from app.ports import Model, Prompt, RunContext
 from app.telemetry import ModelCall
 
@@ -161,9 +162,15 @@ def rendered(message: Message) -> str:
         return ""
     said = " ".join(part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in parts_of(message))
     if isinstance(message, ToolMessage):
-        return f"Result of {message.tool_call_id}: {said}{f' (failed: {message.error})' if message.error else ''}"
+        return f"Result of {message.tool_call_id}: {said}{_failure(message)}"
     lines = [f"{message.role}: {said}"] if said else []
     if isinstance(message, AssistantMessage):
         calls = message.tool_calls or ()
         lines += [f"assistant calls {c.function.name} ({c.id}): {c.function.arguments}" for c in calls]
     return "\n".join(lines)
+
+
+def _failure(result: ToolMessage) -> str:
+    if not has_failed(result):
+        return ""
+    return f" (failed: {result.error})" if result.error else " (failed)"

@@ -23,6 +23,7 @@ from ag_ui.core import (
 )
 from pydantic_core import from_json
 
+from app.core.results import has_failed
 from app.models.bedrock.media import Block, Media, limited
 from app.models.bedrock.names import CallIds, fitted
 from app.models.bedrock.seal import unsealed
@@ -154,8 +155,11 @@ def _input(arguments: str) -> dict[str, Any]:
 def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any], list[Block]]) -> Block:
     """Bedrock takes empty text in a result (nowhere else), unless the result is an error."""
     content = blocks(answer.content) if answer else []
-    if answer is None or answer.error is None:
+    if answer is None or not has_failed(answer):
         return {"toolResult": {"toolUseId": wire_id, "content": content or [{"text": ""}]}}
     # Claude takes nothing but text in a failed result.
-    texts = [*(block for block in content if "text" in block), {"text": answer.error.strip() or "The tool failed."}]
+    texts = [block for block in content if "text" in block]
+    error = (answer.error or "").strip()
+    if error or not texts:
+        texts.append({"text": error or "The tool failed."})
     return {"toolResult": {"toolUseId": wire_id, "content": texts, "status": "error"}}

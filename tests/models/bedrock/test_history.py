@@ -44,8 +44,8 @@ def assistant(text: str | None = None, *calls: str, arguments: str = "{}") -> As
     return AssistantMessage(id="a", content=text, tool_calls=made or None)
 
 
-def result(call: str, content: Any = "done", error: str | None = None) -> ToolMessage:  # noqa: ANN401
-    return ToolMessage(id="t", tool_call_id=call, content=content, error=error)
+def result(call: str, content: Any = "done", error: str | None = None, **metadata: Any) -> ToolMessage:  # noqa: ANN401
+    return ToolMessage(id="t", tool_call_id=call, content=content, error=error, metadata=metadata or None)
 
 
 def thought(text: str = "hm", sealed: str | None = None) -> ReasoningMessage:
@@ -188,6 +188,28 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
 }
 
 
+@pytest.mark.parametrize(
+    ("failed", "texts"),
+    [
+        (result("1", "Error: no such city.", failed=True, durationMs=3), ["Error: no such city."]),
+        (result("1", "", failed=True), ["The tool failed."]),
+        (result("1", "", error=""), ["The tool failed."]),
+        (result("1", "half", error=" "), ["half"]),
+    ],
+)
+def test_a_result_that_says_that_it_failed_is_one_to_bedrock(failed: ToolMessage, texts: list[str]) -> None:
+    _, _, (_, (block,)) = sent(user(), assistant(None, "1"), failed)
+    content = [{"text": text} for text in texts]
+    assert block == {"toolResult": {"toolUseId": "1", "content": content, "status": "error"}}
+
+
+@pytest.mark.parametrize("metadata", [{}, {"durationMs": 3}, {"failed": False}, {"failed": "no"}])
+def test_a_result_is_no_failure_for_its_words(metadata: dict[str, Any]) -> None:
+    said = "Error: disk full (from yesterday's log)"
+    _, _, (_, (block,)) = sent(user(), assistant(None, "1"), result("1", said, **metadata))
+    assert block == done("1", said)
+
+
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_a_conversation(name: str) -> None:
     messages, expected = CONVERSATIONS[name]
@@ -269,7 +291,14 @@ seals = st.sampled_from([None, "", "foreign", seal_text(MODEL, "a", "s"), seal_r
 messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(UserMessage, id=st.just("u"), content=contents),
     st.builds(AssistantMessage, id=st.just("a"), content=texts, tool_calls=st.lists(calls, max_size=3)),
-    st.builds(ToolMessage, id=st.just("t"), tool_call_id=ids, content=contents, error=st.sampled_from([None, "", "e"])),
+    st.builds(
+        ToolMessage,
+        id=st.just("t"),
+        tool_call_id=ids,
+        content=contents,
+        error=st.sampled_from([None, "", "e"]),
+        metadata=st.sampled_from([None, {"failed": True}]),
+    ),
     st.builds(ReasoningMessage, id=st.just("r"), content=texts, encrypted_value=seals),
     st.builds(SystemMessage, id=st.just("s"), content=texts),
 )
