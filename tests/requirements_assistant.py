@@ -19,6 +19,10 @@ ASSISTANT = {
         "design 4.5",
         "A failed, refused or unknown call is an answer to the model, without secrets.",
     ),
+    "assistant.failure": (
+        "spec basic/metadata; spec events/tool-calls",
+        "A failed call is marked for clients, models and the thread, whatever its words; nothing else is.",
+    ),
     "assistant.delegates": ("design 4.7", "`delegate TEXT` hands TEXT to a subagent, whose word is the call's result."),
     "assistant.apart": ("design 5, promise 2", "Runs at the same time share a model and nothing else."),
     "assistant.client-tool": (_TOOLS, "A client's call ends the run pending; its result goes on."),

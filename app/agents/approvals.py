@@ -19,13 +19,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from app.agents.keeping import Where, outlasting, where
+from app.agents.results import Result
 from app.agents.turn import Call
 from app.interrupts import MemoryInterrupts
 from app.ports import Ruling, RunContext, Suspension, ToolContent
@@ -77,6 +78,7 @@ class Approval:
         suspension: where a call that has begun goes on; a call that has not begun has none.
         answer: what was decided, once it was.
         result: what a settled call has given.
+        metadata: what is said beside it.
     """
 
     call: Call
@@ -85,11 +87,21 @@ class Approval:
     suspension: Suspension | None = None
     answer: Answer | None = None
     result: ToolContent | None = None
+    metadata: dict[str, Any] | None = None
 
     @property
     def settled(self) -> bool:
         """Whether the call has its result."""
         return self.result is not None
+
+    @property
+    def given(self) -> Result | None:
+        """The result, with what is said beside it."""
+        return None if self.result is None else Result(self.result, self.metadata)
+
+    def giving(self, result: Result) -> "Approval":
+        """The same, settled with this result."""
+        return replace(self, result=result.content, metadata=result.metadata)
 
 
 class Approvals:
@@ -164,27 +176,27 @@ class Approvals:
             ctx.background(self._withdraw(place, asked))
             raise
 
-    async def take(self, at: Where, approval: Approval, result: ToolContent) -> Approval | None:
+    async def take(self, at: Where, approval: Approval, result: Result) -> Approval | None:
         """The call is the caller's to run, with this result until it has given another; None: it is not.
 
         What waits is taken once. Raises ``AppError`` STORE_UNAVAILABLE: then the call must not be run.
         """
-        taken, now = replace(approval, suspension=None, result=result), self.now()
+        taken, now = replace(approval, suspension=None).giving(result), self.now()
         with available():
             won = await self._interrupts.take(
                 self._place(at), approval.call.id, _written(taken), now + self._lifetime, now
             )
         return taken if won else None
 
-    async def settle(self, at: Where, approval: Approval, result: ToolContent, ctx: RunContext) -> Approval:
+    async def settle(self, at: Where, approval: Approval, result: Result, ctx: RunContext) -> Approval:
         """A call that was taken has this result, also for a store that does not answer: then that run alone knows."""
-        settled = replace(approval, result=result)
+        settled = approval.giving(result)
         await outlasting(self._remember(at, settled), ctx)
         return settled
 
     async def reopen(self, at: Where, approval: Approval, suspension: Suspension) -> Approval:
         """A call that was taken has more to ask. Raises ``AppError`` STORE_UNAVAILABLE."""
-        again = replace(approval, interrupts=suspension.interrupts, suspension=suspension, answer=None, result=None)
+        again = Approval(approval.call, suspension.interrupts, approval.beside, suspension)
         with available():
             await self._interrupts.hold(self._place(at), [self._open(again)])
         return again

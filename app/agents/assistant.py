@@ -21,7 +21,6 @@ from ag_ui.core import (
     RunFinishedInterruptOutcome,
     StateCapabilities,
     SubagentInfo,
-    ToolCallResultEvent,
     ToolMessage,
     ToolsCapabilities,
 )
@@ -37,6 +36,7 @@ from app.agents.guidance.instructions import application_context, system_text
 from app.agents.guidance.skill_use import Invocation, invocation_of, skill_tools
 from app.agents.guidance.skills import Skill, skill_list
 from app.agents.history import conversation
+from app.agents.results import shown
 from app.agents.resume import resume
 from app.agents.sources import Outage, gathered
 from app.agents.subagents import Subagent
@@ -168,7 +168,8 @@ class Assistant:
         self, tools: Sequence[Tool], outages: Sequence[Outage], goals: Pursuit, offered: Sequence[ToolSpec]
     ) -> Toolbox:
         complete = not any(outage.down for outage in outages)
-        return Toolbox.of([*tools, *goals.tools(tools, offered)], offered, self.policy, complete=complete)
+        own = [*tools, *goals.tools(tools, offered)]
+        return Toolbox.of(own, offered, self.policy, complete=complete)
 
     async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Implements ``ports.Responder``: what is asked on this thread, and not answered."""
@@ -253,14 +254,7 @@ def finished(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:
 def results_of(calls: Sequence[Call], answers: Sequence[Answered], ctx: RunContext) -> list[ToolMessage]:
     """The tool messages of answered calls, each with an id of its own; calls that wait have none yet."""
     return [
-        ToolMessage(id=ctx.new_id(), tool_call_id=call.id, content=answer)
+        answer.message(ctx.new_id(), call.id)
         for call, answer in zip(calls, answers, strict=True)
         if not isinstance(answer, Suspension)
     ]
-
-
-def shown(result: ToolMessage) -> ToolCallResultEvent:
-    """A tool message as the client sees it; the ids agree, so both keep the same history."""
-    return ToolCallResultEvent(
-        message_id=result.id, tool_call_id=result.tool_call_id, content=result.content, role="tool"
-    )

@@ -28,10 +28,10 @@ from ag_ui.core import (
     SubagentFinishedSuccessOutcome,
     SubagentFinishedSuspendedOutcome,
     SubagentStartedEvent,
-    ToolCallResultEvent,
 )
 from pydantic_core import to_json
 
+from app.agents.results import failure, shown
 from app.core.chunks import Expander
 from app.core.duties import Duties
 from app.core.errors import IllegalEvent
@@ -169,18 +169,17 @@ class Invocation:
         ]
         return Suspended(Suspension(tagged, self.key, self._transcript.messages))
 
-    def _close(self, failure: str | None, *, answered: bool = True) -> None:
+    def _close(self, error: str | None, *, answered: bool = True) -> None:
         """End what is open, and answer calls that nobody will."""
         for event in self._expander.flush():
             self._pass_on(event)
-        for event in self._sequence.closers(failure):
+        for event in self._sequence.closers(error):
             if not (
                 isinstance(event, SubagentFinishedEvent | SubagentErrorEvent) and event.subagent_run_id == self.key
             ):
                 self._pass_on(event)
         for call_id in self._duties.pending() if answered else ():
-            message_id = self.ctx.new_id()
-            self._pass_on(ToolCallResultEvent(message_id=message_id, tool_call_id=call_id, content=UNANSWERED))
+            self._pass_on(shown(failure(UNANSWERED).message(self.ctx.new_id(), call_id)))
 
     def _pass_on(self, event: BaseEvent) -> None:
         tag = tag_of(event)

@@ -15,6 +15,7 @@ from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, Run
 from app.agents.approvals import Approval, Approvals
 from app.agents.decisions import Decision, decisions
 from app.agents.keeping import Where, where
+from app.agents.results import failure
 from app.agents.toolbox import Answered, Toolbox
 from app.core.errors import AppError
 from app.core.history import owed
@@ -53,9 +54,9 @@ class Resumed:
         """The tool messages of what is settled, one for each call: in place of what the caller has said in its name."""
         said = {m.tool_call_id: m.id for m in reversed(messages) if isinstance(m, ToolMessage)}
         return [
-            ToolMessage(id=said.get(call.id, f"result-{call.id}"), tool_call_id=call.id, content=result)
-            for call, result in ((approval.call, approval.result) for approval in self.settled)
-            if result is not None
+            given.message(said.get(call.id, f"result-{call.id}"), call.id)
+            for call, given in ((approval.call, approval.given) for approval in self.settled)
+            if given is not None
         ]
 
     def shown(self, messages: Sequence[Message]) -> list[Message]:
@@ -156,7 +157,7 @@ async def act(decision: Decision, approvals: Approvals, at: Where, toolbox: Tool
         ctx.logger.warning("call=<%s> | its tool is out of reach: it stays open", approval.call.id)
         return approval
     decided = replace(approval, call=decision.call, answer=decision.answer)
-    taken = await approvals.take(at, decided, CUT_OFF if refusal is None else refusal)
+    taken = await approvals.take(at, decided, failure(CUT_OFF if refusal is None else refusal))
     if taken is None:
         ctx.logger.warning("call=<%s> | another run was quicker to answer", approval.call.id)
         return await standing_of(approval, approvals, at)
@@ -171,7 +172,7 @@ async def act(decision: Decision, approvals: Approvals, at: Where, toolbox: Tool
 async def standing_of(approval: Approval, approvals: Approvals, at: Where) -> Approval:
     """What has become of a call that could not be taken."""
     held = await approvals.held(at)
-    return next((it for it in held if it.call.id == approval.call.id), replace(approval, result=GONE))
+    return next((it for it in held if it.call.id == approval.call.id), approval.giving(failure(GONE)))
 
 
 def refused(decision: Decision) -> str | None:

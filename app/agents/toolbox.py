@@ -1,7 +1,8 @@
 """The tools of one run: which the server runs, which the client runs, and what running one gives.
 
 Rules: a server tool wins over a client tool of the same name; a call always gets an answer, whatever its tool does, and
-one that can be sent; only ``ToolError`` texts leave the server, other exceptions go to the log.
+one that can be sent, and that says so where it is a failure; only ``ToolError`` texts leave the server, other
+exceptions go to the log.
 """
 
 import asyncio
@@ -13,12 +14,12 @@ from ag_ui.core import (
     ResumeEntry,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
-    ToolCallResultEvent,
 )
 from ag_ui.core import Tool as ToolSpec
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from app.agents.results import Result, failure, shown
 from app.agents.turn import Call
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
@@ -36,7 +37,7 @@ from app.ports import (
 )
 from app.telemetry import ToolCall
 
-Answered = ToolContent | Suspension
+Answered = Result | Suspension
 """The result of a call, or that it waits for somebody's answer."""
 
 SURE_CHARACTERS = 1_000_000
@@ -56,11 +57,17 @@ class Toolbox:
 
     @classmethod
     def of(
-        cls, tools: Sequence[Tool], offered: Sequence[ToolSpec], policy: Policy, *, complete: bool = True
+        cls,
+        tools: Sequence[Tool],
+        offered: Sequence[ToolSpec],
+        policy: Policy,
+        *,
+        complete: bool = True,
     ) -> "Toolbox":
         """Put the server's tools and those that a client offers into one box."""
         server = {tool.spec.name: tool for tool in tools}
-        return cls(server, {spec.name: spec for spec in offered if spec.name not in server}, policy, complete)
+        client = {spec.name: spec for spec in offered if spec.name not in server}
+        return cls(server, client, policy, complete)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -110,7 +117,7 @@ class Toolbox:
         """Run one call. What goes wrong is the answer; only the cancellation of the run is raised."""
         refusal = self.refusal(call)
         if refusal is not None:
-            return refusal
+            return failure(refusal)
 
         async def run(ctx: RunContext) -> ToolContent:
             return await self.server[call.name].call(arguments_of(call), ctx)
@@ -123,7 +130,7 @@ class Toolbox:
         """Go on with a call that was suspended. As ``answer``."""
         tool = self.server.get(call.name)
         if not isinstance(tool, Resumable):
-            return f"Error: there is no tool named '{call.name}' any more."
+            return failure(f"Error: there is no tool named '{call.name}' any more.")
 
         async def run(ctx: RunContext) -> ToolContent:
             return await tool.resume(suspension, entries, ctx)
@@ -135,56 +142,49 @@ async def answered(run: Callable[[RunContext], Awaitable[ToolContent]], call: Ca
     """What running a tool gives, whatever happens; always something that a client can be sent."""
     with ToolCall(call.name, call.id, call.arguments, ctx) as span:
         answer = await _outcome(run, call, ctx, span)
-        if not isinstance(answer, Suspension):
-            span.answered(answer)
+        if isinstance(answer, Result):
+            span.answered(answer.content)
     try:
         _check(answer, call, ctx)
     except (IllegalEvent, ValidationError) as error:
         ctx.logger.warning("tool=<%s> call=<%s> | the result cannot be sent: %s", call.name, call.id, error)
-        return NOT_SENDABLE
+        return failure(NOT_SENDABLE)
     return answer
 
 
 def _check(answer: Answered, call: Call, ctx: RunContext) -> None:
     """Raises where the event that tells of the answer would be refused. Its ids will be no longer than these."""
-    if isinstance(answer, str) and answer.isascii() and len(answer) <= SURE_CHARACTERS:
-        return
     if isinstance(answer, Suspension):
         outcome = RunFinishedInterruptOutcome(interrupts=list(answer.interrupts))
         encode(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome))
         encode(MessagesSnapshotEvent(messages=list(answer.messages)))  # it is kept as JSON, too
         return
-    encode(
-        ToolCallResultEvent(
-            message_id=f"result-{call.id}",
-            tool_call_id=call.id,
-            content=answer,
-            role="tool",
-            subagent_run_id=ctx.subagent_run_id,
-        )
-    )
+    text = answer.content
+    if not (isinstance(text, str) and text.isascii() and len(text) <= SURE_CHARACTERS):
+        event = shown(answer.message(f"result-{call.id}", call.id))
+        encode(event.model_copy(update={"subagent_run_id": ctx.subagent_run_id}))
 
 
 async def _outcome(
     run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext, span: ToolCall
 ) -> Answered:
     try:
-        return await run(replace(ctx, tool_call_id=call.id))
+        return Result(await run(replace(ctx, tool_call_id=call.id)))
     except Suspended as waiting:
         return waiting.suspension
     except ToolError as error:
         span.failed(error)
-        return f"Error: {error}"
+        return failure(f"Error: {error}")
     except TimeoutError as error:
         span.failed(error)
         ctx.logger.warning("tool=<%s> call=<%s> | the tool timed out", call.name, call.id, exc_info=True)
-        return "Error: the tool timed out."
+        return failure("Error: the tool timed out.")
     except BaseException as error:
         if not is_failure(error):
             raise
         span.failed(error)
         ctx.logger.exception("tool=<%s> call=<%s> | the tool failed", call.name, call.id)
-        return "Error: the tool failed."
+        return failure("Error: the tool failed.")
 
 
 def arguments_of(call: Call) -> Mapping[str, object]:

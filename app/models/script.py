@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, ToolMessage, UserMessage
 
+from app.core.results import has_failed
+
 MAX_DELTAS = 400_000
 MAX_SECONDS = 3600.0
 GREETING = "hello world, "
@@ -117,9 +119,9 @@ def said_results(messages: Sequence[Message], results: Sequence[ToolMessage]) ->
 
 def _said(name: str, result: ToolMessage) -> str:
     content = text_of(result.content).strip()
-    error = result.error or (content if content.startswith("Error:") else "")
-    if error:
-        return f"the call of {name} failed: {error.removeprefix('Error:').strip().rstrip('.')}"
+    if has_failed(result):
+        error = (result.error or content).removeprefix("Error:").strip().rstrip(".")
+        return f"the call of {name} failed: {error or 'no reason was given'}"
     return f"the result of {name} is {content.rstrip('.') or 'empty'}"
 
 

@@ -73,7 +73,10 @@ class Talk:
                     self._call(event["toolCallId"])["function"]["arguments"] += event["delta"]
                 case "TOOL_CALL_RESULT":
                     named = {"id": event["messageId"], "role": "tool", "toolCallId": event["toolCallId"]}
-                    self.messages.append({**named, **owner(event), "content": event["content"]})
+                    kept: Json = {
+                        name: event[name] for name in ("subagentRunId", "content", "metadata") if name in event
+                    }
+                    self.messages.append({**named, **kept})
 
     def _message(self, key: str, role: str, event: Json) -> Json:
         found = [message for message in self.messages if message["id"] == key]

@@ -149,7 +149,8 @@ async def test_calls_that_a_subagent_leaves_open_are_not_the_clients(connect: Co
         yield ToolCallEndEvent(tool_call_id="lost")
 
     events = await (await connect(led_by(agent))).run(ask(text="delegate x"))
-    assert of(events, "TOOL_CALL_RESULT")[0]["toolCallId"] == "lost"
+    lost, _ = of(events, "TOOL_CALL_RESULT")
+    assert (lost["toolCallId"], lost["metadata"]) == ("lost", {"failed": True})
     assert events[-1]["outcome"] == {"type": "success"}
 
 

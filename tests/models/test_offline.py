@@ -208,17 +208,21 @@ async def test_a_result_is_said_in_a_sentence() -> None:
 
 
 async def test_all_trailing_results_are_said_and_errors_as_errors() -> None:
+    failed = {"failed": True}
     said = await deltas(
-        "call a\ncall b\ncall c\ncall d",
-        called("a", "b", "c", "d"),
+        "call a\ncall b\ncall c\ncall d\ncall e\ncall f",
+        called("a", "b", "c", "d", "e", "f"),
         result("a", "1"),
-        result("b", "Error: division by zero."),
+        result("b", "Error: division by zero.").model_copy(update={"metadata": failed}),
         result("c", "", error="denied"),
         result("d", ""),
+        result("e", "Error: disk full").model_copy(update={"metadata": {"failed": False}}),
+        result("f", "").model_copy(update={"metadata": failed}),
     )
     expected = (
         "The result of a is 1, and the call of b failed: division by zero, "
-        "and the call of c failed: denied, and the result of d is empty."
+        "and the call of c failed: denied, and the result of d is empty, "
+        "and the result of e is Error: disk full, and the call of f failed: no reason was given."
     )
     assert text(said) == expected
 

@@ -8,6 +8,7 @@ import pytest
 from tests.official.judge import Json, Judge
 from tests.official.servers import Server
 from tests.official.talk import Ask, Transport, check
+from tests.requirements import requirement
 
 CONFIRM = {
     "name": "confirm",
@@ -86,6 +87,16 @@ def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(judge
     assert "TOOL_CALL_RESULT" not in first.types
     assert "yes, do" in second.text
     assert "TOOL_CALL_START" not in second.types
+
+
+@requirement("assistant.failure")
+def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: Server) -> None:
+    said = 'call calculate {"expression":"1/0"}\ncall calculate {"expression":"6*7"}'
+    message = {"id": "u1", "role": "user", "content": said}
+    held = judge.run(assistant.invocations, [{"runId": "r1"}], threadId="failed-tool", initialMessages=[message])
+    assert check(judge, held.turns[0]) == "RUN_FINISHED"
+    beside = [message.get("metadata", {}) for message in held.messages if message["role"] == "tool"]
+    assert [metadata.get("failed") for metadata in beside] == [True, None]
 
 
 def test_a_client_tool_over_a_websocket_is_left_pending(transport: Transport, judge: Judge) -> None:

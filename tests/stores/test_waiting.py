@@ -1,19 +1,21 @@
 """What assistants keep in every store: questions are asked by one replica and answered by another, once."""
 
 import asyncio
+import json
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from ag_ui.core import Interrupt, Message, RunFinishedEvent, TextPart, ToolMessage, UserMessage
+from ag_ui.core import Interrupt, Message, RunFinishedEvent, TextPart, ToolCallResultEvent, ToolMessage, UserMessage
 
 from app.agents.approvals import Answer, Approval, Approvals
 from app.agents.goals.kept import LIFETIME, KeptGoals
+from app.agents.results import Result
 from app.agents.turn import Call
 from app.ports import Goal, GoalRecord, GoalStatus, Suspension
-from app.ports.records import ThreadKey
+from app.ports.records import Place, ThreadKey
 from app.ports.store import Store
 from tests.agents.approval_desk import START, Desk, answer, asked, interrupts, results
-from tests.contexts import run_context, run_input
+from tests.contexts import of_type, run_context, run_input
 from tests.stores.conftest import Replica
 from tests.stores.doubles import claimed, run
 
@@ -49,9 +51,22 @@ async def test_all_of_an_approval_is_known_to_another_replica(replica: Replica) 
     decided = Approval(Call("c1", "pay", '{"amount": 5}'), [question], [], answer=denied)
     async with approvals_on(one).holding([suspended, decided], run_context()):
         pass
-    settled = await approvals_on(one).take(THREAD, decided, [TextPart(text="paid")])
+    paid = Result([TextPart(text="paid")], {"durationMs": 3})
+    settled = await approvals_on(one).take(THREAD, decided, paid)
     assert list(await approvals_on(other).held(THREAD)) == [settled, suspended]
     assert list(await approvals_on(other, depth=1).held(THREAD)) == []
+
+
+async def test_what_was_settled_before_results_said_how_they_came_about_is_read_as_it_was(store: Store) -> None:
+    desk = desk_on(store)
+    (interrupt,) = interrupts(await desk.say('call pay {"amount": 5}'))
+    first = await desk.run(resume=[answer(interrupt, approved=False)])
+    (held,) = await store.interrupts.held(Place(0, *THREAD), START)
+    older = {name: value for name, value in json.loads(held.payload).items() if name != "metadata"}
+    await store.interrupts.hold(Place(0, *THREAD), [replace(held, payload=json.dumps(older).encode())])
+    again = await desk.run(resume=[answer(interrupt, approved=False)])
+    assert results(again) == results(first)
+    assert [event.metadata for event in of_type(again, ToolCallResultEvent)] == [None]
 
 
 async def test_a_question_of_one_replica_is_answered_through_another(replica: Replica) -> None:
@@ -94,7 +109,7 @@ async def test_an_answer_that_was_quicker_than_the_failure_of_the_run_that_asked
     waiting = Approval(Call("c", "pay", "{}"), [Interrupt(id="i", reason="r")], [])
     end = approvals.holding([waiting], run_context(background=later.append))
     await end.__aenter__()
-    settled = await approvals.take(THREAD, waiting, "done")
+    settled = await approvals.take(THREAD, waiting, Result("done"))
     await end.__aexit__(KeyError, KeyError(), None)
     for work in later:
         await work

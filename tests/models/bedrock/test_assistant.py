@@ -62,6 +62,9 @@ async def test_a_loop_of_tools(wire: Wire, bedrock: Bedrock) -> None:
     assert [next(iter(block)) for block in said["content"]] == ["reasoningContent", "text", "toolUse", "toolUse"]
     assert said["content"][0] == {"reasoningContent": {"reasoningText": {"text": "Arithmetic.", "signature": "signed"}}}
     assert [next(iter(block)) for block in answered["content"]] == ["toolResult", "toolResult", "cachePoint"]
+    given, failed = (block["toolResult"] for block in answered["content"][:2])
+    assert (given["content"], given.get("status")) == ([{"text": "42"}], None)
+    assert (failed["content"][0]["text"][:7], failed["status"]) == ("Error: ", "error")
     assert (
         ctx.usage == [TokenUsage(provider="bedrock", model=MODEL, input_tokens=7, output_tokens=3, total_tokens=10)] * 2
     )

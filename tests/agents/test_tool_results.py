@@ -1,0 +1,111 @@
+"""What is said beside the content of a result: that its tool failed; also when it comes again."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from ag_ui.core import Interrupt, ToolCallResultEvent, ToolMessage
+
+from app.agents.assistant import Assistant
+from app.agents.resume import ABANDONED, CUT_OFF
+from app.agents.toolbox import NOT_SENDABLE
+from app.ports import Item, Suspended, Suspension, ToolError
+from tests.agents.approval_desk import Desk, abandoned, answer, asked, interrupts, results
+from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
+from tests.agents.test_settled import odd_desk
+from tests.contexts import of_type
+from tests.requirements import requirement
+
+LIE = "Error: disk full (from yesterday's log)"
+FAILED = {"failed": True}
+
+
+def beside(shown: Sequence[Item]) -> list[object]:
+    """The metadata of the results."""
+    return [event.metadata for event in of_type(shown, ToolCallResultEvent)]
+
+
+async def ran(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
+    """What a run says beside its results, which its model is told in the same words."""
+    model = ScriptedModel([asks(*calls), DONE])
+    shown = await items(Assistant(model, tools))
+    told = [message.metadata for message in model.prompts[1].messages if isinstance(message, ToolMessage)]
+    assert told == beside(shown)
+    return beside(shown)
+
+
+@requirement("assistant.failure")
+@pytest.mark.parametrize("error", [ToolError("no"), TimeoutError(), ValueError("secret"), SystemExit()])
+async def test_a_tool_that_failed_is_marked(error: BaseException) -> None:
+    assert await ran("broken", tools=(failing("broken", error),)) == [FAILED]
+
+
+@requirement("assistant.failure")
+async def test_a_tool_that_worked_is_not_marked_whatever_it_says() -> None:
+    assert await ran("log", tools=(answering("log", LIE),)) == [None]
+
+
+@requirement("assistant.failure")
+async def test_what_no_tool_ran_for_is_marked() -> None:
+    assert await ran("nothing", tools=()) == [FAILED]
+    assert beside(await Desk().run("call wipe {}")) == [FAILED]
+
+
+# --- approvals --------------------------------------------------------------------------------------------------------
+
+
+@requirement("approval.again", "assistant.failure")
+@pytest.mark.parametrize(
+    ("gives", "content", "metadata"),
+    [
+        ("done", "done", None),
+        (LIE, LIE, None),
+        (ToolError("no"), "Error: no", FAILED),
+        ("bad \udc80 name", NOT_SENDABLE, FAILED),
+    ],
+)
+async def test_a_result_that_comes_again_says_the_same(gives: object, content: str, metadata: object) -> None:
+    desk, _ = odd_desk(gives)
+    (interrupt,) = interrupts(await desk.say("call odd {}"))
+    first = await desk.run(resume=[answer(interrupt, approved=True)])
+    again = await desk.run(resume=[answer(interrupt, approved=True)])
+    assert (results(first), beside(first)) == ([content], [metadata])
+    assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
+    told = [message.metadata for message in desk.model.heard[-1].messages if isinstance(message, ToolMessage)]
+    assert told == [metadata]
+
+
+@requirement("assistant.failure")
+async def test_a_call_that_nobody_wanted_is_marked() -> None:
+    desk = Desk()
+    first, second = await asked(desk, 1, 2)
+    answers = [answer(first, approved=False), abandoned(second)]
+    for _ in range(2):
+        shown = await desk.run(resume=answers)
+        assert results(shown) == ["Error: the user denied this call.", ABANDONED]
+        assert beside(shown) == [FAILED, FAILED]
+
+
+@requirement("assistant.failure")
+async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
+    desk = Desk()
+    (interrupt,) = await asked(desk, 5)
+    desk.stuck = True
+    run = asyncio.create_task(desk.run(resume=[answer(interrupt, approved=True)]))
+    async with asyncio.timeout(5):
+        await desk.started.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    shown = await desk.run(resume=[answer(interrupt, approved=True)])
+    assert (results(shown), beside(shown)) == ([CUT_OFF], [FAILED])
+
+
+async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:
+    question = Suspended(Suspension([Interrupt(id="i", reason="r")], "part", ()))
+    desk, odd = odd_desk(question)
+    (interrupt,) = interrupts(await desk.say("call odd {}"))
+    assert beside(await desk.run(resume=[answer(interrupt, approved=True)])) == []
+    (held,) = await desk.assistant.approvals.held(("anonymous", "thread", ""))
+    assert (held.given, held.metadata) == (None, None)
+    assert len(odd.called) == 1

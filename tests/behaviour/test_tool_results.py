@@ -1,0 +1,89 @@
+"""How clients, models and what is kept of a thread tell a failed tool of the server from one that worked."""
+
+import json
+
+import pytest
+
+from tests.behaviour.client import text
+from tests.behaviour.conftest import Meet
+from tests.behaviour.minds import OpenAI
+from tests.behaviour.talk import Talk, abandoned, answer, interrupts, results
+from tests.engine.doubles import Json, eventually
+from tests.requirements import requirement
+
+LIE = "Error: disk full (from yesterday's log)"
+ECHO = f"call echo {json.dumps({'text': LIE})}"
+
+
+def marks(events: list[Json]) -> list[bool]:
+    """Whether each result is marked as a failure."""
+    found = [event.get("metadata", {}) for event in events if event["type"] == "TOOL_CALL_RESULT"]
+    return [metadata.get("failed", False) for metadata in found]
+
+
+async def heard(talk: Talk) -> list[Json]:
+    """The results that the model was told last."""
+    said: list[Json] = (await talk.mind.heard())[-1]["messages"]
+    return [message for message in said if message["role"] == "tool"]
+
+
+@requirement("assistant.failure")
+@pytest.mark.parametrize(
+    "call", ['calculate {"expression": "1/0"}', "calculate [1]", "nobody {}", "burst {}", "misname {}", "wipe {}"]
+)
+async def test_a_failure_is_marked_for_the_client(meet: Meet, call: str) -> None:
+    talk = await meet(tool_policy='[{"tool_pattern": "wipe", "policy": "deny"}]')
+    events = await talk.say(f"call {call}")
+    assert marks(events) == [True]
+    assert text(events).startswith("The call of ")
+
+
+@requirement("assistant.failure")
+async def test_words_of_a_failure_are_none_where_the_tool_worked(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say(ECHO)
+    assert (results(events), marks(events)) == ([LIE], [False])
+    (told,) = await heard(talk)
+    assert told["content"] == LIE
+    if not isinstance(talk.mind, OpenAI):  # whose API has nothing but the words
+        assert "error" not in told
+        assert text(events) == f"The result of echo is {LIE}."
+
+
+@requirement("assistant.failure")
+async def test_a_model_is_told_of_a_failure_in_every_later_run_too(meet: Meet) -> None:
+    talk = await meet()
+    await talk.say(f"call burst {{}}\n{ECHO}")
+    first = await heard(talk)
+    await talk.say("stream 1")
+    assert await heard(talk) == first
+
+
+@requirement("assistant.failure")
+async def test_a_failure_is_kept_with_the_thread(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say(f"call burst {{}}\n{ECHO}")
+    assert marks(events) == [True, False]
+    service = talk.client.service
+    await eventually(lambda: not service._lifecycle._writing)
+    back = await talk.client.run({"threadId": talk.thread, "runId": "back", "messages": [], "tools": []})
+    (shown,) = (event["messages"] for event in back if event["type"] == "MESSAGES_SNAPSHOT")
+    kept = [message.get("metadata") for message in shown if message["role"] == "tool"]
+    assert kept == [event.get("metadata") for event in events if event["type"] == "TOOL_CALL_RESULT"]
+
+
+@requirement("assistant.failure")
+async def test_a_call_that_nobody_wanted_is_marked(meet: Meet) -> None:
+    talk = await meet()
+    asked = interrupts(await talk.say('call pay {"amount": 1}\ncall pay {"amount": 2}\ncall pay {"amount": 3}'))
+    answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), abandoned(asked[2])]
+    events = await talk.resume(*answers)
+    assert marks(events) == [False, True, True]
+
+
+@requirement("assistant.failure")
+async def test_what_fails_inside_a_subagent_is_marked_there(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say("delegate call nobody {}")
+    assert marks(events) == [True, False]
+    assert "subagentRunId" in next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
