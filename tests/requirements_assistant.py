@@ -23,6 +23,7 @@ ASSISTANT = {
         "spec basic/metadata; spec events/tool-calls",
         "A failed call is marked for clients, models and the thread, whatever its words; nothing else is.",
     ),
+    "assistant.duration": ("spec basic/metadata", "A result says how long its tool ran, where one ran."),
     "assistant.delegates": ("design 4.7", "`delegate TEXT` hands TEXT to a subagent, whose word is the call's result."),
     "assistant.apart": ("design 5, promise 2", "Runs at the same time share a model and nothing else."),
     "assistant.client-tool": (_TOOLS, "A client's call ends the run pending; its result goes on."),

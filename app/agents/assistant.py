@@ -5,7 +5,8 @@ client tools are left unanswered and end the run: the next run brings their resu
 end it with interrupts: the next run brings the answers. A model is asked again only when all it called is answered.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ag_ui.core import (
@@ -89,6 +90,7 @@ class Assistant:
         budget: how many tokens a model call may be sent.
         goals: where the goals of turns are written down.
         goal_prompts: how often, in one run, a model that stops too early is asked again for the goals.
+        steady: seconds that only go forward; tools are timed by it.
     """
 
     model: Model
@@ -105,6 +107,7 @@ class Assistant:
     max_tokens: int | None = None
     goals: GoalRecords = field(default_factory=KeptGoals)
     goal_prompts: int = PROMPTS
+    steady: Callable[[], float] = time.monotonic
 
     def kept_in(self, store: Store, depth: int = 0) -> "Assistant":
         """The same assistant, and those below it, with what waits for answers in a store."""
@@ -169,7 +172,7 @@ class Assistant:
     ) -> Toolbox:
         complete = not any(outage.down for outage in outages)
         own = [*tools, *goals.tools(tools, offered)]
-        return Toolbox.of(own, offered, self.policy, complete=complete)
+        return Toolbox.of(own, offered, self.policy, complete=complete, steady=self.steady)
 
     async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Implements ``ports.Responder``: what is asked on this thread, and not answered."""

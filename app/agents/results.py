@@ -1,15 +1,15 @@
-"""What a call of a server tool gives: content, and beside it whether it failed.
+"""What a call of a server tool gives: content, and beside it whether it failed and how long it took.
 
 Rule: the message that a model is told and the event that a client is shown say the same, so that the history which
 comes back is the one that was there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ag_ui.core import ToolCallResultEvent, ToolMessage
 
-from app.core.results import FAILED
+from app.core.results import DURATION, FAILED
 from app.ports import ToolContent
 
 
@@ -19,6 +19,10 @@ class Result:
 
     content: ToolContent
     metadata: dict[str, Any] | None = None
+
+    def after(self, seconds: float) -> "Result":
+        """The same of a tool that ran as long."""
+        return replace(self, metadata={**(self.metadata or {}), DURATION: round(seconds * 1000)})
 
     def message(self, message_id: str, call_id: str) -> ToolMessage:
         """It as a model is told."""

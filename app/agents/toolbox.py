@@ -48,12 +48,16 @@ NOT_SENDABLE = "Error: the tool's result cannot be sent."
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """Server tools and the client's tool descriptions, by name. Not ``complete`` while a source cannot be reached."""
+    """Server tools and the client's tool descriptions, by name. Not ``complete`` while a source cannot be reached.
+
+    Tools are timed by ``steady``, in seconds.
+    """
 
     server: Mapping[str, Tool]
     client: Mapping[str, ToolSpec]
     policy: Policy
     complete: bool
+    steady: Callable[[], float]
 
     @classmethod
     def of(
@@ -63,11 +67,12 @@ class Toolbox:
         policy: Policy,
         *,
         complete: bool = True,
+        steady: Callable[[], float],
     ) -> "Toolbox":
         """Put the server's tools and those that a client offers into one box."""
         server = {tool.spec.name: tool for tool in tools}
         client = {spec.name: spec for spec in offered if spec.name not in server}
-        return cls(server, client, policy, complete)
+        return cls(server, client, policy, complete, steady)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -122,7 +127,7 @@ class Toolbox:
         async def run(ctx: RunContext) -> ToolContent:
             return await self.server[call.name].call(arguments_of(call), ctx)
 
-        return await answered(run, call, ctx)
+        return await answered(run, call, ctx, self.steady)
 
     async def resume(
         self, call: Call, suspension: Suspension, entries: Sequence[ResumeEntry], ctx: RunContext
@@ -135,20 +140,25 @@ class Toolbox:
         async def run(ctx: RunContext) -> ToolContent:
             return await tool.resume(suspension, entries, ctx)
 
-        return await answered(run, call, ctx)
+        return await answered(run, call, ctx, self.steady)
 
 
-async def answered(run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext) -> Answered:
+async def answered(
+    run: Callable[[RunContext], Awaitable[ToolContent]], call: Call, ctx: RunContext, steady: Callable[[], float]
+) -> Answered:
     """What running a tool gives, whatever happens; always something that a client can be sent."""
+    begun = steady()
     with ToolCall(call.name, call.id, call.arguments, ctx) as span:
         answer = await _outcome(run, call, ctx, span)
+        seconds = steady() - begun
         if isinstance(answer, Result):
             span.answered(answer.content)
+            answer = answer.after(seconds)
     try:
         _check(answer, call, ctx)
     except (IllegalEvent, ValidationError) as error:
         ctx.logger.warning("tool=<%s> call=<%s> | the result cannot be sent: %s", call.name, call.id, error)
-        return failure(NOT_SENDABLE)
+        return failure(NOT_SENDABLE).after(seconds)
     return answer
 
 

@@ -10,6 +10,9 @@ from ag_ui.core import ToolMessage
 FAILED = "failed"
 """The key of the mark; its value is true. What succeeded has none."""
 
+DURATION = "durationMs"
+"""The key of how long a server tool ran, in whole milliseconds."""
+
 
 def has_failed(result: ToolMessage) -> bool:
     """Whether the tool failed, or never ran."""

@@ -40,7 +40,7 @@ async def test_an_answer_without_calls_is_the_whole_run() -> None:
 async def test_results_of_tools_go_to_the_client_and_back_to_the_model() -> None:
     model = ScriptedModel([[TextDelta("Let me see. "), *asks(("add", '{"a": 1}'))], DONE])
     tool = answering("add", "2")
-    yielded = await items(Assistant(model, [tool]))
+    yielded = await items(Assistant(model, [tool], steady=iter([7.0, 7.25]).__next__))
     assert types(yielded) == [
         "TEXT_MESSAGE_START",
         "TEXT_MESSAGE_CONTENT",
@@ -59,8 +59,9 @@ async def test_results_of_tools_go_to_the_client_and_back_to_the_model() -> None
     assert list(model.prompts[1].messages) == [
         UserMessage(id="message-1", content="go"),
         AssistantMessage(id=start.parent_message_id or "", content="Let me see. ", tool_calls=[call]),
-        ToolMessage(id=result.message_id, tool_call_id=start.tool_call_id, content="2"),
+        ToolMessage(id=result.message_id, tool_call_id=start.tool_call_id, content="2", metadata={"durationMs": 250}),
     ]
+    assert result.metadata == {"durationMs": 250}
 
 
 async def test_every_message_and_call_has_an_id_of_its_own() -> None:

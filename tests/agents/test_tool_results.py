@@ -1,7 +1,9 @@
-"""What is said beside the content of a result: that its tool failed; also when it comes again."""
+"""What is said beside the content of a result: that its tool failed, and how long it ran; also when it comes again."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 
 import pytest
 from ag_ui.core import Interrupt, ToolCallResultEvent, ToolMessage
@@ -25,30 +27,50 @@ def beside(shown: Sequence[Item]) -> list[object]:
     return [event.metadata for event in of_type(shown, ToolCallResultEvent)]
 
 
+def ticking() -> Iterator[float]:
+    """Seconds, an eighth of one further at each look."""
+    return count(1.0, 0.125)
+
+
 async def ran(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
     """What a run says beside its results, which its model is told in the same words."""
     model = ScriptedModel([asks(*calls), DONE])
-    shown = await items(Assistant(model, tools))
+    shown = await items(Assistant(model, tools, steady=ticking().__next__))
     told = [message.metadata for message in model.prompts[1].messages if isinstance(message, ToolMessage)]
     assert told == beside(shown)
     return beside(shown)
 
 
-@requirement("assistant.failure")
+def timed_desk() -> Desk:
+    """A desk that times its tools."""
+    desk = Desk()
+    desk.assistant = replace(desk.assistant, steady=ticking().__next__)
+    return desk
+
+
+@requirement("assistant.failure", "assistant.duration")
 @pytest.mark.parametrize("error", [ToolError("no"), TimeoutError(), ValueError("secret"), SystemExit()])
-async def test_a_tool_that_failed_is_marked(error: BaseException) -> None:
-    assert await ran("broken", tools=(failing("broken", error),)) == [FAILED]
+async def test_a_tool_that_failed_is_marked_and_timed(error: BaseException) -> None:
+    assert await ran("broken", tools=(failing("broken", error),)) == [{**FAILED, "durationMs": 125}]
 
 
-@requirement("assistant.failure")
-async def test_a_tool_that_worked_is_not_marked_whatever_it_says() -> None:
-    assert await ran("log", tools=(answering("log", LIE),)) == [None]
+@requirement("assistant.failure", "assistant.duration")
+async def test_a_tool_that_worked_is_timed_and_not_marked_whatever_it_says() -> None:
+    assert await ran("log", tools=(answering("log", LIE),)) == [{"durationMs": 125}]
 
 
-@requirement("assistant.failure")
-async def test_what_no_tool_ran_for_is_marked() -> None:
+@requirement("assistant.duration")
+async def test_what_no_tool_ran_for_is_marked_and_not_timed() -> None:
     assert await ran("nothing", tools=()) == [FAILED]
-    assert beside(await Desk().run("call wipe {}")) == [FAILED]
+    assert beside(await timed_desk().run("call wipe {}")) == [FAILED]
+
+
+@requirement("assistant.duration")
+async def test_calls_side_by_side_are_timed_each() -> None:
+    assert await ran("one", "two", tools=(answering("one"), failing("two", ToolError("no")))) == [
+        {"durationMs": 125},
+        {**FAILED, "durationMs": 125},
+    ]
 
 
 # --- approvals --------------------------------------------------------------------------------------------------------
@@ -58,14 +80,15 @@ async def test_what_no_tool_ran_for_is_marked() -> None:
 @pytest.mark.parametrize(
     ("gives", "content", "metadata"),
     [
-        ("done", "done", None),
-        (LIE, LIE, None),
-        (ToolError("no"), "Error: no", FAILED),
-        ("bad \udc80 name", NOT_SENDABLE, FAILED),
+        ("done", "done", {"durationMs": 125}),
+        (LIE, LIE, {"durationMs": 125}),
+        (ToolError("no"), "Error: no", {**FAILED, "durationMs": 125}),
+        ("bad \udc80 name", NOT_SENDABLE, {**FAILED, "durationMs": 125}),
     ],
 )
 async def test_a_result_that_comes_again_says_the_same(gives: object, content: str, metadata: object) -> None:
     desk, _ = odd_desk(gives)
+    desk.assistant = replace(desk.assistant, steady=ticking().__next__)
     (interrupt,) = interrupts(await desk.say("call odd {}"))
     first = await desk.run(resume=[answer(interrupt, approved=True)])
     again = await desk.run(resume=[answer(interrupt, approved=True)])
@@ -76,8 +99,8 @@ async def test_a_result_that_comes_again_says_the_same(gives: object, content: s
 
 
 @requirement("assistant.failure")
-async def test_a_call_that_nobody_wanted_is_marked() -> None:
-    desk = Desk()
+async def test_a_call_that_nobody_wanted_is_marked_and_not_timed() -> None:
+    desk = timed_desk()
     first, second = await asked(desk, 1, 2)
     answers = [answer(first, approved=False), abandoned(second)]
     for _ in range(2):
@@ -88,7 +111,7 @@ async def test_a_call_that_nobody_wanted_is_marked() -> None:
 
 @requirement("assistant.failure")
 async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
-    desk = Desk()
+    desk = timed_desk()
     (interrupt,) = await asked(desk, 5)
     desk.stuck = True
     run = asyncio.create_task(desk.run(resume=[answer(interrupt, approved=True)]))

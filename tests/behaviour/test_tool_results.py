@@ -21,6 +21,12 @@ def marks(events: list[Json]) -> list[bool]:
     return [metadata.get("failed", False) for metadata in found]
 
 
+def durations(events: list[Json]) -> list[float | None]:
+    """How long each tool ran, where that is said."""
+    found = [event.get("metadata", {}) for event in events if event["type"] == "TOOL_CALL_RESULT"]
+    return [metadata.get("durationMs") for metadata in found]
+
+
 async def heard(talk: Talk) -> list[Json]:
     """The results that the model was told last."""
     said: list[Json] = (await talk.mind.heard())[-1]["messages"]
@@ -68,8 +74,8 @@ async def test_a_failure_is_kept_with_the_thread(meet: Meet) -> None:
     await eventually(lambda: not service._lifecycle._writing)
     back = await talk.client.run({"threadId": talk.thread, "runId": "back", "messages": [], "tools": []})
     (shown,) = (event["messages"] for event in back if event["type"] == "MESSAGES_SNAPSHOT")
-    kept = [message.get("metadata") for message in shown if message["role"] == "tool"]
-    assert kept == [event.get("metadata") for event in events if event["type"] == "TOOL_CALL_RESULT"]
+    kept = [message["metadata"] for message in shown if message["role"] == "tool"]
+    assert kept == [event["metadata"] for event in events if event["type"] == "TOOL_CALL_RESULT"]
 
 
 @requirement("assistant.failure")
@@ -79,6 +85,7 @@ async def test_a_call_that_nobody_wanted_is_marked(meet: Meet) -> None:
     answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), abandoned(asked[2])]
     events = await talk.resume(*answers)
     assert marks(events) == [False, True, True]
+    assert [duration is None for duration in durations(events)] == [False, True, True]
 
 
 @requirement("assistant.failure")
@@ -87,3 +94,14 @@ async def test_what_fails_inside_a_subagent_is_marked_there(meet: Meet) -> None:
     events = await talk.say("delegate call nobody {}")
     assert marks(events) == [True, False]
     assert "subagentRunId" in next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
+
+
+@requirement("assistant.duration")
+async def test_a_result_says_how_long_its_tool_ran(meet: Meet) -> None:
+    talk = await meet()
+    events = await talk.say(f"{ECHO}\ncall burst {{}}\ncall nobody {{}}")
+    ran, broke, never = durations(events)
+    assert ran is not None
+    assert broke is not None
+    assert ran >= 0 <= broke
+    assert never is None

@@ -95,8 +95,9 @@ def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: S
     message = {"id": "u1", "role": "user", "content": said}
     held = judge.run(assistant.invocations, [{"runId": "r1"}], threadId="failed-tool", initialMessages=[message])
     assert check(judge, held.turns[0]) == "RUN_FINISHED"
-    beside = [message.get("metadata", {}) for message in held.messages if message["role"] == "tool"]
+    beside = [message["metadata"] for message in held.messages if message["role"] == "tool"]
     assert [metadata.get("failed") for metadata in beside] == [True, None]
+    assert all(metadata["durationMs"] >= 0 for metadata in beside)
 
 
 def test_a_client_tool_over_a_websocket_is_left_pending(transport: Transport, judge: Judge) -> None:
