@@ -2,14 +2,14 @@
 
 Rule: whatever the agent does, readers see a legal run; the funnel is its only way in. Ending is synchronous: whoever
 ends a run (the agent, a cancel, the timeout, a drain) writes the closers and the terminal event at once, and only then
-the agent is unwound. So nothing can come after the end, and no agent can hold the end up.
-
-Source: AG-UI spec 1.1, events/lifecycle; the first of the promises in docs/architecture.md.
+the agent is unwound. So nothing can come after the end, and no agent can hold the end up. Source: AG-UI spec 1.1,
+events/lifecycle; the first of the promises in docs/architecture.md.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from contextvars import Context, copy_context
 
 from ag_ui.core import (
     BaseEvent,
@@ -83,12 +83,12 @@ class Run:
         self.audience = Audience()
         self._input: RunAgentInput | None = run_input
         self._parent_run_id = run_input.parent_run_id
-        self._clock = clock
-        self._on_end = on_end
+        self._clock, self._on_end = clock, on_end
         self.ledger = ledger
         self.admission = Admission()
         self._funnel = Funnel(run_input, ctx, log, self._cross)
         self._task: asyncio.Task[None] | None = None
+        self._context: Context | None = copy_context()  # of who asks; its turn comes in another's
         self._trace = RunTrace()
         self._absorbed, self._opening = False, 0
 
@@ -99,7 +99,7 @@ class Run:
 
     def start(self, agent: Agent, turns: Turns) -> asyncio.Task[None]:
         """Begin, for as long as the run may take. The caller owns the task and awaits it."""
-        self._task = asyncio.create_task(self._main(agent, turns), name=f"run {self.ctx.run_id}")
+        self._task = asyncio.create_task(self._main(agent, turns), name=f"run {self.ctx.run_id}", context=self._context)
         self._task.add_done_callback(self._done)
         return self._task
 
@@ -279,7 +279,7 @@ class Run:
         self.error = ending.error
         if self.ledger is not None:
             self.ledger.end(ending)
-        self._input = None
+        self._input = self._context = None
         self.admission.settle()
         self._funnel.release()
         self.status = status

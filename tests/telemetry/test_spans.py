@@ -18,6 +18,7 @@ from tests.agents.doubles import ScriptedModel
 from tests.behaviour import desk
 from tests.behaviour.client import outcome, types
 from tests.behaviour.team import team
+from tests.behaviour.test_busy import Talk, begun
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask
 from tests.requirements import requirement
@@ -73,6 +74,20 @@ async def test_what_a_subagent_does_is_below_the_call_that_hands_over(connect: C
     [started] = [event for event in events if event["type"] == "SUBAGENT_STARTED"]
     assert told(recorded["invoke_agent delegate"])["gen_ai.agent.id"] == started["subagentRunId"]
     assert {told(span)["gen_ai.conversation.id"] for span in recorded.spans} == {"t1"}
+
+
+@requirement("trace.run")
+async def test_a_run_that_has_waited_in_line_is_not_below_the_run_before_it(
+    connect: Connect, recorded: Recorded
+) -> None:
+    talk = Talk()
+    client = await connect(talk, on_busy="enqueue")
+    first = await begun(client, "r1")
+    second = await client.start(ask(run="r2"))
+    talk.may_end.set()
+    assert [outcome(await each.rest()) for each in (first, second)] == ["success", "success"]
+    assert [told(span)["agui.run.id"] for span in recorded.spans] == ["r1", "r2"]
+    assert recorded.tree() == ["invoke_agent", "invoke_agent"]
 
 
 @requirement("trace.ends")
