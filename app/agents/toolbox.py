@@ -151,28 +151,31 @@ async def answered(
     with ToolCall(call.name, call.id, call.arguments, ctx) as span:
         answer = await _outcome(run, call, ctx, span)
         seconds = steady() - begun
+        try:
+            answer = _sendable(answer, call, ctx)
+        except (IllegalEvent, ValidationError) as error:
+            span.failed(error)
+            ctx.logger.warning("tool=<%s> call=<%s> | the result cannot be sent: %s", call.name, call.id, error)
+            answer = failure(NOT_SENDABLE)
         if isinstance(answer, Result):
             span.answered(answer.content)
             answer = answer.after(seconds)
-    try:
-        _check(answer, call, ctx)
-    except (IllegalEvent, ValidationError) as error:
-        ctx.logger.warning("tool=<%s> call=<%s> | the result cannot be sent: %s", call.name, call.id, error)
-        return failure(NOT_SENDABLE).after(seconds)
     return answer
 
 
-def _check(answer: Answered, call: Call, ctx: RunContext) -> None:
-    """Raises where the event that tells of the answer would be refused. Its ids will be no longer than these."""
+def _sendable(answer: Answered, call: Call, ctx: RunContext) -> Answered:
+    """The answer, in AG-UI's own types. Raises where its event would be refused, whose ids are no longer than these."""
     if isinstance(answer, Suspension):
         outcome = RunFinishedInterruptOutcome(interrupts=list(answer.interrupts))
         encode(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome))
         encode(MessagesSnapshotEvent(messages=list(answer.messages)))  # it is kept as JSON, too
-        return
+        return answer
     text = answer.content
-    if not (isinstance(text, str) and text.isascii() and len(text) <= SURE_CHARACTERS):
-        event = shown(answer.message(f"result-{call.id}", call.id))
-        encode(event.model_copy(update={"subagent_run_id": ctx.subagent_run_id}))
+    if isinstance(text, str) and text.isascii() and len(text) <= SURE_CHARACTERS:
+        return answer
+    event = shown(answer.message(f"result-{call.id}", call.id))
+    encode(event.model_copy(update={"subagent_run_id": ctx.subagent_run_id}))
+    return replace(answer, content=event.content)
 
 
 async def _outcome(

@@ -2,17 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
 
 import pytest
 from ag_ui.core import RunAgentInput
+from ag_ui.core import Tool as ToolSpec
 from opentelemetry import baggage, trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import SpanKind
 
 from app.agents.assistant import Assistant
 from app.models.offline import OfflineModel
-from app.ports import Item, RunContext
+from app.ports import Item, RunContext, ToolContent
 from app.telemetry.content import SWITCH
 from tests.agents.doubles import ScriptedModel
 from tests.behaviour import desk
@@ -23,6 +25,18 @@ from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask
 from tests.requirements import requirement
 from tests.telemetry.conftest import Recorded, is_error, told
+
+
+class Giving:
+    """A tool of one's own, with no decorator to look at what it gives."""
+
+    spec = ToolSpec(name="give", description="Give it.", parameters={})
+
+    def __init__(self, given: Any) -> None:  # noqa: ANN401 - whatever somebody writes there
+        self._given = given
+
+    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:
+        return self._given  # type: ignore[no-any-return] # which may not be true
 
 
 def at_the_desk() -> Assistant:
@@ -211,6 +225,25 @@ async def test_what_is_said_is_told_to_those_who_ask_for_it(
     assert tool["gen_ai.tool.call.result"] == "hello"
     assert json.loads(answered["gen_ai.input.messages"])[-1]["role"] == "tool"
     assert json.loads(answered["gen_ai.output.messages"])[0]["finish_reason"] == "stop"
+
+
+@requirement("trace.harmless")
+@pytest.mark.parametrize(
+    ("given", "result"),
+    [
+        ([{"type": "text", "text": "hi"}], [{"type": "text", "text": "hi"}]),
+        (None, "Error: the tool's result cannot be sent."),
+    ],
+    ids=["its JSON", "nothing"],
+)
+async def test_a_result_that_is_not_of_ag_uis_types_harms_no_run_that_is_told_of(
+    connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, given: object, result: object
+) -> None:
+    monkeypatch.setenv(SWITCH, "true")
+    events = await (await connect(Assistant(OfflineModel(), (Giving(given),)))).run(ask(text="call give {}"))
+    assert [event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"] == [result]
+    assert outcome(events) == "success"
+    assert str(told(recorded["execute_tool give"])["gen_ai.tool.call.result"])
 
 
 @requirement("trace.harmless")
