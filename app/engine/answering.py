@@ -2,7 +2,8 @@
 
 Rule: such an answer is no retry of the run, which would be replayed while the answer is lost, but a run of its own
 (AG-UI spec 1.1, basic/patterns/interrupt-resume: continuing means a new run). CopilotKit's ``useInterrupt`` sends it so
-(issue 6999 there). Its id follows from that of the run and the answer, so that the same answer again joins it.
+(issue 6999 there), and an answer to what this run asks as well: it knows the id that it has sent, and no other. The new
+id follows from that of the run and the answer, so that the same answer again joins it.
 """
 
 import hashlib
@@ -24,6 +25,11 @@ def is_answer(run_input: RunAgentInput, asked: Sequence[Interrupt]) -> bool:
     """Whether it answers one of these interrupts."""
     ids = {interrupt.id for interrupt in asked}
     return any(entry.interrupt_id in ids for entry in run_input.resume or ())
+
+
+def follows(run_id: str, asking: str) -> bool:
+    """Whether a run of this id is an answer to the other."""
+    return run_id.startswith(f"{asking}.")
 
 
 def under_an_id_of_its_own(run_input: RunAgentInput) -> RunAgentInput:

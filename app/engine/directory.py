@@ -79,15 +79,18 @@ class Directory:
             return run
         return record if run is None or record.active or record.key == run.key else run
 
-    async def asked(self, caller: Caller, thread_id: str, run_id: str | None = None) -> Sequence[Interrupt]:
-        """What a run, or a thread's latest, has asked with its last event, as long as that is kept."""
+    async def known(self, caller: Caller, thread_id: str, run_id: str | None = None) -> Run | RunRecord | None:
+        """As ``found``; None where there is no such run."""
         try:
-            run = await self.found(caller, thread_id, run_id)
+            return await self.found(caller, thread_id, run_id)
         except AppError as error:
             if error.code is not Code.RUN_NOT_FOUND:
                 raise
-            return ()
-        if run.status != RunStatus.INTERRUPTED or (isinstance(run, RunRecord) and not run.kept):
+            return None
+
+    async def asked(self, run: Run | RunRecord | None) -> Sequence[Interrupt]:
+        """What a run has asked with its last event, as long as that is kept."""
+        if run is None or run.status != RunStatus.INTERRUPTED or (isinstance(run, RunRecord) and not run.kept):
             return ()
         log = run.log if isinstance(run, Run) else LogElsewhere(self._archive, run)
         last = await anext(log.read(len(log) - 1))

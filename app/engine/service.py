@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from app.core.errors import AppError, Code
-from app.engine.answering import is_answer, under_an_id_of_its_own
+from app.engine.answering import follows, is_answer, under_an_id_of_its_own
 from app.engine.archive import Archive
 from app.engine.connect import Kept, is_connect
 from app.engine.directory import Directory
@@ -120,9 +120,8 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
-        if run_input.resume:
-            asked = await self.runs.asked(caller, run_input.thread_id, run_input.run_id)
-            run_input = under_an_id_of_its_own(run_input) if is_answer(run_input, asked) else run_input
+        if run_input.resume and await self._answers(run_input, caller):
+            run_input = under_an_id_of_its_own(run_input)
         if (ran := await self._known_to_store(run_input, caller)) is not None:
             return self._elsewhere(ran, 0)
         if is_connect(run_input) and (shown := await self._shown(run_input, caller)):
@@ -137,6 +136,19 @@ class Service:
                 if error.code is not Code.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
             await self._readers.one_gone(deadline)
+
+    async def _answers(self, run_input: RunAgentInput, caller: Caller) -> bool:
+        """Whether it comes under the ids of a run that has asked this, or whose answer's run has."""
+        asking = await self.runs.known(caller, run_input.thread_id, run_input.run_id)
+        if asking is None:
+            return False
+        if is_answer(run_input, await self.runs.asked(asking)):
+            return True
+        latest = await self.runs.known(caller, run_input.thread_id)
+        if latest is None or not follows(latest.key.run_id, run_input.run_id):
+            return False
+        again = latest.key.run_id == under_an_id_of_its_own(run_input).run_id
+        return again or is_answer(run_input, await self.runs.asked(latest))
 
     async def _known_to_store(self, run_input: RunAgentInput, caller: Caller) -> RunRecord | None:
         """The run of these ids, where the store has one that is not here: a retry must not touch the thread's others.
@@ -183,7 +195,7 @@ class Service:
         """What has been asked on a thread and is not answered, as far as its agent or its last run tells."""
         if self._responder is not None:
             return await self._responder.waiting(caller, thread_id)
-        return await self.runs.asked(caller, thread_id)
+        return await self.runs.asked(await self.runs.known(caller, thread_id))
 
     def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
         """What is to happen to the runs that stand before this one on its thread."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
+from ag_ui.core import RunAgentInput
 
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
@@ -289,25 +289,4 @@ async def test_a_command_that_names_a_thread_means_its_active_run_and_not_one_th
     await there.runs.cancel(caller(), "t1", "r2")
     await envelopes(await waiting)
     assert status(going) == "running"
-    await over(here, there)
-
-
-@requirement("approval.same-run")
-async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own_on_any_replica() -> None:
-    async def asking_once(asked: RunAgentInput) -> AsyncIterator[Item]:
-        if asked.resume:
-            yield "thank you"
-            return
-        outcome = RunFinishedInterruptOutcome(interrupts=[Interrupt(id="i", reason="choice")])
-        yield RunFinishedEvent(thread_id="t1", run_id="r1", outcome=outcome)
-
-    replicas = Replicas()
-    here, there = await replicas.start(asking_once), await replicas.start(asking_once)
-    await envelopes(await here.admit(asking(), caller()))
-    await finished(here)
-    answer = asking(resume=[{"interruptId": "i", "status": "resolved"}])
-    answered = await envelopes(await there.admit(answer, caller()))
-    assert types(answered)[1] == "TEXT_MESSAGE_START"
-    assert await envelopes(await here.admit(answer, caller())) == answered
-    assert types(await envelopes(await there.admit(asking(), caller()))) == ["RUN_STARTED", "RUN_FINISHED"]
     await over(here, there)
