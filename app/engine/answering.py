@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from ag_ui.core import Interrupt, RunAgentInput
 from pydantic_core import from_json, to_json
 
+from app.core.commands import MAX_ID
+
 DIGITS = 12
 
 
@@ -29,10 +31,15 @@ def is_answer(run_input: RunAgentInput, asked: Sequence[Interrupt]) -> bool:
 
 def follows(run_id: str, asking: str) -> bool:
     """Whether a run of this id is an answer to the other."""
-    return run_id.startswith(f"{asking}.")
+    return run_id.startswith(_root(asking))
 
 
 def under_an_id_of_its_own(run_input: RunAgentInput) -> RunAgentInput:
     """The same input, as a run that nobody has asked for yet, or in the same words only."""
     digest = hashlib.sha256(to_json(run_input.resume, by_alias=True)).hexdigest()[:DIGITS]
-    return run_input.model_copy(update={"run_id": f"{run_input.run_id}.{digest}"})
+    return run_input.model_copy(update={"run_id": f"{_root(run_input.run_id)}{digest}"})
+
+
+def _root(run_id: str) -> str:
+    # The whole is no longer than an id may be: else nobody could name the run, to cancel it or to read it again.
+    return f"{run_id[: MAX_ID - DIGITS - 1]}."

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
+from app.core.commands import MAX_ID
 from app.core.wire import Envelope
 from app.engine.service import Service
 from app.ports import Item
@@ -75,4 +76,14 @@ async def test_a_retry_of_a_run_that_others_have_followed_is_no_answer_to_what_t
     await ran(service, asking())
     assert await ran(service, answer("h", run="r0")) == told
     assert await ran(service, answer("i", run="r0")) == told
+    await over(service)
+
+
+@requirement("approval.same-run")
+async def test_a_run_of_its_own_has_an_id_that_can_be_named_however_long_the_asking_runs_is() -> None:
+    service, run = await Replicas().start(Asking("i", "j")), "r" * MAX_ID
+    await ran(service, asking(run=run))
+    answered = [await ran(service, answer(interrupt, run=run)) for interrupt in ("i", "j")]
+    assert [len(events[0].run_id) for events in answered] == [MAX_ID, MAX_ID]
+    assert types(answered[-1])[1] == "TEXT_MESSAGE_START"
     await over(service)
