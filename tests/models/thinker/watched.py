@@ -17,6 +17,7 @@ class WatchedModel(OfflineModel):
     def __init__(self) -> None:
         self.heard: list[Prompt] = []
         self.left = asyncio.Event()
+        self.left.set()
         self._open = 0
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
