@@ -7,7 +7,7 @@ that begins with the application's lifespan (AgentCore restores snapshots of sta
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -103,15 +103,20 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         by_session=settings.scope is Scope.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
     )
-    if settings.cors_origins:  # around all else, so that a page can read of a fault, too
-        app.middleware_stack = CORSMiddleware(
-            app.build_middleware_stack(),
-            allow_origins=list(settings.cors_origins),
-            allow_methods=["GET", "POST", "PATCH", "DELETE"],
-            allow_headers=["*"],
-            expose_headers=["X-Request-Id"],
-        )
+    if settings.cors_origins:
+        admit_pages(app, settings.cors_origins)
     return app
+
+
+def admit_pages(app: FastAPI, origins: Sequence[str]) -> None:
+    """Let pages of these origins ask: around all else, so that they can read of a fault, too."""
+    app.middleware_stack = CORSMiddleware(
+        app.build_middleware_stack(),
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST", "PATCH", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["X-Request-Id"],
+    )
 
 
 def build_service(settings: Settings) -> Service:

@@ -160,10 +160,7 @@ class Assistant:
                 if not more:
                     break
                 window.add(more)
-            if others_turn:
-                await goals.hold()
-            else:
-                await goals.give_up()
+            await (goals.hold() if others_turn else goals.give_up())
             async with self.approvals.holding(asked, ctx):
                 yield finished(ctx, asked or resumed.waiting)
 

@@ -41,6 +41,7 @@ class Lifecycle:
         self._limits = limits
         self._health = health
         self._turns = Turns()
+        self._sizes: dict[Run, int] = {}
         self._open_bytes = 0
         self._threads: dict[ThreadKey, list[Run]] = {}
         self._runs: dict[RunKey, Run] = {}
@@ -84,8 +85,8 @@ class Lifecycle:
 
     # --- a run's way through ---
 
-    def add(self, run: Run) -> None:
-        """Put a run into its thread's line; it starts when it is first.
+    def add(self, run: Run, size: int) -> None:
+        """Put a run into its thread's line; it starts when it is first. ``size`` is the bytes that have asked for it.
 
         Raises:
             AppError: THREAD_BUSY when the line is full, RATE_LIMIT_EXCEEDED when the process is.
@@ -95,9 +96,10 @@ class Lifecycle:
             raise AppError(Code.THREAD_BUSY, "Too many runs are waiting on this thread.")
         if len(self._runs) - len(self._kept) >= self._limits.open_runs:
             raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
-        if self._open_bytes and self._open_bytes + run.size > self._limits.open_bytes:
+        if self._open_bytes and self._open_bytes + size > self._limits.open_bytes:
             raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as much to answer as it can take.")
-        self._open_bytes += run.size
+        self._sizes[run] = size
+        self._open_bytes += size
         self._threads[run.key.thread] = line
         self._runs[run.key] = run
         line.append(run)
@@ -111,7 +113,7 @@ class Lifecycle:
         """A run is over for its readers: free the thread, start the next in line, keep the log for a while."""
         if run.ledger is None:
             return
-        self._open_bytes -= run.size
+        self._open_bytes -= self._sizes.pop(run)
         if run.status is Status.QUEUED or run.ledger.is_others:
             self._withdraw(run)
         else:

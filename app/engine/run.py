@@ -79,11 +79,11 @@ class Run:
         self.started_at = clock.time()
         self.ended_at: float | None = None
         self.error: bytes | None = None
-        self.size = 0  # bytes that have asked for it
         self.audience = Audience()
         self._input: RunAgentInput | None = run_input
         self._parent_run_id = run_input.parent_run_id
-        self._clock, self._on_end = clock, on_end
+        self._clock = clock
+        self._on_end = on_end
         self.ledger = ledger
         self.admission = Admission()
         self._funnel = Funnel(run_input, ctx, log, self._cross)

@@ -107,9 +107,9 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        run = self._new_run(run_input, caller, on_busy, size)
+        run = self._new_run(run_input, caller, on_busy)
         self._make_room(key, on_busy)
-        self._lifecycle.add(run)
+        self._lifecycle.add(run, size)
         return self._readers.read(run, 0)
 
     async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Reader:
@@ -206,7 +206,7 @@ class Service:
             if on_busy is OnBusy.INTERRUPT or run.audience.is_gone(now):
                 run.cancel()
 
-    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy, size: int) -> Run:
+    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy) -> Run:
         """One that is written down."""
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         ahead, now = self._lifecycle.line(key.owner, key.thread_id), self._clock.time()
@@ -220,7 +220,6 @@ class Service:
         on_append = ledger.noted if self.archive.durable else None
         log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)
         run = self._run(run_input, caller, log, ledger)
-        run.size = size
         return run
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: RunLog, ledger: Ledger | None) -> Run:
