@@ -53,31 +53,35 @@ class Invocation:
     """
 
     def __init__(self, key: str, messages: Sequence[Message], parent: RunContext) -> None:
-        outlet = Outlet(self.send)
         self.key = key
-        self.ctx = replace(
-            parent,
-            thread_id=f"{parent.thread_id}/{key}",
-            emit=outlet.emit,
-            state=State(parent.state.read, outlet.emit),
-            tool_call_id=None,
-            subagent_run_id=key,
-            part_of=parent.part_of or parent.thread_id,
-        )
         self.ended: RunFinishedEvent | None = None
         self._closed = False
         self._parent = parent
+        self._thread_id = f"{parent.thread_id}/{key}"
         self._expander = Expander(parent.new_id)
         self._sequence = RunSequence()
         self._duties = Duties(messages, resumed=True)
         self._transcript = Transcript(messages)
 
+    def context(self) -> RunContext:
+        """What its agent is given. It leads here, so it is not kept here."""
+        outlet = Outlet(self.send)
+        return replace(
+            self._parent,
+            thread_id=self._thread_id,
+            emit=outlet.emit,
+            state=State(self._parent.state.read, outlet.emit),
+            tool_call_id=None,
+            subagent_run_id=self.key,
+            part_of=self._parent.part_of or self._parent.thread_id,
+        )
+
     def input(self, answers: Sequence[ResumeEntry]) -> RunAgentInput:
         """What the agent is asked: its conversation, on a thread of its own, and the run's state."""
         return RunAgentInput(
-            thread_id=self.ctx.thread_id,
-            run_id=self.ctx.run_id,
-            state=self.ctx.state.value,
+            thread_id=self._thread_id,
+            run_id=self._parent.run_id,
+            state=self._parent.state.value,
             messages=self._transcript.messages,
             tools=[],
             context=[],
@@ -94,7 +98,7 @@ class Invocation:
             parent_tool_call_id=self._parent.tool_call_id,
         )
         self._parent.emit(started)
-        self._sequence.feed(RunStartedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id))
+        self._sequence.feed(RunStartedEvent(thread_id=self._thread_id, run_id=self._parent.run_id))
         self._sequence.feed(SubagentStartedEvent(subagent_run_id=self.key, name=name))
 
     def emit(self, item: Item) -> None:
@@ -136,7 +140,7 @@ class Invocation:
             ToolError: it was cancelled.
             Suspended: it stopped to ask.
         """
-        ended = self.ended or RunFinishedEvent(thread_id=self.ctx.thread_id, run_id=self.ctx.run_id)
+        ended = self.ended or RunFinishedEvent(thread_id=self._thread_id, run_id=self._parent.run_id)
         self._parent.usage.extend(ended.usage or ())
         if isinstance(ended.outcome, RunFinishedCancelledOutcome):
             raise self.fail("The agent was cancelled.", None)
@@ -179,7 +183,7 @@ class Invocation:
             ):
                 self._pass_on(event)
         for call_id in self._duties.pending() if answered else ():
-            self._pass_on(shown(failure(UNANSWERED).message(self.ctx.new_id(), call_id)))
+            self._pass_on(shown(failure(UNANSWERED).message(self._parent.new_id(), call_id)))
 
     def _pass_on(self, event: BaseEvent) -> None:
         tag = tag_of(event)

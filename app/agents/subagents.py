@@ -77,7 +77,7 @@ class Subagent:
         invocation.start(self.name, self.description)
         try:
             with Delegation(self.name, self.description, key, ctx):
-                async with closing(self.agent.run(invocation.input(answers), invocation.ctx)) as items:
+                async with closing(self.agent.run(invocation.input(answers), invocation.context())) as items:
                     await drive(items, invocation)
                 return invocation.finish()
         except AppError as error:

@@ -7,7 +7,15 @@ moment. The shared state follows what is written, because that is what the clien
 import logging
 from collections.abc import Callable
 
-from ag_ui.core import BaseEvent, CustomEvent, RunAgentInput
+from ag_ui.core import (
+    BaseEvent,
+    CustomEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    StateDeltaEvent,
+)
 
 from app.core.chunks import Expander
 from app.core.duties import Duties
@@ -20,7 +28,7 @@ from app.core.sequence import RunSequence
 from app.core.state import SharedState
 from app.engine.ending import GoalWatch, Left
 from app.engine.log import RunLog
-from app.ports import Item, RunContext
+from app.ports import Item
 from app.ports.conversation import Change, StoredMessage
 
 logger = logging.getLogger(__name__)
@@ -31,17 +39,17 @@ class Funnel:
 
     Args:
         run_input: what is asked; it is not kept.
-        ctx: makes ids.
+        new_id: makes the ids of messages.
         log: where accepted events go.
-        cross: takes what begins or ends a run, which is the run's own to do.
     """
 
-    def __init__(
-        self, run_input: RunAgentInput, ctx: RunContext, log: RunLog, cross: Callable[[BaseEvent], None]
-    ) -> None:
+    cross: Callable[[BaseEvent], None]
+    """Takes what begins or ends a run, which is the run's own to do. It is there until the end: an agent may hold on to
+    this funnel, and would to the run."""
+
+    def __init__(self, run_input: RunAgentInput, new_id: Callable[[], str], log: RunLog) -> None:
         self._log = log
-        self._cross = cross
-        self._expander = Expander(ctx.new_id)
+        self._expander = Expander(new_id)
         self._sequence = RunSequence()
         self._goals = GoalWatch()
         self.start_from(run_input)
@@ -53,12 +61,31 @@ class Funnel:
         self._duties = Duties(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
 
+    def send(self, item: Item) -> None:
+        """Accept what comes from elsewhere than the agent's generator, which may do more. Nothing after the run's end.
+
+        Raises:
+            IllegalEvent: not now, or not at all: the run itself is not a tool's to start or end.
+            PatchError: a delta that does not apply to the state.
+        """
+        if self._log.ended:
+            return
+        if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
+            raise IllegalEvent(f"{type(item).__name__} from a tool")
+        if isinstance(item, StateDeltaEvent):
+            self.state.check(item)
+        self.emit(item)
+
+    def value(self) -> object:
+        """The shared state of the moment."""
+        return self.state.value()
+
     def emit(self, item: Item) -> None:
         """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
         for event in self._expander.expand(item):
             kind = KINDS[type(event)]
             if kind.is_boundary:
-                self._cross(event)
+                self.cross(event)
             else:
                 self._write(kind, event)
                 self._log.check()
@@ -136,7 +163,7 @@ class Funnel:
     def release(self) -> None:
         """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""
         self.state = SharedState(None)
-        del self._expander, self._sequence, self._duties, self._transcript, self._goals
+        del self.cross, self._expander, self._sequence, self._duties, self._transcript, self._goals
 
     def _fold(self, event: BaseEvent) -> None:
         """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""

@@ -58,7 +58,6 @@ class Ledger:
         key: whose run it is.
         on_busy: what to do about an active run elsewhere on the thread.
         behind: ids of the runs here that this one lets end first; those elsewhere come to them.
-        on_loss: ends the run that can be written down no more. Harmless when it has ended.
     """
 
     def __init__(
@@ -66,14 +65,12 @@ class Ledger:
         archive: Archive,
         key: RunKey,
         on_busy: OnBusy,
-        on_loss: Callable[[AppError], None],
         behind: Iterable[str] = (),
     ) -> None:
         self.archive = archive
         self.key = key
         self._on_busy = on_busy
         self._behind = frozenset(behind)
-        self._on_loss = on_loss
         self._claiming: asyncio.Future[None] | None = None
         self.claimed = False
         """Whether the thread has been made this run's."""
@@ -135,9 +132,9 @@ class Ledger:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _taken_up(self, run_input: RunAgentInput) -> RunAgentInput:
-        archive = self.archive
-        kept = await archive.store.threads.changes(self.key.thread)
-        self.lapses = archive.store.lapses(self.key.thread)
+        archive, thread = self.archive, self.key.thread
+        kept = await archive.store.threads.changes(thread)
+        self.lapses = archive.store.lapses(thread)
         if not self.claimed or kept is None:
             return with_state(run_input, None)
         together = self._together(kept.messages, run_input.messages)
@@ -179,8 +176,11 @@ class Ledger:
         self._ending = ending
         self.noted()
 
-    async def write(self, log: RunLog) -> None:
-        """Store what comes, and let readers see it, until the end is stored. The owner awaits it."""
+    async def write(self, log: RunLog, on_loss: Callable[[AppError], None]) -> None:
+        """Store what comes, and let readers see it, until the end is stored. The owner awaits it.
+
+        ``on_loss`` ends the run that can be written down no more. Harmless when it has ended.
+        """
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
         outcome = Outcome.ON if self.claimed else await self._unclaimed()
@@ -192,11 +192,11 @@ class Ledger:
                 await self._keep(self._asked)
             outcome = await self._put(log)
         if outcome is Outcome.UNSTORED:
-            self._on_loss(AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
+            on_loss(AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
             log.show_all()
             return
         if outcome is Outcome.TAKEN:
-            self._on_loss(TAKEN)
+            on_loss(TAKEN)
             await self._adopt(log)
         self.left_to_store = self.archive.durable
 

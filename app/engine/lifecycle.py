@@ -91,7 +91,8 @@ class Lifecycle:
         Raises:
             AppError: THREAD_BUSY when the line is full, RATE_LIMIT_EXCEEDED when the process is.
         """
-        line = self._threads.get(run.key.thread) or []
+        thread = run.key.thread
+        line = self._threads.get(thread) or []
         if len(line) > self._limits.queued_runs:
             raise AppError(Code.THREAD_BUSY, "Too many runs are waiting on this thread.")
         if len(self._runs) - len(self._kept) >= self._limits.open_runs:
@@ -100,7 +101,7 @@ class Lifecycle:
             raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as much to answer as it can take.")
         self._sizes[run] = size
         self._open_bytes += size
-        self._threads[run.key.thread] = line
+        self._threads[thread] = line
         self._runs[run.key] = run
         line.append(run)
         if line[0] is run:
@@ -125,11 +126,12 @@ class Lifecycle:
         self._report()
 
     def _leave_line(self, run: Run) -> None:
-        line = self._threads[run.key.thread]
+        thread = run.key.thread
+        line = self._threads[thread]
         was_active = line[0] is run
         line.remove(run)
         if not line:
-            del self._threads[run.key.thread]
+            del self._threads[thread]
         elif was_active:
             self._start(line[0])
 
@@ -151,7 +153,7 @@ class Lifecycle:
         """Have the run's ledger written, once: from its beginning where that matters, else at its end."""
         if run.ledger is None or run in self._writing:
             return
-        task = asyncio.create_task(run.ledger.write(run.log), name=f"write run {run.ctx.run_id}")
+        task = asyncio.create_task(run.ledger.write(run.log, run.fail), name=f"write run {run.ctx.run_id}")
         self._writing[run] = task
         task.add_done_callback(partial(self._done_writing, run))
 

@@ -17,7 +17,6 @@ from ag_ui.core import (
     RunErrorEvent,
     RunFinishedEvent,
     RunStartedEvent,
-    StateDeltaEvent,
 )
 
 from app.closing import closing
@@ -45,7 +44,7 @@ from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.log import RunLog
 from app.engine.status import Status
 from app.engine.turns import Turns
-from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext
+from app.ports import LOG_FIELDS, Agent, Clock, RunContext
 from app.ports.records import RunKey, RunStatus
 from app.telemetry import RunTrace
 
@@ -59,6 +58,7 @@ class Run:
         run_input: what is asked.
         ctx: what the agent is given.
         log: where its events go.
+        funnel: their way there.
         ledger: writes it down; None for a run that is only shown.
         on_end: called once, synchronously, when the run is over for its readers.
     """
@@ -69,11 +69,14 @@ class Run:
         ctx: RunContext,
         clock: Clock,
         log: RunLog,
+        funnel: Funnel,
         *,
         ledger: Ledger | None,
         on_end: Callable[["Run"], None],
     ) -> None:
         self.ctx = ctx
+        self.key = RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
+        """What makes a run the same run."""
         self.log = log
         self.status = Status.QUEUED
         self.started_at = clock.time()
@@ -86,16 +89,12 @@ class Run:
         self._on_end = on_end
         self.ledger = ledger
         self.admission = Admission()
-        self._funnel = Funnel(run_input, ctx, log, self._cross)
+        self._funnel = funnel
+        funnel.cross = self._cross
         self._task: asyncio.Task[None] | None = None
         self._context: Context | None = copy_context()  # of who asks; its turn comes in another's
         self._trace = RunTrace()
         self._absorbed, self._opening = False, 0
-
-    @property
-    def key(self) -> RunKey:
-        """Owner, thread and run: what makes a run the same run."""
-        return RunKey(self.ctx.caller.owner, self.ctx.thread_id, self.ctx.run_id)
 
     def start(self, agent: Agent, turns: Turns) -> asyncio.Task[None]:
         """Begin, for as long as the run may take. The caller owns the task and awaits it."""
@@ -181,26 +180,7 @@ class Run:
         except BaseException as error:  # noqa: BLE001 - SystemExit in an agent must not stop the server
             self._blame(f"the agent raised {type(error).__name__}")
 
-    # --- the funnel ---
-
-    def send(self, item: Item) -> None:
-        """Accept what comes from elsewhere than the agent's generator, which may do more.
-
-        Raises:
-            IllegalEvent: not now, or not at all: the run itself is not a tool's to start or end.
-            PatchError: a delta that does not apply to the state.
-        """
-        if self.log.ended:
-            return
-        if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
-            raise IllegalEvent(f"{type(item).__name__} from a tool")
-        if isinstance(item, StateDeltaEvent):
-            self._funnel.state.check(item)
-        self._funnel.emit(item)
-
-    def state(self) -> object:
-        """The shared state of the moment."""
-        return self._funnel.state.value()
+    # --- what begins and ends it ---
 
     def _cross(self, event: BaseEvent) -> None:
         """The agent's own idea of where its run begins and ends."""

@@ -16,6 +16,7 @@ from app.engine.archive import Archive
 from app.engine.connect import Kept, is_connect
 from app.engine.directory import Directory
 from app.engine.elsewhere import RunElsewhere
+from app.engine.funnel import Funnel
 from app.engine.health import Health
 from app.engine.holdings import Holdings
 from app.engine.leases import Leases
@@ -214,16 +215,15 @@ class Service:
             self.archive,
             key,
             on_busy,
-            lambda error: run.fail(error),  # noqa: PLW0108 - there is no run yet
             behind=[each.ctx.run_id for each in ahead if on_busy is OnBusy.ENQUEUE and not each.audience.is_gone(now)],
         )
         on_append = ledger.noted if self.archive.durable else None
         log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)
-        run = self._run(run_input, caller, log, ledger)
-        return run
+        return self._run(run_input, caller, log, ledger)
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: RunLog, ledger: Ledger | None) -> Run:
-        outlet = Outlet(lambda item: run.send(item))  # noqa: PLW0108 - as above
+        funnel = Funnel(run_input, self.new_id, log)
+        outlet = Outlet(funnel.send)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -232,13 +232,12 @@ class Service:
             new_id=self.new_id,
             logger=logging.getLogger("agent"),
             background=lambda work: outlet.on_loop(lambda: self._lifecycle.background(work)),
-            is_cancelled=lambda: run.log.ended,
+            is_cancelled=lambda: log.ended,
             emit=outlet.emit,
-            state=State(lambda: outlet.on_loop(run.state), outlet.emit),
+            state=State(lambda: outlet.on_loop(funnel.value), outlet.emit),
             allowance=self._policy.allowance(run_input.forwarded_props),
         )
-        run = Run(run_input, ctx, self._clock, log, ledger=ledger, on_end=self._lifecycle.ended)
-        return run
+        return Run(run_input, ctx, self._clock, log, funnel, ledger=ledger, on_end=self._lifecycle.ended)
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
         """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""

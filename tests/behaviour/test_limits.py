@@ -1,13 +1,15 @@
 """Nothing grows without end, and whatever bites says so; a drain ends everything properly; health tells the truth."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from app.engine.policy import Limits
-from app.ports import Item
+from app.ports import Item, RunContext
 from app.ports.records import RunKey
 from tests.behaviour.client import Client, Refused, Stream, outcome, types
 from tests.conftest import Connect
@@ -136,6 +138,29 @@ async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
         await client.run(ask(run=run))
         await unread(client)
     assert await found(client, "r1", "r2", "r3", "r4") == ["r3", "r4"]
+
+
+async def uses_its_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """All that leads back to the run."""
+    ctx.emit("hi")
+    ctx.state.replace({"said": ctx.cancelled})
+    yield "there"
+
+
+@requirement("limit.kept")
+@pytest.mark.parametrize("agent", [says_little, uses_its_context])
+async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(connect: Connect, agent: object) -> None:
+    client = await connect(agent, Limits(kept_runs=1))
+    gc.disable()
+    try:
+        await client.run(ask(run="r1"))
+        run = weakref.ref(client.service._lifecycle._runs[RunKey("everybody", "t1", "r1")])
+        await unread(client)
+        client._streams.clear()
+        await client.run(ask(run="r2"))
+        await eventually(lambda: run() is None)
+    finally:
+        gc.enable()
 
 
 @requirement("limit.kept-bytes")

@@ -209,7 +209,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     assert not reader.run.log.ended  # it has just come, and says nothing of others' silence yet
     clock.advance(LEASE_SECONDS)
     await beat(leases)
-    service._lifecycle._runs[RUN].send("after")
+    service._lifecycle._runs[RUN].ctx.emit("after")
     seen = await envelopes(reader)
     assert seen == list(await store.runs.envelopes(RUN, 0))
     assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
@@ -227,7 +227,7 @@ async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has
     run = service._lifecycle._runs[RUN]
     await eventually(lambda: run.log.shown)
     await service.archive.store.threads.delete(THREAD)
-    run.send("after")
+    run.ctx.emit("after")
     seen = await envelopes(reader)
     assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert b"RUN_LOST" in seen[-1].data
