@@ -5,8 +5,9 @@ positions that grow; only another order gives them new ones.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
-from sqlalchemy import bindparam, delete, func, or_, select, update
+from sqlalchemy import Insert, bindparam, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.ports.conversation import Change, StoredMessage
@@ -44,12 +45,6 @@ async def _put(connection: AsyncConnection, thread: int, revision: int, messages
     """Known ids keep their position."""
     last = select(func.coalesce(func.max(MESSAGES.c.position), 0)).where(MESSAGES.c.thread == thread)
     end: int = await connection.scalar(last) or 0
-    new = insert(connection, MESSAGES)
-    kept = new.on_conflict_do_update(
-        index_elements=["thread", "digest"],
-        set_={name: new.excluded[name] for name in ("data", "run_id", "revision")},
-        where=MESSAGES.c.data != new.excluded.data,
-    )
     rows = [
         {
             "thread": thread,
@@ -62,7 +57,18 @@ async def _put(connection: AsyncConnection, thread: int, revision: int, messages
         }
         for at, message in enumerate(messages, start=1)
     ]
-    await connection.execute(kept, rows)
+    await connection.execute(_changing(connection.dialect.name), rows)
+
+
+@cache
+def _changing(dialect: str) -> Insert:
+    """Puts messages in; known ones where they are different. Made once: ``excluded`` is a copy of the table."""
+    new = insert(dialect, MESSAGES)
+    return new.on_conflict_do_update(
+        index_elements=["thread", "digest"],
+        set_={name: new.excluded[name] for name in ("data", "run_id", "revision")},
+        where=MESSAGES.c.data != new.excluded.data,
+    )
 
 
 async def _reorder(connection: AsyncConnection, thread: int, order: Sequence[str]) -> bool:

@@ -40,7 +40,7 @@ class SqlFeedbacks:
             if number is None or await connection.scalar(message) is None:
                 return None
             row = {"thread": number, "digest": name, "message_id": feedback.message_id, **said}
-            new = insert(connection, FEEDBACK).values(created_at=feedback.created_at, **row)
+            new = insert(connection.dialect.name, FEEDBACK).values(created_at=feedback.created_at, **row)
             put = new.on_conflict_do_update(index_elements=["thread", "digest"], set_=said)
             return _feedback((await connection.execute(put.returning(FEEDBACK))).one())
 

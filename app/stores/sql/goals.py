@@ -38,7 +38,7 @@ class SqlGoals:
                 }
                 for goal in goals
             ]
-            await connection.execute(insert(connection, GOALS).on_conflict_do_nothing(), rows)
+            await connection.execute(insert(connection.dialect.name, GOALS).on_conflict_do_nothing(), rows)
             await touch(connection, thread, goals_revision=THREADS.c.revision + 1)
 
     @whole

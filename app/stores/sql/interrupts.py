@@ -4,8 +4,9 @@ Rule: an answer is taken by one conditional UPDATE, so that of several one count
 """
 
 from collections.abc import Sequence
+from functools import cache
 
-from sqlalchemy import ColumnElement, and_, delete, select, update
+from sqlalchemy import ColumnElement, Insert, and_, delete, select, update
 
 from app.ports.records import Held, Place
 from app.stores.sql.columns import digest
@@ -42,10 +43,7 @@ class SqlInterrupts:
         if not rows:
             return
         async with self._database.writing() as connection:
-            new = insert(connection, INTERRUPTS)
-            changed = {name: new.excluded[name] for name in ("payload", "until", "settled")}
-            put = new.on_conflict_do_update(index_elements=["thread", "depth", "digest"], set_=changed)
-            await connection.execute(put, rows)
+            await connection.execute(_changing(connection.dialect.name), rows)
 
     @whole
     async def held(self, place: Place, now: float) -> Sequence[Held]:
@@ -68,6 +66,14 @@ class SqlInterrupts:
         """Remove what has expired."""
         async with self._database.writing() as connection:
             await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.until <= now))
+
+
+@cache
+def _changing(dialect: str) -> Insert:
+    """Puts interrupts in, or what is new of them. Made once: ``excluded`` is a copy of the table."""
+    new = insert(dialect, INTERRUPTS)
+    changed = {name: new.excluded[name] for name in ("payload", "until", "settled")}
+    return new.on_conflict_do_update(index_elements=["thread", "depth", "digest"], set_=changed)
 
 
 def _is_at(place: Place) -> ColumnElement[bool]:

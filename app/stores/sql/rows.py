@@ -101,6 +101,6 @@ def goal_record(row: Row[*tuple[object, ...]]) -> StoredGoal:
 # --- any --------------------------------------------------------------------------------------------------------------
 
 
-def insert(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
+def insert(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that can say what to do on a conflict, which each dialect has for itself."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)

@@ -4,11 +4,13 @@ Rule: what a replica writes it writes where the row says that the run is its own
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from ag_ui.core import EventType
 from sqlalchemy import ColumnElement, bindparam, delete, func, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningInsert
 
 from app.core.wire import Envelope
 from app.ports.conversation import Change, Ending, ThreadStatus
@@ -244,10 +246,17 @@ async def _thread(connection: AsyncConnection, claim: Claim) -> int:
     owner, thread_id = claim.key.thread
     row = {"digest": digest(owner, thread_id), "owner": owner, "thread_id": thread_id}
     times = {"created_at": claim.now, "changed_at": claim.now}
-    new = insert(connection, THREADS).values(status=ThreadStatus.NOT_STARTED, **row, **times)
-    kept = new.on_conflict_do_update(index_elements=["digest"], set_={"digest": new.excluded.digest})
-    number: int = await connection.scalar(kept.returning(THREADS.c.number)) or 0
+    made = _locking(connection.dialect.name)
+    number: int = await connection.scalar(made, {"status": ThreadStatus.NOT_STARTED, **row, **times}) or 0
     return number
+
+
+@cache
+def _locking(dialect: str) -> ReturningInsert[tuple[int]]:
+    """Puts a thread in, or locks the one that is there. Made once: ``excluded`` is a copy of the table."""
+    new = insert(dialect, THREADS)
+    kept = new.on_conflict_do_update(index_elements=["digest"], set_={"digest": new.excluded.digest})
+    return kept.returning(THREADS.c.number)
 
 
 def _row(claim: Claim, thread: int) -> dict[str, object]:

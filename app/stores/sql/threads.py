@@ -160,7 +160,7 @@ async def _copied(connection: AsyncConnection, thread: int, position: int, facts
     source: Row[str | None, bytes | None] = (
         await connection.execute(select(THREADS.c.title, THREADS.c.state).where(THREADS.c.number == thread))
     ).one()
-    new = insert(connection, THREADS).values(
+    new = insert(connection.dialect.name, THREADS).values(
         digest=digest(str(facts["owner"]), str(facts["thread_id"])),
         title=source[0],
         state=source[1],
