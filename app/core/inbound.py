@@ -157,10 +157,18 @@ def _check_lengths(document: Mapping[str, object]) -> None:
         if isinstance(items, list):
             if len(items) > most:
                 _refuse(f"{name}: has {len(items)} items; at most {most} are taken.")
-            inner = (value for item in items if isinstance(item, dict) for value in item.values())
-            parts += sum(len(value) for value in inner if isinstance(value, list))
+            parts += sum(map(_parts, items))
     if parts > MAX_PARTS:
         _refuse(f"messages: have {parts} parts and calls together; at most {MAX_PARTS} are taken.")
+
+
+def _parts(item: object) -> int:
+    """How many items the lists of an item have."""
+    parts = 0
+    for value in item.values() if isinstance(item, dict) else ():
+        if isinstance(value, list):
+            parts += len(value)
+    return parts
 
 
 def _float(text: str) -> float:

@@ -89,18 +89,25 @@ class Thread:
             if known is None or known.data != message.data:
                 self.messages[message.id] = message
                 self.revisions[message.id] = self.revision
+                self.size += taken_by(message) - (0 if known is None else taken_by(known))
         if change.order is not None:
             self._reorder([name for name in dict.fromkeys(change.order) if name in self.messages])
         if change.state is not None and change.state != self.state:
+            self.size += len(change.state) - len(self.state or b"")
             self.state, self.state_revision = change.state, self.revision
         if change.title is not None and self.record.title is None:
             self.record = replace(self.record, title=change.title)
-        self.size = len(self.state or b"") + sum(len(m.data) + MESSAGE_BYTES for m in self.messages.values())
 
     def _reorder(self, order: list[str]) -> None:
         if order != list(self.messages):
             self.messages = {name: self.messages[name] for name in order}
             self.order_revision = self.revision
+            self.size = len(self.state or b"") + sum(map(taken_by, self.messages.values()))
+
+
+def taken_by(message: StoredMessage) -> int:
+    """Bytes of memory."""
+    return len(message.data) + MESSAGE_BYTES
 
 
 class Contents:

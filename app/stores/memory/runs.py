@@ -36,10 +36,10 @@ class MemoryRuns:
         known = self._contents.runs.get(claim.key)
         if known is not None:
             return Known(known.record)
-        thread = self._contents.threads.get(claim.key.thread)
+        key = claim.key.thread
+        thread = self._contents.threads.get(key)
         if thread is None:
-            new = ThreadRecord(claim.key.thread, ThreadStatus.NOT_STARTED, claim.now, claim.now)
-            thread = self._contents.make(new)
+            thread = self._contents.make(ThreadRecord(key, ThreadStatus.NOT_STARTED, claim.now, claim.now))
         elif thread.record.active_run is not None:
             return Busy(thread.runs[thread.record.active_run].record)
         record = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
@@ -170,8 +170,9 @@ class MemoryRuns:
 
 def write(run: Run, envelopes: Sequence[Envelope]) -> None:
     """Store those that are not stored yet. Raises ``ValueError`` for a gap."""
-    run.envelopes.extend(unstored(run.record, envelopes))
-    run.record = replace(run.record, last_seq=len(run.envelopes))
+    if new := unstored(run.record, envelopes):
+        run.envelopes.extend(new)
+        run.record = replace(run.record, last_seq=len(run.envelopes))
 
 
 def is_repeated(record: RunRecord, replica: str, ending: Ending) -> bool:
