@@ -1,7 +1,8 @@
 """What a client may ask besides starting a run, field by field; the same in a body, a frame and a route.
 
 Rule: whatever is wrong with a field is found here, so that every transport refuses it in the same words. Unknown fields
-are ignored, as newer clients may send them.
+are ignored, as newer clients may send them. The first command builds the validators, because a start waits for them and
+most sessions have no command.
 """
 
 from typing import Annotated, Literal, get_args
@@ -52,7 +53,7 @@ Token = Annotated[str, Field(max_length=MAX_ID)]
 class _Command(BaseModel):
     """What every command may carry: the thread it concerns."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, defer_build=True)
 
     thread_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
 
@@ -212,5 +213,7 @@ OfThreads = (
     | ThreadsFeedback
 )
 Command = Cancel | Attach | Capabilities | Ping | RunsList | RunsGet | OfThreads
-COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
+COMMAND: TypeAdapter[Command] = TypeAdapter(
+    Annotated[Command, Field(discriminator="type")], config=ConfigDict(defer_build=True)
+)
 COMMANDS: tuple[str, ...] = tuple(kind.model_fields["type"].default for kind in get_args(Command))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ag_ui.core import BaseEvent, Event, Message
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import from_json
 
 from app.core.fold import Transcript
@@ -16,7 +16,8 @@ from app.core.history import MESSAGE, title_of
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
 
-EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event)
+EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
+"""Built when it is used: few processes recover anything, and all would wait for it at the start."""
 
 
 @dataclass(frozen=True, slots=True)
