@@ -106,6 +106,8 @@ class Transcript:
         self._arguments: dict[str, list[str]] = {}
         self._asides: dict[str, Metadata] = {}
         self._calls_asides: dict[str, Metadata] = {}
+        self.growing: list[str] | None = None
+        """What the last delta has been put to, as long as only deltas come; None where that is not kept."""
         self._hold(messages)
         self._before = dict(self._messages)
 
@@ -202,11 +204,12 @@ class Transcript:
         self._append(kind(id=event.message_id, content="", name=event.name, subagent_run_id=event.subagent_run_id))
 
     def _text(self, event: TextMessageContentEvent | ReasoningMessageContentEvent) -> None:
-        pieces = self._texts.get(event.message_id)
-        if pieces is not None:
-            pieces.append(event.delta)
-        elif event.message_id in self._messages:
-            self._texts[event.message_id] = [event.delta]
+        self._grow(self._texts if event.message_id in self._messages else None, event.message_id, event.delta)
+
+    def _grow(self, texts: dict[str, list[str]] | None, key: str, delta: str) -> None:
+        self.growing = None if texts is None else texts.setdefault(key, [])
+        if self.growing is not None:
+            self.growing.append(delta)
 
     def _reasoning_start(self, event: ReasoningMessageStartEvent) -> None:
         self._append(ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id))
@@ -237,8 +240,7 @@ class Transcript:
             self._holders[call.id] = key
 
     def _call_arguments(self, event: ToolCallArgsEvent) -> None:
-        if event.tool_call_id in self._holders:
-            self._arguments.setdefault(event.tool_call_id, []).append(event.delta)
+        self._grow(self._arguments if event.tool_call_id in self._holders else None, event.tool_call_id, event.delta)
 
     def _call_result(self, event: ToolCallResultEvent) -> None:
         """Behind its call and the results that are there already."""

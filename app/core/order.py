@@ -186,7 +186,8 @@ class Kind:
     Attributes:
         event, type: the class of the protocol that the class is or extends, and what it is called on the wire.
         is_boundary: begins or ends a run.
-        opens, closes: what it does to its entity; neither goes on with it.
+        opens, closes: what it does to its entity.
+        is_delta: it goes on with it.
     """
 
     event: type[BaseEvent]
@@ -196,6 +197,7 @@ class Kind:
     entity: Entity | None
     opens: bool
     closes: bool
+    is_delta: bool
     tells_of_calls: bool
     tells_of_messages: bool
     changes_state: bool
@@ -219,6 +221,7 @@ def kind_of(given: type) -> Kind:
         entity=entity,
         opens=phase is Phase.OPEN,
         closes=phase is Phase.CLOSE,
+        is_delta=entity is not None and phase is Phase.CONTINUE,
         tells_of_calls=event in CALLS,
         tells_of_messages=event in MESSAGES,
         changes_state=event in STATE,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ag_ui.core import (
     BaseEvent,
     CustomEvent,
+    EventType,
     RunAgentInput,
     RunErrorEvent,
     RunFinishedEvent,
@@ -18,6 +19,7 @@ from ag_ui.core import (
 )
 
 from app.core.chunks import Expander
+from app.core.deltas import GoesOn, after
 from app.core.duties import Duties
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
@@ -52,6 +54,9 @@ class Funnel:
         self._expander = Expander(new_id)
         self._sequence = RunSequence()
         self._goals = GoalWatch()
+        self._goes_on: GoesOn | None = None
+        self._going_on = EventType.TEXT_MESSAGE_CONTENT
+        self._texts: list[str] | None = None
         self.start_from(run_input)
 
     def start_from(self, run_input: RunAgentInput) -> None:
@@ -82,27 +87,38 @@ class Funnel:
 
     def emit(self, item: Item) -> None:
         """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
+        goes_on = self._goes_on
+        if goes_on is None or (data := goes_on(item)) is None:
+            self._goes_on = None
+            self._look_at(item)
+        elif not self._log.append(self._going_on, data):
+            raise self._log.excess()
+
+    def _look_at(self, item: Item) -> None:
         for event in self._expander.expand(item):
             kind = KINDS[type(event)]
             if kind.is_boundary:
                 self.cross(event)
-            else:
-                self._write(kind, event)
-                self._log.check()
+                continue
+            try:
+                data = encode(event)
+                fits = self.accept(kind, event, data)
+            except IllegalEvent:
+                self._expander.refused(event)
+                raise
+            if not fits:
+                raise self._log.excess()
+            if kind.is_delta:
+                texts, self._texts = self._texts, self._transcript.growing
+                if texts is not None and texts is self._texts:  # a stream that goes on: several may take turns
+                    self._going_on, self._goes_on = kind.type, after(item, event, data, texts)
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
-        self._write(KINDS[type(event)], event)
+        self.accept(KINDS[type(event)], event, encode(event))
 
-    def _write(self, kind: Kind, event: BaseEvent) -> None:
-        try:
-            self.accept(kind, event, encode(event))
-        except IllegalEvent:
-            self._expander.refused(event)
-            raise
-
-    def accept(self, kind: Kind, event: BaseEvent, data: bytes) -> None:
-        """``write``, for an event whose kind and bytes are known."""
+    def accept(self, kind: Kind, event: BaseEvent, data: bytes) -> bool:
+        """``write``, for an event whose kind and bytes are known. False where the log has no room for more."""
         if kind.tells_of_calls:
             self._duties.check(event)
             self._sequence.take(kind, event)
@@ -115,7 +131,7 @@ class Funnel:
             self._goals.feed(event)
         if kind.changes_state:
             self._fold(event)
-        self._log.append(kind.type, data)
+        return self._log.append(kind.type, data)
 
     def flush(self) -> None:
         """End the streams of chunks, which have no end of their own."""
@@ -162,7 +178,7 @@ class Funnel:
 
     def release(self) -> None:
         """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""
-        self.state = SharedState(None)
+        self.state, self._goes_on = SharedState(None), None
         del self.cross, self._expander, self._sequence, self._duties, self._transcript, self._goals
 
     def _fold(self, event: BaseEvent) -> None:

@@ -71,19 +71,21 @@ class RunLog:
         """Bytes in all encodings."""
         return self.bytes + self._rendered
 
-    def append(self, event_type: EventType, data: bytes) -> None:
-        """Number an encoded event and publish it."""
+    def append(self, event_type: EventType, data: bytes) -> bool:
+        """Number an encoded event and publish it. False where that is too much: only what a run owes may still come."""
         self._types.append(event_type)
         self._data.append(data)
         size = len(data) + ENVELOPE_BYTES
+        budget = self._budget
         self.bytes += size
-        self._budget.used += size
+        budget.used += size
         if self._on_append is not None:
             self._on_append()
-            return
-        self.shown += 1
-        if self._waiting and not self._in_burst:
-            self._wake()
+        else:
+            self.shown += 1
+            if self._waiting and not self._in_burst:
+                self._wake()
+        return self.bytes <= budget.each and budget.used <= budget.together
 
     def hold(self) -> None:
         """More may follow at once: readers need not hear of each event, until ``release``."""
@@ -108,12 +110,11 @@ class RunLog:
         self._budget.kept -= self._held
         self._budget = Budget(self._budget.each, self._budget.together)  # its last readers may still have it rendered
 
-    def check(self) -> None:
-        """Raises ``AppError`` RUN_LIMIT_EXCEEDED when there is too much. What a run owes may still be appended."""
+    def excess(self) -> AppError:
+        """RUN_LIMIT_EXCEEDED: what was too much."""
         if self.bytes > self._budget.each:
-            raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
-        if self._budget.used > self._budget.together:
-            raise AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because this server holds too many events.")
+            return AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
+        return AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because this server holds too many events.")
 
     def rendition(self, encode: Encode) -> Rendition:
         """The events in the one other encoding that there is, for all readers who ask for it."""

@@ -61,7 +61,6 @@ def parts() -> list[tuple[str, float]]:
         ("encode: to JSON", lambda: encode(event), 1),
         ("check: order", lambda: sequence.feed(event), 1),
         ("append: number and keep", lambda: log.append(event_type, data), 1),
-        ("check: size of the run", log.check, 1),
         (f"frame: SSE, {BURST} events a write", lambda: sse(batch.data, 1), BURST),
         (f"frame: WebSocket, {BURST} deltas merged", lambda: frames(batch.envelopes(), with_seq=False), BURST),
         ("(the official EventEncoder)", lambda: official.encode(event), 1),

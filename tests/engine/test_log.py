@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import CustomEvent, EventType
 
 from app.core.encoder import encode
-from app.core.errors import AppError, Code
+from app.core.errors import Code
 from app.core.wire import Envelope
 from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, Budget, RunLog
 from tests.engine.doubles import WAIT
@@ -18,9 +18,10 @@ def make_log(each: int = 10**9, together: int = 10**9) -> RunLog:
     return RunLog("r1", Budget(each, together))
 
 
-def append(log: RunLog, *values: str) -> None:
-    for value in values:
-        log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value)))
+def append(log: RunLog, *values: str) -> bool:
+    """Whether there is room for more behind them."""
+    fits = [log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value))) for value in values]
+    return fits[-1]
 
 
 async def batches(log: RunLog, after: int = 0) -> list[list[Envelope]]:
@@ -91,19 +92,18 @@ async def test_a_long_replay_comes_in_bounded_batches() -> None:
 @requirement("limit.size", "limit.all")
 def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     budget = Budget(180, 300)
-    logs = [RunLog(run, budget) for run in ("r1", "r2")]
-    for log in logs:
-        append(log, "x" * 30)
-        logs[0].check()
-    append(logs[1], "x")
-    with pytest.raises(AppError) as over:
-        logs[1].check()
-    assert over.value.code is Code.RUN_LIMIT_EXCEEDED
-    with pytest.raises(AppError):
-        logs[0].check()
-    logs[1].discard()
-    logs[0].check()
-    assert budget.used == logs[0].bytes
+    one, other, third = (RunLog(run, budget) for run in ("r1", "r2", "r3"))
+    assert append(one, "x" * 30)
+    assert append(other, "x" * 30)
+    assert not append(third, "")
+    assert third.excess().code is Code.RUN_LIMIT_EXCEEDED
+    assert "this server holds" in third.excess().message
+    third.discard()
+    assert not append(other, "x")
+    assert other.excess().code is Code.RUN_LIMIT_EXCEEDED
+    assert "it produced" in other.excess().message
+    other.discard()
+    assert budget.used == one.bytes
 
 
 @requirement("speed.at-once")

@@ -13,6 +13,7 @@ import pytest
 from ag_ui.core import BaseEvent, RunAgentInput, ToolCallArgsEvent, ToolCallResultEvent, ToolCallStartEvent
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.core.deltas import GoesOn, after
 from app.core.encoder import encode
 from app.core.fold import Transcript
 from app.engine import funnel, run
@@ -41,20 +42,32 @@ async def talker(_: RunAgentInput) -> AsyncIterator[Item]:
 async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
     monkeypatch: pytest.MonkeyPatch, readers: int
 ) -> None:
-    encoded: list[BaseEvent] = []
+    encoded: list[bytes] = []
 
     def counted(event: BaseEvent) -> bytes:
-        encoded.append(event)
-        return encode(event)
+        encoded.append(encode(event))
+        return encoded[-1]
+
+    def counting(item: Item, event: BaseEvent, data: bytes, texts: list[str]) -> GoesOn:
+        goes_on = after(item, event, data, texts)
+        assert goes_on is not None
+
+        def counted(item: Item) -> bytes | None:
+            if (data := goes_on(item)) is not None:
+                encoded.append(data)
+            return data
+
+        return counted
 
     monkeypatch.setattr(funnel, "encode", counted)
+    monkeypatch.setattr(funnel, "after", counting)
     monkeypatch.setattr(run, "encode", counted)
     service = make_service(talker)
     first = service.start(asking(), caller())
     others = [await service.attach(caller(), "t1", "r1", 0) for _ in range(readers - 1)]
     read = await asyncio.gather(*map(envelopes, (first, *others)))
     assert [len(every) for every in read] == [DELTAS + AROUND] * readers
-    assert len(encoded) == DELTAS + AROUND
+    assert encoded == [envelope.data for envelope in read[0]]
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,91 @@
+"""A delta behind a delta: one that repeats the one before in all but its text is told by that text.
+
+Rule: a delta changes nothing of the order: it goes on with what is open, and leaves it open. So what was found for one
+holds for the next, as long as nothing else comes in between: it may come, it belongs to the same message or call, and
+its JSON is the same but for the text. An item that is different in any other way is looked at in full. This is what a
+model says token by token, and takes half the time.
+"""
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+
+from ag_ui.core import BaseEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
+from orjson import dumps
+
+from app.core.chunks import MAX_DELTA
+
+GoesOn = Callable[[BaseEvent | str], bytes | None]
+"""The JSON of an item that goes on with the same, whose text is put to the others; None of any other item."""
+
+Fields = Mapping[str, object]
+
+
+def _others(kind: type[BaseEvent]) -> Callable[[Fields], tuple[object, ...]]:
+    return itemgetter(*(name for name in kind.model_fields if name != "delta"))
+
+
+OTHERS: Mapping[type[BaseEvent], Callable[[Fields], tuple[object, ...]]] = {
+    kind: _others(kind) for kind in (TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent)
+}
+"""All fields of a delta but its text, for each class."""
+
+ASIDES = ("timestamp", "raw_event", "metadata")
+"""What an event says of itself; a model's next token would not say the same."""
+
+
+def after(item: BaseEvent | str, event: BaseEvent, data: bytes, texts: list[str]) -> GoesOn | None:
+    """What goes on with an item, or None where the next one has to be looked at in full.
+
+    Args:
+        item: what was accepted.
+        event: the delta that it was, or ended with.
+        data: its JSON.
+        texts: what has been said of the same message or call.
+    """
+    delta = event.__dict__["delta"]
+    head = data.removesuffix(dumps(delta) + b"}")
+    if len(head) == len(data):
+        return None
+    if type(item) is str:
+        return _text_after(head, texts)
+    if event is not item or event.__pydantic_extra__ or any(event.__dict__[name] is not None for name in ASIDES):
+        return None
+    return _event_after(event, head, texts)
+
+
+def _text_after(head: bytes, texts: list[str]) -> GoesOn:
+    def goes_on(item: BaseEvent | str) -> bytes | None:
+        if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
+            return None
+        try:
+            data = b"%b%b}" % (head, dumps(item))
+        except TypeError:  # half of a surrogate pair
+            return None
+        texts.append(item)
+        return data
+
+    return goes_on
+
+
+def _event_after(event: BaseEvent, head: bytes, texts: list[str]) -> GoesOn | None:
+    kind = type(event)
+    others = OTHERS.get(kind)
+    if others is None:
+        return None
+    same = others(event.__dict__)
+
+    def goes_on(item: BaseEvent | str) -> bytes | None:
+        if type(item) is not kind or item.__pydantic_extra__:
+            return None
+        try:
+            fields = item.__dict__
+            text = fields["delta"]
+            if type(text) is not str or len(text) > MAX_DELTA or others(fields) != same:
+                return None
+            data = b"%b%b}" % (head, dumps(text))
+        except (KeyError, TypeError):  # a field was taken away; half of a surrogate pair
+            return None
+        texts.append(text)
+        return data
+
+    return goes_on
