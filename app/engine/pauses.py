@@ -46,10 +46,11 @@ class Rest(Generic[T]):
     def __await__(self) -> Generator[object, None, T]:
         """Its result. Raises what it raises."""
         step, waits_for, pause, resume = self._step, self._waits_for, self._pause, self._resume
+        thrown: BaseException | None = None
         try:
             while True:
                 pause()
-                thrown: BaseException | None = None
+                thrown = None
                 try:
                     yield waits_for
                 except GeneratorExit:
@@ -63,6 +64,8 @@ class Rest(Generic[T]):
         except StopIteration as end:
             result: T = end.value
             return result
+        finally:
+            thrown = None  # its traceback keeps this frame, and those of the run around it
 
 
 @coroutine
@@ -71,10 +74,11 @@ def within(context: Context, work: Coroutine[object, None, T]) -> Generator[obje
 
     Raises what the work raises.
     """
+    thrown: BaseException | None = None
     try:
         waits_for = context.run(work.send, None)
         while True:
-            thrown: BaseException | None = None
+            thrown = None
             try:
                 yield waits_for
             except BaseException as error:  # noqa: BLE001 - it is the work's to handle, also a cancellation
@@ -83,3 +87,5 @@ def within(context: Context, work: Coroutine[object, None, T]) -> Generator[obje
     except StopIteration as end:
         result: T = end.value
         return result
+    finally:
+        thrown = None  # as above

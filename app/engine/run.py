@@ -161,13 +161,12 @@ class Run:
 
     async def _drive(self, agent: Agent, run_input: RunAgentInput, turns: Turns) -> None:
         """Iterate the agent; every failure of its own becomes the run's."""
-        task = asyncio.current_task()
         try:
             async with closing(agent.run(run_input, self.ctx)) as stream:
                 await iterate(stream, self._funnel.emit, self.log, turns)
             self.finish()
         except asyncio.CancelledError:
-            if task is not None and task.cancelling():
+            if is_being_cancelled():
                 raise
             self._blame("the agent raised CancelledError")
         except AppError as error:
@@ -278,3 +277,9 @@ class Run:
 
     def _now_ms(self) -> int:
         return int(self._clock.time() * 1000)
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody cancels the task. In a function: a frame that is left cancelled and knows its task is a ring."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -147,8 +147,19 @@ async def uses_its_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[I
     yield "there"
 
 
+class KeepsItsContext:
+    """An agent that never lets go of what it was given."""
+
+    def __init__(self) -> None:
+        self.kept: list[RunContext] = []
+
+    async def run(self, _: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        self.kept.append(ctx)
+        yield "hi"
+
+
 @requirement("limit.kept")
-@pytest.mark.parametrize("agent", [says_little, uses_its_context])
+@pytest.mark.parametrize("agent", [says_little, uses_its_context, KeepsItsContext()])
 async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(connect: Connect, agent: object) -> None:
     client = await connect(agent, Limits(kept_runs=1))
     gc.disable()
@@ -158,6 +169,22 @@ async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(con
         await unread(client)
         client._streams.clear()
         await client.run(ask(run="r2"))
+        await eventually(lambda: run() is None)
+    finally:
+        gc.enable()
+
+
+@requirement("limit.kept")
+async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect: Connect) -> None:
+    client = await connect(Talk(), Limits(kept_runs=0))
+    gc.disable()
+    try:
+        stream = await begun(client)
+        run = weakref.ref(client.service._lifecycle._runs[RunKey("everybody", "t1", "r1")])
+        await client.cancel("t1")
+        assert outcome(await stream.rest()) == "cancelled"
+        del stream
+        client._streams.clear()
         await eventually(lambda: run() is None)
     finally:
         gc.enable()
