@@ -46,8 +46,8 @@ class Funnel:
     """
 
     cross: Callable[[BaseEvent], None]
-    """Takes what begins or ends a run, which is the run's own to do. It is there until the end: an agent may hold on to
-    this funnel, and would to the run."""
+    """Takes what begins or ends a run, which is the run's own to do. It is there only while the agent is iterated:
+    a context leads to this funnel, which would lead to the run."""
 
     def __init__(self, run_input: RunAgentInput, new_id: Callable[[], str], log: RunLog) -> None:
         self._log = log
@@ -179,7 +179,7 @@ class Funnel:
     def release(self) -> None:
         """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""
         self.state, self._goes_on = SharedState(None), None
-        del self.cross, self._expander, self._sequence, self._duties, self._transcript, self._goals
+        del self._expander, self._sequence, self._duties, self._transcript, self._goals
 
     def _fold(self, event: BaseEvent) -> None:
         """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""

@@ -90,7 +90,6 @@ class Run:
         self.ledger = ledger
         self.admission = Admission()
         self._funnel = funnel
-        funnel.cross = self._cross
         self._task: asyncio.Task[None] | None = None
         self._context: Context | None = copy_context()  # of who asks; its turn comes in another's
         self._trace = RunTrace()
@@ -161,6 +160,7 @@ class Run:
 
     async def _drive(self, agent: Agent, run_input: RunAgentInput, turns: Turns) -> None:
         """Iterate the agent; every failure of its own becomes the run's."""
+        self._funnel.cross = self._cross
         try:
             async with closing(agent.run(run_input, self.ctx)) as stream:
                 await iterate(stream, self._funnel.emit, self.log, turns)
@@ -178,6 +178,8 @@ class Run:
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit in an agent must not stop the server
             self._blame(f"the agent raised {type(error).__name__}")
+        finally:
+            del self._funnel.cross
 
     # --- what begins and ends it ---
 

@@ -9,6 +9,7 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from app.engine.policy import Limits
+from app.engine.run import Run
 from app.ports import Item, RunContext
 from app.ports.records import RunKey
 from tests.behaviour.client import Client, Refused, Stream, outcome, types
@@ -186,6 +187,25 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect:
         del stream
         client._streams.clear()
         await eventually(lambda: run() is None)
+    finally:
+        gc.enable()
+
+
+def threads_of_runs() -> set[str]:
+    """The threads of all runs in memory."""
+    return {it.key.thread_id for it in gc.get_objects() if type(it) is Run}
+
+
+@requirement("limit.open")
+async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(connect: Connect) -> None:
+    client = await connect(Talk(), Limits(open_runs=1))
+    await begun(client, "t1")
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(Refused):
+            await client.start(ask("t2"))
+        await eventually(lambda: "t2" not in threads_of_runs())
     finally:
         gc.enable()
 
