@@ -3,11 +3,13 @@
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.ports.conversation import Change
+from app.ports.conversation import Change, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import Claimed, Known, ThreadKey
 from app.stores.memory import MemoryStore, contents
-from app.stores.memory.contents import MESSAGE_BYTES, Bounds
+from app.stores.memory.contents import MESSAGE_BYTES, Bounds, Contents
 from tests.stores.doubles import A, claim, claimed, ending, envelopes, message, run, told
 
 MANY, POINTER = 5_000, 8
@@ -101,3 +103,28 @@ async def test_making_room_does_not_go_through_all_that_is_kept() -> None:
         assert tracemalloc.get_traced_memory()[1] < MANY * POINTER
     finally:
         tracemalloc.stop()
+
+
+# --- how much there is ---
+
+IDS = st.sampled_from(["m0", "m1", "m2", "m3"])
+MESSAGES = st.builds(StoredMessage, IDS, st.binary(max_size=9))
+CHANGES = st.builds(
+    Change, st.lists(MESSAGES, max_size=4), st.none() | st.lists(IDS, max_size=6), st.none() | st.binary(max_size=9)
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["t0", "t1", "t2"]), CHANGES | st.none()), max_size=20))
+def test_what_threads_take_is_the_sum_of_what_they_hold(steps: list[tuple[str, Change | None]]) -> None:
+    """``None`` is the thread's end."""
+    kept = Contents(Bounds(threads=2))
+    for name, change in steps:
+        record = ThreadRecord(ThreadKey("owner", name), ThreadStatus.USER_TURN, 1.0, 1.0)
+        thread = kept.threads.get(record.key) or kept.make(record)
+        if change is None:
+            kept.remove(thread)
+        else:
+            kept.change(thread, change)
+        held = [each.data for it in kept.threads.values() for each in it.messages.values()]
+        states = [it.state or b"" for it in kept.threads.values()]
+        assert kept._thread_bytes == sum(map(len, held + states)) + len(held) * MESSAGE_BYTES
