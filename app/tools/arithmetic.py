@@ -7,6 +7,7 @@ before they are computed. Everything else is refused with a ``ToolError`` that a
 import ast
 import math
 import operator
+import threading
 from collections.abc import Callable
 
 from app.ports import ToolError
@@ -15,6 +16,11 @@ MAX_LENGTH = 500
 MAX_BITS = 4096
 
 Number = int | float
+
+PARSING = threading.Lock()
+"""Tools run in threads, and in Python 3.11 two that parse side by side share a counter of depth: where the garbage
+collector lets the one in while the other is at it, that one fails with a SystemError
+(https://github.com/python/cpython/issues/106905)."""
 
 TOO_LARGE = "The numbers are too large."
 FORBIDDEN = "This is not arithmetic: use numbers, + - * / // % **, parentheses, and "
@@ -25,7 +31,9 @@ def evaluate(expression: str) -> Number:
     if len(expression) > MAX_LENGTH:
         raise ToolError(f"The expression is too long: {MAX_LENGTH} characters are the limit.")
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body)
+        with PARSING:
+            parsed = ast.parse(expression.strip(), mode="eval")
+        return _value(parsed.body)
     except ZeroDivisionError as error:
         raise ToolError("Division by zero.") from error
     except OverflowError as error:

@@ -1,6 +1,9 @@
 """Arithmetic gives the right numbers, and nothing but arithmetic gives any."""
 
+import ast
 import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -143,3 +146,17 @@ def test_functions_say_what_they_take(expression: str, sentence: str) -> None:
 
 def test_the_largest_result_can_be_written() -> None:
     assert len(str(evaluate(f"2 ** {MAX_BITS - 1}"))) == 1233
+
+
+def test_expressions_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, side_by_side, parsing = ast.parse, threading.Barrier(2), 0.1
+
+    def waits_for_another(source: str, *, mode: str) -> ast.AST:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            side_by_side.wait(parsing)
+            raise AssertionError("two are parsed at once")
+        return parse(source, mode=mode)
+
+    with ThreadPoolExecutor(2) as threads, monkeypatch.context() as patched:
+        patched.setattr("app.tools.arithmetic.ast.parse", waits_for_another)
+        assert list(threads.map(evaluate, ["1+1", "2+2"])) == [2, 4]
