@@ -13,6 +13,7 @@ from ag_ui.core import RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
 from app.core.chunks import Expander
+from app.core.deltas import after
 from app.core.encoder import encode
 from app.core.frames import frames
 from app.core.inbound import RunRequest, parse
@@ -25,7 +26,7 @@ from app.main import build_service
 from app.ports import Caller
 from app.settings import Settings
 from bench.client import run_body
-from bench.options import Extra, Options, Section
+from bench.options import Extra, MeasureError, Options, Section
 from bench.script import MESSAGE, TEXT, made
 
 CALLS = 2_000
@@ -54,12 +55,16 @@ def parts() -> list[tuple[str, float]]:
         sequence.feed(first)
     expander, official = Expander(lambda: MESSAGE), EventEncoder()
     event_type, data = event.type, encode(event)
+    goes_on = after(event, event, data, [])
+    if goes_on is None:
+        raise MeasureError("a delta behind a delta is not told by it")
     batch = Batch("run", 1, [event_type] * BURST, [data] * BURST)
     steps: Sequence[tuple[str, Callable[[], object], int]] = (
         ("the agent makes a text delta", lambda: TextMessageContentEvent(message_id=MESSAGE, delta=TEXT), 1),
         ("expand: what the item stands for", lambda: expander.expand(event), 1),
         ("encode: to JSON", lambda: encode(event), 1),
         ("check: order", lambda: sequence.feed(event), 1),
+        ("or, behind another: all of these by its text", lambda: goes_on(event), 1),
         ("append: number and keep", lambda: log.append(event_type, data), 1),
         (f"frame: SSE, {BURST} events a write", lambda: sse(batch.data, 1), BURST),
         (f"frame: WebSocket, {BURST} deltas merged", lambda: frames(batch.envelopes(), with_seq=False), BURST),
