@@ -79,13 +79,32 @@ def test_a_binary_part_is_the_media_that_it_names(name: str, mime_type: str, kin
     assert content({"type": "binary", "mimeType": mime_type, name: "aGk=", "filename": "hi.txt"}) == ([named], [])
 
 
+@pytest.mark.parametrize("kind", ["image", "audio", "video", "document"])
+def test_a_part_of_a_known_kind_is_kept(kind: str) -> None:
+    part = {"type": kind, "source": {"type": "url", "value": "https://files.example/1"}}
+    assert content(part) == ([part], [])
+
+
 @pytest.mark.parametrize(
-    "part", [{"type": "binary", "mimeType": "image/png", "id": "f1"}, {"type": "binary"}, {"type": "x"}]
+    "part",
+    [
+        {"type": "binary", "mimeType": "image/png", "id": "f1"},
+        {"type": "binary", "data": "aGk="},
+        {"type": "binary"},
+        {"type": "x"},
+    ],
 )
 def test_a_part_of_an_unknown_kind_is_left_out_and_told(part: Json) -> None:
     text = {"type": "text", "text": "hi"}
     told = f"2 content parts of unknown types are left out, the first of {part['type']!r}"
-    assert content(part, text, part) == ([text], [told])
+    assert content(part, text, {"type": "other"}) == ([text], [told])
+
+
+def test_of_an_unknown_kind_as_much_is_told_as_a_log_line_can_hold() -> None:
+    assert content({"type": "x" * 1_000_000}) == (
+        [],
+        [f"1 content parts of unknown types are left out, the first of {'x' * 32!r}"],
+    )
 
 
 @pytest.mark.parametrize("part", [{"type": "text"}, {"type": "image", "source": 1}, {"type": 5}, {}, "hi"])
@@ -162,6 +181,7 @@ def test_a_whole_surrogate_pair_is_text() -> None:
         ({"threadId": 7}, "threadId"),
         ({"runId": None}, "runId"),
         ({"messages": "none"}, "messages"),
+        ({"messages": ["none"]}, "messages.0"),
         ({"messages": [{"id": "u", "role": "user"}]}, "messages.0.content"),
         ({"messages": [{"id": "u", "role": "king", "content": ""}]}, "messages.0"),
         ({"messages": [{"id": "u", "role": "user", "content": 5}]}, "messages.0.content"),
