@@ -18,9 +18,8 @@ DIGITS = 12
 
 
 def asked_in(last: bytes) -> Sequence[Interrupt]:
-    """The interrupts of a run's last event."""
-    outcome = from_json(last).get("outcome") or {}
-    return [Interrupt.model_validate(interrupt) for interrupt in outcome.get("interrupts", ())]
+    """The interrupts of the last event of a run that has ended with some."""
+    return [Interrupt.model_validate(interrupt) for interrupt in from_json(last)["outcome"]["interrupts"]]
 
 
 def is_answer(run_input: RunAgentInput, asked: Sequence[Interrupt]) -> bool:

@@ -31,8 +31,8 @@ class Asking:
         yield RunFinishedEvent(thread_id=asked.thread_id, run_id=asked.run_id, outcome=outcome)
 
 
-def answer(interrupt: str, run: str = "r1") -> RunAgentInput:
-    return asking(run=run, resume=[{"interruptId": interrupt, "status": "resolved"}])
+def answer(*interrupts: str, run: str = "r1") -> RunAgentInput:
+    return asking(run=run, resume=[{"interruptId": interrupt, "status": "resolved"} for interrupt in interrupts])
 
 
 async def ran(service: Service, run_input: RunAgentInput) -> Sequence[Envelope]:
@@ -52,6 +52,14 @@ async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own
     assert await ran(here, answer("i")) == answered
     assert types(await ran(there, asking())) == ["RUN_STARTED", "RUN_FINISHED"]
     await over(here, there)
+
+
+@requirement("approval.same-run")
+async def test_an_answer_that_brings_others_along_is_a_run_of_its_own_as_well() -> None:
+    service = await Replicas().start(Asking("i"))
+    await ran(service, asking())
+    assert types(await ran(service, answer("of another run", "i")))[1] == "TEXT_MESSAGE_START"
+    await over(service)
 
 
 @requirement("approval.same-run")
