@@ -198,7 +198,8 @@ async def test_what_was_begun_and_is_left_is_closed() -> None:
         finally:
             left.append("closed")
 
-    waiting = begun(work()).__await__()
+    step = work().__await__()  # held, so that nothing but a close ends it
+    waiting = Rest(step, step.send(None)).__await__()
     next(waiting)
     waiting.close()
     assert left == ["closed"]
