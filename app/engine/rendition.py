@@ -37,7 +37,7 @@ class Rendition:
         async with self._lock:
             missing = [envelope for envelope in batch.envelopes() if envelope.seq not in self._made]
             if sum(len(envelope.data) for envelope in missing) > LARGE_BYTES:
-                made = await anyio.to_thread.run_sync(self._encoded, missing, abandon_on_cancel=True)
+                made = await anyio.to_thread.run_sync(self._encoded, missing)
             else:
                 made = self._encoded(missing)
             self._made.update(made)

@@ -9,6 +9,7 @@ from app.core.encoder import encode
 from app.core.wire import Batch
 from app.engine.log import ENVELOPE_BYTES, Budget, RunLog
 from app.engine.rendition import LARGE_BYTES
+from tests.engine.doubles import WAIT, eventually
 from tests.requirements import requirement
 
 
@@ -53,6 +54,25 @@ async def test_much_is_made_in_a_thread_and_still_once() -> None:
     assert one == two
     assert encoder.asked == batch.data
     assert threading.get_ident() not in encoder.threads
+
+
+async def test_who_leaves_while_much_is_made_does_not_wait_for_it() -> None:
+    begun, may = threading.Event(), threading.Event()
+
+    def slow(data: bytes) -> bytes:
+        begun.set()
+        may.wait(WAIT)
+        return data
+
+    log, batch = make_log(Budget(10**9, 10**9), "x" * LARGE_BYTES)
+    leaving = asyncio.create_task(log.rendition(slow).of(batch))
+    try:
+        await eventually(begun.is_set)
+        leaving.cancel()
+        await asyncio.wait([leaving], timeout=WAIT / 2)
+        assert leaving.cancelled()
+    finally:
+        may.set()
 
 
 async def test_what_is_made_counts_for_the_process_and_not_for_the_run() -> None:
