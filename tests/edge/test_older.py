@@ -25,7 +25,8 @@ from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
 from tests.sockets.client import events_of
 
-SHOT = [TextPart(text="a shot"), ImagePart(source=DataSource(value="aGk=", mime_type="image/png"))]
+PNG = DataSource(value="aGk=", mime_type="image/png")
+SHOT = [TextPart(text="a "), ImagePart(source=PNG), TextPart(text="shot")]
 
 
 async def calling(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -40,6 +41,11 @@ async def looking(_: RunAgentInput) -> AsyncIterator[Item]:
     yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="look", delta="{}")
     yield ToolCallResultEvent(message_id="m", tool_call_id="c", content=SHOT)
     yield MessagesSnapshotEvent(messages=[ToolMessage(id="m", role="tool", tool_call_id="c", content=SHOT)])
+
+
+async def reading(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="read", delta="{}")
+    yield ToolCallResultEvent(message_id="m", tool_call_id="c", content=[TextPart(text="a "), TextPart(text="page")])
 
 
 async def talking(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -73,6 +79,27 @@ async def test_results_are_text(serve: Serve, caplog: pytest.LogCaptureFixture) 
     *_, result, snapshot, _ = events_of((await post(client, older())).content)
     assert (result["content"], snapshot["messages"][0]["content"]) == ("a shot", "a shot")
     assert "a tool's result lacks its images, audio and files (c)" in caplog.text
+
+
+@requirement("run.older")
+async def test_the_log_tells_of_a_cancel_that_such_a_client_cannot_see(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, _ = await serve(stopped)
+    await post(client, ask())
+    assert "from before AG-UI 1.0" not in caplog.text
+    await post(client, older())
+    assert "RUN_FINISHED lacks the outcome `cancelled` (r1)" in caplog.text
+
+
+@requirement("run.older")
+@pytest.mark.parametrize("agent", [calling, reading, talking])
+async def test_the_log_is_silent_where_nothing_is_lost(
+    serve: Serve, agent: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, _ = await serve(agent)
+    await post(client, older())
+    assert "from before AG-UI 1.0" not in caplog.text
 
 
 @requirement("run.older")
