@@ -33,7 +33,7 @@ NOT_FORWARDED = re.compile(
 )
 """Headers an agent never sees: the transport's own and cookies, as in AgentCore's restricted table."""
 
-DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Gate:

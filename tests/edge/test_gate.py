@@ -169,6 +169,15 @@ async def test_a_session_id_that_is_too_long_is_refused(serve: Serve) -> None:
         assert (await post(client.url, header)).status_code == status
 
 
+@requirement("http.session-id")
+async def test_a_socket_that_is_refused_has_403_whatever_the_reason(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    name = "x-amzn-bedrock-agentcore-runtime-session-id"
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(client.url.replace("http", "ws") + f"/ws?{name}={257 * 's'}", proxy=None)
+    assert refused.value.response.status_code == 403
+
+
 async def test_several_session_ids_are_refused(serve: Serve) -> None:
     client, _ = await serve(forever)
     header = "x-amzn-bedrock-agentcore-runtime-session-id"
@@ -243,7 +252,7 @@ def test_a_token_is_decoded_with_or_without_padding(token: str) -> None:
 
 
 @requirement("ws.bearer")
-@pytest.mark.parametrize("protocol", ["other.abc", "base64UrlBearerAuthorization", "base64UrlBearerAuthorization."])
+@pytest.mark.parametrize("protocol", ["other.YWJj", "base64UrlBearerAuthorization", "base64UrlBearerAuthorization."])
 def test_other_protocols_hold_no_token(protocol: str) -> None:
     assert protocol_token(offering(protocol)) is None
 
