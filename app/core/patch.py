@@ -105,10 +105,9 @@ class Document:
             parent.insert(at, value)
             self._undo.append(lambda: parent.pop(at))
 
-    def _remove(self, path: str) -> Json:
+    def _remove(self, path: str) -> None:
         parent, key = self._parent(path)
         if parent is self._root:
-            removed = self.value
             self._replace(path, None)
         elif isinstance(parent, dict):
             removed = member(parent, key)
@@ -118,7 +117,6 @@ class Document:
             at = index(key, len(parent))
             removed = parent.pop(at)
             self._undo.append(lambda: parent.insert(at, removed))
-        return removed
 
     def _replace(self, path: str, value: Json) -> None:
         check_depth(path, value)
@@ -221,8 +219,6 @@ def index(key: str, length: int) -> int:
 
 def copied(value: Json) -> Json:
     """A copy as plain JSON, whatever models it was made of."""
-    if value is None or isinstance(value, str | int | float):
-        return value
     return from_json(to_json(value, inf_nan_mode="constants"))
 
 

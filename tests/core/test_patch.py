@@ -46,6 +46,7 @@ def patched(document: Json, *operations: Json) -> object:
         ({"a": [1], "b": []}, {"op": "move", "from": "/a/0", "path": "/b/-"}, {"a": [], "b": [1]}),
         ({"a": 1}, {"op": "move", "from": "/a", "path": "/a"}, {"a": 1}),
         ([1, 2, 3], {"op": "move", "from": "/0", "path": "/2"}, [2, 3, 1]),
+        ({"a": 1}, {"op": "move", "from": "/a", "path": "/ab"}, {"ab": 1}),
         ({"a": {"b": 1}}, {"op": "copy", "from": "/a", "path": "/c"}, {"a": {"b": 1}, "c": {"b": 1}}),
         ({"a": [1, {"b": None}]}, {"op": "test", "path": "/a", "value": [1.0, {"b": None}]}, {"a": [1, {"b": None}]}),
     ],
@@ -69,6 +70,7 @@ def test_an_operation_does_what_rfc_6902_says(document: Json, operation: Json, e
         ([1], {"op": "replace", "path": "/1", "value": 1}),
         ([1], {"op": "replace", "path": "/" + 5000 * "9", "value": 1}),
         ({"a": {}}, {"op": "move", "from": "/a", "path": "/a/b"}),
+        ([[1], [2]], {"op": "move", "from": "/0", "path": "/0/0"}),
         ({"a": 1}, {"op": "move", "from": "/b", "path": "/a"}),
         ({"a": 1}, {"op": "copy", "from": "/b", "path": "/a"}),
         ({"a": 1}, {"op": "test", "path": "/a", "value": True}),
@@ -96,7 +98,7 @@ def too_deep() -> Json:
     return value
 
 
-@pytest.mark.parametrize("value", [["\ud800"], too_deep(), [object()]])
+@pytest.mark.parametrize("value", ["\ud800", ["\ud800"], too_deep(), [object()]])
 def test_a_value_that_is_no_json_leaves_the_document_as_it_was(value: Json) -> None:
     document = Document({"b": [1]})
     patch = delta({"op": "remove", "path": "/b/0"}, {"op": "add", "path": "/a", "value": value})
@@ -161,14 +163,23 @@ def nested(levels: int) -> Json:
 
 def test_a_document_gets_no_deeper_than_it_can_be_read() -> None:
     document = Document({"a": nested(MAX_DEPTH // 2)})
-    deep = [{"op": "add", "path": "/b", "value": 1}, {"op": "move", "from": "/a", "path": "/b/a"}]
-    with pytest.raises(PatchError):
-        document.apply(StateDeltaEvent(delta=deep))
-    path = "/a" * (MAX_DEPTH // 2)
-    with pytest.raises(PatchError, match="nested too deeply"):
-        document.apply(StateDeltaEvent(delta=[{"op": "replace", "path": path, "value": nested(MAX_DEPTH // 2 + 1)}]))
-    assert document.value == {"a": nested(MAX_DEPTH // 2)}
+    path, value = "/a" * (MAX_DEPTH // 2), nested(MAX_DEPTH // 2 + 1)
+    for operation in (
+        {"op": "replace", "path": path, "value": value},
+        {"op": "add", "path": path, "value": value},
+        {"op": "copy", "from": "/a", "path": path},
+    ):
+        with pytest.raises(PatchError, match="nested too deeply"):
+            document.apply(delta(operation))
+        assert document.value == {"a": nested(MAX_DEPTH // 2)}
     assert from_json(to_json(document.value)) == document.value
+
+
+def test_a_value_may_be_as_deep_as_the_document_may_be() -> None:
+    deepest = nested(MAX_DEPTH - 2)  # beside the document itself and the number inside
+    assert patched({}, {"op": "add", "path": "/a", "value": deepest}) == {"a": deepest}
+    with pytest.raises(PatchError, match="nested too deeply"):
+        patched({}, {"op": "add", "path": "/a", "value": {"a": deepest}})
 
 
 @pytest.mark.parametrize("before", [0, 14])
