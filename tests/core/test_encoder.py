@@ -123,6 +123,18 @@ def test_whatever_a_model_inside_holds_the_outcome_is_the_official_one(event: Ba
     assert outcome(encode, changed) == outcome(exactly, changed)
 
 
+class Loose(TextMessageContentEvent):
+    """An event of one's own that allows more than the protocol's."""
+
+    delta: Any
+
+
+def test_an_event_of_ones_own_class_holds_what_the_protocols_allows() -> None:
+    assert encode(Loose(message_id="m", delta="d")) == encode(TextMessageContentEvent(message_id="m", delta="d"))
+    with pytest.raises(IllegalEvent, match="Loose would not be understood"):
+        encode(Loose(message_id="m", delta=7))
+
+
 def test_a_value_that_is_too_deep_to_be_read_again_is_refused() -> None:
     value: object = 1
     for _ in range(220):
