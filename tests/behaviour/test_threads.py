@@ -129,6 +129,7 @@ async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
     client = await connect(silent)
     await talked(store_of(client), title="Sums")
     answer = await asked(client, "transcript", threadId="t1")
+    assert answer["threadId"] == "t1"
     assert answer["transcript"].splitlines() == [
         *("Sums", "", "User:", "  calculate 6*7", "", "Assistant:", '  [calls calculate {"expression": "6*7"}]', ""),
         *("Result of calculate:", "  42", "", "Assistant:", "  The result is 42."),

@@ -14,7 +14,7 @@ from app.core.feedback import Sentiment
 from app.core.inbound import command_of
 from app.engine.archive import Archive
 from app.engine.threads import Threads
-from app.ports.conversation import Change, Feedback, GoalStatus, StoredGoal, Triage
+from app.ports.conversation import Change, Delta, Feedback, GoalStatus, StoredGoal, Triage
 from app.ports.records import RunKey, ThreadKey
 from app.ports.store import Store, StoreUnavailable
 from app.stores.memory import MemoryStore
@@ -146,6 +146,23 @@ async def test_goals_are_told_with_what_became_of_them() -> None:
         },
         {"runId": "r1", "type": "date", "status": "pending", "createdAt": START},
     ]
+
+
+@requirement("thread.get")
+async def test_messages_that_are_not_wanted_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, read = MemoryStore(), list[int]()
+    await talked(store)
+    changes = store.threads.changes
+
+    async def counted(key: ThreadKey, since: str | None = None, *, messages: bool = True) -> Delta | None:
+        delta = await changes(key, since, messages=messages)
+        assert delta is not None
+        read.append(len(delta.messages))
+        return delta
+
+    monkeypatch.setattr(store.threads, "changes", counted)
+    brief: Json = await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1", messages=False))
+    assert (read, brief.keys() & {"messages", "runs", "order"}) == ([0], set())
 
 
 @requirement("feedback.hidden")
