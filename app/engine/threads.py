@@ -128,7 +128,7 @@ class Threads:
     async def _get(self, caller: Caller, asked: ThreadsGet) -> Facts:
         key = ThreadKey(caller.owner, asked.thread_id)
         whole = await aside(changes, await self._changes(key, messages=asked.messages))
-        for name in ("order",) if asked.messages else ("order", "messages", "runs"):
+        for name in ("order",) if asked.messages else ("messages", "runs"):
             whole.pop(name, None)
         whole["feedback"] = [opinion(it) for it in await self._archive.store.feedbacks.of(key)]
         whole["waiting"] = [open_question(it) for it in await self._waiting(caller, asked.thread_id)]

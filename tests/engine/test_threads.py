@@ -1,5 +1,6 @@
 """The facade of threads: what deltas add up to, what stays inside, and a store that does not answer."""
 
+import asyncio
 from dataclasses import dataclass, field, fields
 
 import pytest
@@ -8,27 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.buses.memory import MemoryBus
-from app.core.commands import OfThreads, ThreadsDelta, ThreadsFeedback, ThreadsGet, ThreadsList
+from app.core.commands import OfThreads, ThreadsDelete, ThreadsDelta, ThreadsFeedback, ThreadsGet, ThreadsList
 from app.core.errors import AppError, Code
 from app.core.feedback import Sentiment
 from app.core.inbound import command_of
 from app.engine.archive import Archive
-from app.engine.threads import Threads
+from app.engine.threads import Runs, Threads
 from app.ports.conversation import Change, Delta, Feedback, GoalStatus, StoredGoal, Triage
 from app.ports.records import RunKey, ThreadKey
 from app.ports.store import Store, StoreUnavailable
 from app.stores.memory import MemoryStore
 from tests.engine.conversations import ANSWER, QUESTION, change, talked
-from tests.engine.doubles import START, FakeClock, Json, caller
+from tests.engine.doubles import START, WAIT, FakeClock, Json, caller
 from tests.requirements import requirement
 from tests.stores.doubles import A, claimed
 
 RUN = RunKey("everybody", "t1", "r1")
 
 
-def threads_of(store: Store) -> Threads:
+def threads_of(store: Store, runs: Runs | None = None) -> Threads:
     archive = Archive(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
-    return Threads(archive, lambda: "fork", NoRuns(), nothing)
+    return Threads(archive, lambda: "fork", runs or NoRuns(), nothing)
 
 
 async def nothing(*_: object) -> list[Interrupt]:
@@ -39,7 +40,11 @@ async def nothing(*_: object) -> list[Interrupt]:
 class NoRuns:
     """What a service says of runs that it does not know."""
 
+    def __init__(self) -> None:
+        self.cancels = 0
+
     async def cancel(self, *_: object) -> None:
+        self.cancels += 1
         raise AppError(Code.RUN_NOT_FOUND, "There is no such run.")
 
     def drop(self, _: ThreadKey) -> None:
@@ -196,6 +201,20 @@ async def test_a_thread_that_goes_while_it_is_rated_is_not_found(monkeypatch: py
             caller(), ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
         )
     assert refused.value.code is Code.THREAD_NOT_FOUND
+
+
+@requirement("thread.delete-active")
+async def test_a_thread_whose_run_is_cancelled_and_nobody_hears_it_is_deleted_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.engine.threads.CANCEL_SECONDS", 0.01)
+    monkeypatch.setattr("app.engine.threads.LOOK_SECONDS", 0)
+    store, runs = MemoryStore(), NoRuns()
+    await claimed(store, RUN)
+    async with asyncio.timeout(WAIT):
+        told = await threads_of(store, runs).answer(caller(), ThreadsDelete(thread_id="t1"))
+    assert (told, runs.cancels) == ({"threadId": "t1", "deleted": True}, 1)
+    assert await store.threads.get(ThreadKey("everybody", "t1")) is None
 
 
 @requirement("thread.unavailable")
