@@ -181,12 +181,15 @@ async def test_an_agent_that_keeps_threads_forgets_one_that_is_deleted(connect: 
 
 
 @requirement("thread.delete")
-async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_again(connect: Connect) -> None:
+async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_again(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
     agent = Remembering(RuntimeError("secret"))
     client = await connect(agent)
     await talked(store_of(client))
     refused = await refusal(client, "delete", threadId="t1")
     assert (refused.code, "secret" in refused.message) == ("INTERNAL_ERROR", False)
+    assert "RuntimeError: secret" in caplog.text
     agent.failure = None
     assert await asked(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
 
