@@ -1,6 +1,7 @@
 """The facade of threads: what deltas add up to, what stays inside, and a store that does not answer."""
 
 import asyncio
+import threading
 from dataclasses import dataclass, field, fields
 
 import pytest
@@ -14,7 +15,7 @@ from app.core.errors import AppError, Code
 from app.core.feedback import Sentiment
 from app.core.inbound import command_of
 from app.engine.archive import Archive
-from app.engine.threads import Runs, Threads
+from app.engine.threads import LARGE_BYTES, Runs, Threads, aside
 from app.ports.conversation import Change, Delta, Feedback, GoalStatus, StoredGoal, Triage
 from app.ports.records import RunKey, ThreadKey
 from app.ports.store import Store, StoreUnavailable
@@ -168,6 +169,16 @@ async def test_messages_that_are_not_wanted_are_not_read(monkeypatch: pytest.Mon
     monkeypatch.setattr(store.threads, "changes", counted)
     brief: Json = await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1", messages=False))
     assert (read, brief.keys() & {"messages", "runs", "order"}) == ([0], set())
+
+
+@pytest.mark.parametrize(("size", "apart"), [(LARGE_BYTES // 2, False), (2 * LARGE_BYTES, True)])
+async def test_a_large_thread_is_read_off_the_event_loop(size: int, *, apart: bool) -> None:
+    store = MemoryStore()
+    await talked(store, {**QUESTION, "content": "x" * size})
+    delta = await store.threads.changes(ThreadKey("everybody", "t1"))
+    assert delta is not None
+    reading = await aside(lambda _: threading.get_ident(), delta)
+    assert (reading != threading.get_ident()) == apart
 
 
 @requirement("feedback.hidden")
