@@ -9,6 +9,7 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
 MAX_HEAD = 128_000
@@ -92,13 +93,21 @@ class Frames(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         """Read, and let the other connections have their turn."""
         self._controls = 0
-        super().data_received(data)
+        try:
+            super().data_received(data)
+        except InvalidState:  # a frame that is no text, and behind it a goodbye, which has its answer already
+            self.handle_parser_exception()
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             self.transport.write(REFUSED)
             self.transport.close()
         elif not self.read_paused and not self.transport.is_closing():
             self.transport.pause_reading()
             self.loop.call_soon(self._read_on)
+
+    def shutdown(self) -> None:
+        """Say goodbye, unless it is said: uvicorn's server stops stopping where a connection cannot say it twice."""
+        if not self.transport.is_closing():
+            super().shutdown()
 
     def handle_cont(self, event: Frame) -> None:
         """A fragment."""

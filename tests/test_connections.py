@@ -216,3 +216,30 @@ async def test_a_peer_that_takes_nothing_gets_no_pongs() -> None:
     connection.resume_writing()
     connection.data_received(sent(Opcode.PING, b"two"))
     assert wire.written == before + Frame(Opcode.PONG, b"two").serialize(mask=False)
+
+
+async def test_a_server_stops_well_just_when_a_peer_says_goodbye() -> None:
+    """The answer is written, and the connection stands until it has gone out."""
+    wire = Wire()
+    connection = await frames(wire)
+    connection.data_received(sent(Opcode.CLOSE, (1000).to_bytes(2)))
+    said = wire.written
+    assert said.endswith(sent_by_server(1000))
+    connection.shutdown()
+    assert wire.written == said
+
+
+async def test_a_server_that_stops_says_goodbye() -> None:
+    wire = Wire()
+    connection = await frames(wire)
+    connection.shutdown()
+    assert wire.written.endswith(sent_by_server(1012))
+    assert wire.is_closing()
+
+
+async def test_a_frame_that_is_no_text_with_a_goodbye_behind_it_ends_its_connection() -> None:
+    wire = Wire()
+    connection = await frames(wire)
+    connection.data_received(sent(Opcode.TEXT, b"\xff") + sent(Opcode.CLOSE, (1000).to_bytes(2)))
+    assert wire.written.endswith(sent_by_server(1000))
+    assert wire.is_closing()

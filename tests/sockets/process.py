@@ -60,11 +60,14 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: object, *_: object) -> None:
+        """Stop it, and show what it logged where something failed."""
         try:
             self.stop()
         finally:
             self.kill()
+            if failure is not None:
+                print(*self.log, sep="\n")  # noqa: T201 - pytest shows it beside the failure
 
     def _watch(self) -> None:
         if self._process.stderr is None:
