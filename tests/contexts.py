@@ -1,13 +1,14 @@
 """What an agent is given, made by hand: counted ids, one anonymous caller, nothing in the background."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from typing import TypeVar
 
 from ag_ui.core import BaseEvent, Context, Message, RunAgentInput, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
+from app.core.chunks import Expander
 from app.ports import Caller, Item, RunContext, State
 
 E = TypeVar("E", bound=BaseEvent)
@@ -59,6 +60,12 @@ def client_tool(name: str) -> ToolSpec:
 async def collected(items: AsyncIterator[Item]) -> list[Item]:
     """Everything a run yields."""
     return [item async for item in items]
+
+
+def expanded(items: Iterable[Item]) -> list[BaseEvent]:
+    """The events that items stand for."""
+    expander = Expander(map("text-{}".format, count(1)).__next__)
+    return [event for item in items for event in expander.expand(item)]
 
 
 def types(items: Sequence[Item]) -> list[str]:

@@ -1,7 +1,8 @@
-"""One model call as the client sees it: deltas in, AG-UI events out, and the message they add up to.
+"""One model call as the client sees it: deltas in, AG-UI events and text out, and the message they add up to.
 
 Rule: reasoning is closed before text opens and text before a call opens; whatever is open is closed by ``close``. No
-await and no I/O: the assistant feeds it. ``feed`` is on the path of every token, so it stays lean.
+await and no I/O: the assistant feeds it. ``feed`` is on the path of every token, so it stays lean: text that goes on
+with an open message is a string, which costs no event (decision 0031).
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,6 @@ from ag_ui.core import (
     ReasoningMessageEndEvent,
     ReasoningMessageStartEvent,
     ReasoningStartEvent,
-    TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
     TokenUsage,
@@ -35,6 +35,7 @@ from app.core.errors import AppError, Code
 from app.ports import (
     Delta,
     EncryptedDelta,
+    Item,
     ReasoningDelta,
     RunContext,
     StopReason,
@@ -80,6 +81,7 @@ class _Open(Enum):
     TEXT = 2
 
 
+Items = Sequence[Item]
 Events = Sequence[BaseEvent]
 
 
@@ -97,8 +99,8 @@ class Turn:
         self.stop = StopReason.END
         self.usage: list[TokenUsage] = []
 
-    def feed(self, delta: Delta) -> Events:
-        """The events of one delta."""
+    def feed(self, delta: Delta) -> Items:
+        """What one delta says."""
         if isinstance(delta, TextDelta):
             return self._text(delta.text)
         if isinstance(delta, ReasoningDelta):
@@ -144,17 +146,16 @@ class Turn:
         )
         return *thoughts, AssistantMessage(id=self.message_id, content=self.text or None, tool_calls=calls or None)
 
-    def _text(self, text: str) -> Events:
+    def _text(self, text: str) -> Items:
         if not text:
             return ()
         self._texts.append(text)
-        content = TextMessageContentEvent(message_id=self.message_id, delta=text)
         if self._open is _Open.TEXT:
-            return (content,)
+            return (text,)
         closed = self._closed()
         self._open = _Open.TEXT
         # After an interruption the same id opens again: the client appends to the message.
-        return *closed, TextMessageStartEvent(message_id=self.message_id, role="assistant"), content
+        return *closed, TextMessageStartEvent(message_id=self.message_id, role="assistant"), text
 
     def _reasoning(self, text: str) -> Events:
         if not text:

@@ -1,12 +1,14 @@
 """Turns what an agent yields into events the order tables know: chunks and strings into START, CONTENT, END.
 
-Rule: after ``Expander`` no ``*_CHUNK`` is left, and no delta is longer than ``MAX_DELTA`` characters, so every text or
-argument event fits a WebSocket frame of AgentCore (docs/architecture.md) on whatever transport it leaves.
+Rule: after ``Expander`` no ``*_CHUNK`` is left, and no delta is longer than ``MAX_DELTA`` characters.
 
 Chunks work in lanes, one per ``subagentRunId``. A lane holds at most one open stream; another stream or any explicit
 event of the same owner ends it, and RUN_* and MESSAGES_SNAPSHOT end all. An id-less chunk continues the one stream it
-can mean. A plain string is a chunk of assistant text that needs no id. Source: AG-UI spec 1.1,
-basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client`` 1.0.0.
+can mean. Source: AG-UI spec 1.1, basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client``
+1.0.0.
+
+A plain string is assistant text, and goes on with the agent's own message that is open: what a chunk or a string began,
+else the last one of those that TEXT_MESSAGE_START began (decision 0031). Without one it is a chunk that needs no id.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,11 +40,10 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
+from app.core.begun import Begun
 from app.core.errors import IllegalEvent
 from app.core.perclass import PerClass
-
-MAX_DELTA = 5_000
-"""Characters per delta. One character takes at most 6 bytes of JSON, so 30 KB."""
+from app.core.pieces import MAX_DELTA, split
 
 ChunkEvent = TextMessageChunkEvent | ToolCallChunkEvent | ReasoningMessageChunkEvent
 
@@ -122,6 +123,7 @@ class Expander:
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._lanes: dict[str | None, Stream] = {}
+        self._begun = Begun()
 
     def expand(self, item: BaseEvent | str) -> list[BaseEvent]:
         """The events that ``item`` stands for. Raises ``IllegalEvent`` for what is neither text nor a usable event."""
@@ -129,6 +131,7 @@ class Expander:
 
     def refused(self, event: BaseEvent) -> None:
         """One of the events was not accepted. A stream that could not open is none."""
+        self._begun.refused(event)
         for owner, stream in list(self._lanes.items()):
             if isinstance(event, stream.chunk.start) and getattr(event, stream.chunk.id_field) == stream.key:
                 del self._lanes[owner]
@@ -140,6 +143,16 @@ class Expander:
     def whole(self, event: BaseEvent) -> list[BaseEvent]:
         """Of an event that is sent as it is."""
         return [*self._closed_by(event), event] if self._lanes else [event]
+
+    def start(self, event: TextMessageStartEvent) -> list[BaseEvent]:
+        """Of the beginning of a message, which strings may go on with."""
+        self._begun.start(event)
+        return self.whole(event)
+
+    def end(self, event: TextMessageEndEvent) -> list[BaseEvent]:
+        """Of the end of a message."""
+        self._begun.end(event)
+        return self.whole(event)
 
     def delta(self, event: BaseEvent) -> list[BaseEvent]:
         """Of a delta, which may be too long."""
@@ -228,14 +241,19 @@ class Expander:
         """Of a plain string."""
         if not text:
             return []
+        opening, key = self._message()
+        return [*opening, *split(TextMessageContentEvent(message_id=key, delta=text))]
+
+    def _message(self) -> tuple[list[BaseEvent], str]:
+        """What opens the message that a string goes on with, and its id."""
         stream = self._lanes.get(None)
-        opening: list[BaseEvent] = []
-        if stream is None or stream.chunk is not TEXT or stream.fields["role"] != "assistant":
-            opening = self._close(None)
-            stream = Stream(TEXT, self._new_id(), None, {"role": "assistant", "name": None})
-            self._lanes[None] = stream
-            opening.append(_build(TEXT.start, stream, stream.fields))
-        return [*opening, *split(TextMessageContentEvent(message_id=stream.key, delta=text))]
+        if stream is not None and stream.chunk is TEXT and stream.fields["role"] == "assistant":
+            return [], stream.key
+        closing, begun = self._close(None), self._begun.last
+        if begun is not None:
+            return closing, begun
+        stream = self._lanes[None] = Stream(TEXT, self._new_id(), None, {"role": "assistant", "name": None})
+        return [*closing, _build(TEXT.start, stream, stream.fields)], stream.key
 
 
 Expansion = Callable[..., list[BaseEvent]]
@@ -251,7 +269,8 @@ def expansion_of(kind: type) -> Expansion:
     for base, chunk in CHUNKS.items():
         if issubclass(kind, base):
             return partial(Expander.chunk, chunk=chunk)
-    return Expander.delta if issubclass(kind, DELTAS) else Expander.whole
+    named = ((DELTAS, Expander.delta), (TextMessageStartEvent, Expander.start), (TextMessageEndEvent, Expander.end))
+    return next((expansion for base, expansion in named if issubclass(kind, base)), Expander.whole)
 
 
 EXPANSIONS = PerClass(expansion_of)
@@ -265,19 +284,3 @@ def _require_agreement(stream: Stream, event: ChunkEvent) -> None:
 
 def _build(kind: type[BaseEvent], stream: Stream, fields: Mapping[str, object]) -> BaseEvent:
     return kind.model_validate({**fields, stream.chunk.id_field: stream.key, "subagent_run_id": stream.owner})
-
-
-def split(event: BaseEvent) -> list[BaseEvent]:
-    """A delta, or the same as several events where it is longer than ``MAX_DELTA``.
-
-    Only the first piece keeps ``rawEvent`` and ``metadata``: they describe the whole.
-    """
-    delta: str = event.__dict__["delta"]
-    if len(delta) <= MAX_DELTA:
-        return [event]
-    first, *rest = (delta[at : at + MAX_DELTA] for at in range(0, len(delta), MAX_DELTA))
-    bare = {"raw_event": None, "metadata": None}
-    return [
-        event.model_copy(update={"delta": first}),
-        *(event.model_copy(update={"delta": piece, **bare}) for piece in rest),
-    ]

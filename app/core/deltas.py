@@ -12,7 +12,7 @@ from operator import itemgetter
 from ag_ui.core import BaseEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 from orjson import dumps
 
-from app.core.chunks import MAX_DELTA
+from app.core.pieces import MAX_DELTA
 
 GoesOn = Callable[[BaseEvent | str], bytes | None]
 """The JSON of an item that goes on with the same, whose text is put to the others; None of any other item."""

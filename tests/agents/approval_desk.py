@@ -23,7 +23,7 @@ from app.agents.assistant import Assistant
 from app.core.fold import Transcript
 from app.ports import Item, Permission, Ruling, RunContext
 from app.tools.function import FunctionTool
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collected, expanded, run_context, run_input
 from tests.models.thinker.watched import WatchedModel
 
 ASK = Ruling(Permission.ASK, reason="it costs money", category="physical")
@@ -63,14 +63,14 @@ class Desk:
 
     async def run(
         self, *said: str, resume: Sequence[ResumeEntry] = (), ctx: RunContext | None = None, tools: tuple[str, ...] = ()
-    ) -> list[Item]:
+    ) -> Sequence[Item]:
         request = run_input(*said, tools=[ToolSpec(name=name, description="") for name in tools])
         request.messages = [*self.history, *request.messages]
         request.resume = list(resume) or None
         ctx = replace(ctx or run_context(), new_id=self.new_id)
-        return await collected(self.assistant.run(request, ctx))
+        return expanded(await collected(self.assistant.run(request, ctx)))
 
-    async def say(self, said: str, tools: tuple[str, ...] = ()) -> list[Item]:
+    async def say(self, said: str, tools: tuple[str, ...] = ()) -> Sequence[Item]:
         """A run that the client keeps in its history."""
         items = await self.run(said, tools=tools)
         self.history.append(UserMessage(id=self.new_id(), content=said))

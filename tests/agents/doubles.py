@@ -3,12 +3,12 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ag_ui.core import RunFinishedEvent, ToolCallResultEvent
+from ag_ui.core import BaseEvent, RunFinishedEvent, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
 
 from app.agents.assistant import Assistant
-from app.ports import Delta, Item, Prompt, RunContext, TextDelta, ToolCallDelta
-from tests.contexts import client_tool, collected, of_type, run_context, run_input
+from app.ports import Delta, Prompt, RunContext, TextDelta, ToolCallDelta
+from tests.contexts import client_tool, collected, expanded, of_type, run_context, run_input
 
 DONE = [TextDelta("Done.")]
 
@@ -72,9 +72,9 @@ def asks(*calls: str | tuple[str, str]) -> list[ToolCallDelta]:
     return [ToolCallDelta(index, arguments, name) for index, (name, arguments) in enumerate(pairs)]
 
 
-async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) -> list[Item]:
+async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) -> list[BaseEvent]:
     request = run_input(*(said or ("go",)), tools=[client_tool(name) for name in client])
-    yielded = await collected(assistant.run(request, run_context()))
+    yielded = expanded(await collected(assistant.run(request, run_context())))
     assert isinstance(yielded.pop(), RunFinishedEvent)
     return yielded
 

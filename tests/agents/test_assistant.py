@@ -25,7 +25,7 @@ from app.models.offline import OfflineModel
 from app.ports import Delta, Item, Prompt, TextDelta, UsageDelta
 from app.tools.builtin import builtin_tools
 from tests.agents.doubles import DONE, ScriptedModel, answering, asks, items
-from tests.contexts import collected, of_type, run_context, run_input, types
+from tests.contexts import collected, expanded, of_type, run_context, run_input, types
 
 # --- the loop -------------------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ async def test_a_server_tool_wins_over_a_client_tool_of_the_same_name() -> None:
 async def test_the_next_run_brings_the_clients_result() -> None:
     call = ToolCall(id="c", function=FunctionCall(name="paint", arguments="{}"))
     history = AssistantMessage(id="a", tool_calls=[call]), ToolMessage(id="t", tool_call_id="c", content="red")
-    yielded = await collected(Assistant(OfflineModel()).run(run_input("call paint", *history), run_context()))
+    yielded = expanded(await collected(Assistant(OfflineModel()).run(run_input("call paint", *history), run_context())))
     said = "".join(event.delta for event in of_type(yielded, TextMessageContentEvent))
     assert said == "The result of paint is red."
 
@@ -214,7 +214,7 @@ async def test_calls_in_the_callers_history_run_nothing() -> None:
     tool = answering("add")
     forged = ToolCall(id="forged", function=FunctionCall(name="add", arguments="{}"))
     request = run_input("hello", AssistantMessage(id="a", tool_calls=[forged]))
-    yielded = await collected(Assistant(ScriptedModel([DONE]), [tool]).run(request, run_context()))
+    yielded = expanded(await collected(Assistant(ScriptedModel([DONE]), [tool]).run(request, run_context())))
     assert tool.called == []
     assert of_type(yielded, ToolCallResultEvent) == []
 

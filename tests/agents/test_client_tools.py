@@ -5,7 +5,7 @@ from ag_ui.core import AssistantMessage, FunctionCall, Message, RunFinishedEvent
 
 from app.agents.assistant import Assistant
 from tests.agents.doubles import DONE, ScriptedModel, answering
-from tests.contexts import client_tool, collected, run_context, run_input
+from tests.contexts import client_tool, collected, expanded, run_context, run_input
 
 
 def called(*names: str) -> AssistantMessage:
@@ -22,7 +22,7 @@ async def went_on(*history: Message, client: tuple[str, ...] = ("paint", "hang")
     """Whether the model is asked again behind this history; if not, the run is a success without a word."""
     model = ScriptedModel([DONE])
     request = run_input("go", *history, tools=[client_tool(name) for name in client])
-    yielded = await collected(Assistant(model, [answering("add")]).run(request, run_context()))
+    yielded = expanded(await collected(Assistant(model, [answering("add")]).run(request, run_context())))
     assert yielded[-1] == RunFinishedEvent(thread_id="thread", run_id="run")
     assert bool(model.prompts) == (len(yielded) > 1)
     return bool(model.prompts)

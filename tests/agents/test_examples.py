@@ -12,7 +12,7 @@ from app.agents.callables import capabilities_of
 from app.agents.loader import load_agent
 from app.ports import Item
 from examples.chat_ws import chat
-from tests.contexts import collected, of_type, run_context, run_input, types
+from tests.contexts import collected, expanded, of_type, run_context, run_input, types
 
 
 async def items(name: str, *said: str) -> list[Item]:
@@ -34,7 +34,7 @@ async def test_plain_agent_counts_messages() -> None:
 async def test_class_agent_repeats() -> None:
     yielded = await items("class_agent", "hi")
     assert types(yielded) == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
-    assert of_type(yielded, TextMessageContentEvent)[0].delta == "You said: hi"
+    assert of_type(expanded(yielded), TextMessageContentEvent)[0].delta == "You said: hi"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from app.models.offline import OfflineModel
 from app.ports import TextDelta
 from app.settings import Settings, SettingsError
 from tests.agents.doubles import ScriptedModel, answering, asks
-from tests.contexts import collected, of_type, run_context, run_input
+from tests.contexts import collected, expanded, of_type, run_context, run_input
 
 TEA = Skill("tea", "Make tea.", "Boil $ARGUMENTS.")
 DONE = [TextDelta("Done.")]
@@ -65,7 +65,7 @@ async def test_an_unknown_skill_stops_the_run_before_anything_happens() -> None:
 
 async def test_the_model_reads_the_skills_it_is_told_of() -> None:
     assistant = Assistant(OfflineModel(), skills=[TEA])
-    yielded = await collected(assistant.run(run_input('call load_skill {"name": "rice"}'), run_context()))
+    yielded = expanded(await collected(assistant.run(run_input('call load_skill {"name": "rice"}'), run_context())))
     said = "".join(event.delta for event in of_type(yielded, TextMessageContentEvent))
     assert said == "The call of load_skill failed: there is no skill named 'rice'; known are tea."
 

@@ -8,13 +8,13 @@ from ag_ui.core import AssistantMessage, BaseEvent, FunctionCall, TokenUsage, To
 from app.agents.turn import MAX_CALLS, Call, Turn
 from app.core.errors import AppError, Code
 from app.ports import Delta, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
-from tests.contexts import run_context
+from tests.contexts import expanded, run_context
 
 
 def fed(*deltas: Delta) -> tuple[Turn, list[BaseEvent]]:
     turn = Turn(run_context())
-    events = [event for delta in deltas for event in turn.feed(delta)]
-    return turn, [*events, *turn.close()]
+    items = [item for delta in deltas for item in turn.feed(delta)]
+    return turn, expanded([*items, *turn.close()])
 
 
 def lines(events: Sequence[BaseEvent]) -> list[str]:
@@ -37,6 +37,12 @@ def test_text_is_one_message() -> None:
         "TEXT_MESSAGE_CONTENT id-1 world",
         "TEXT_MESSAGE_END id-1",
     ]
+
+
+def test_text_that_goes_on_costs_no_event() -> None:
+    turn = Turn(run_context())
+    turn.feed(TextDelta("Hello "))
+    assert turn.feed(TextDelta("world")) == ("world",)
 
 
 def test_reasoning_is_closed_before_text_and_text_before_calls() -> None:

@@ -22,7 +22,7 @@ from ag_ui.core import (
     ToolCallChunkEvent,
 )
 
-from app.core.chunks import MAX_DELTA
+from app.core.pieces import MAX_DELTA
 from app.ports import Item
 from tests.core.walk_fields import Fields
 from tests.core.walk_messages import SUBAGENTS

@@ -27,10 +27,10 @@ from ag_ui.core import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.core.chunks import MAX_DELTA
 from app.core.deltas import after
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
+from app.core.pieces import MAX_DELTA
 from app.engine import funnel
 from app.engine.funnel import Funnel
 from app.engine.log import Budget, RunLog

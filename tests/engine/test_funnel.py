@@ -33,10 +33,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from app.core.chunks import MAX_DELTA
 from app.core.duties import Duties
 from app.core.encoder import encode
 from app.core.errors import AppError, Code, IllegalEvent
+from app.core.pieces import MAX_DELTA
 from app.core.sequence import RunSequence
 from app.core.wire import Envelope
 from app.engine.service import Service

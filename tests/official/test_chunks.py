@@ -12,9 +12,10 @@ from itertools import count, islice
 import pytest
 from ag_ui.core import BaseEvent, EventType, TextMessageChunkEvent, TextMessageContentEvent
 
-from app.core.chunks import MAX_DELTA, Expander
+from app.core.chunks import Expander
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
+from app.core.pieces import MAX_DELTA
 from app.core.sequence import RunSequence
 from app.ports import Item
 from tests.core.chunk_walks import CHUNKS, ChunkWalk

@@ -11,7 +11,7 @@ from app.agents.assistant import Assistant
 from app.core.errors import AppError
 from app.models.bedrock import CachePlace
 from app.tools.builtin import builtin_tools
-from tests.contexts import client_tool, collected, of_type, run_context, run_input, types
+from tests.contexts import client_tool, collected, expanded, of_type, run_context, run_input, types
 from tests.models.bedrock.doubles import END, METADATA, MODEL, START, Bedrock, text
 from tests.models.bedrock.server import Wire
 
@@ -48,7 +48,7 @@ async def test_a_loop_of_tools(wire: Wire, bedrock: Bedrock) -> None:
         [START, text("It is 42."), END, METADATA],
     )
     model, ctx = bedrock(cache=frozenset({CachePlace.MESSAGES})), run_context()
-    items = await collected(Assistant(model, builtin_tools()).run(run_input("What is 6*7?"), ctx))
+    items = expanded(await collected(Assistant(model, builtin_tools()).run(run_input("What is 6*7?"), ctx)))
     assert types(items)[-5:-1] == [
         "TOOL_CALL_RESULT",
         "TEXT_MESSAGE_START",
@@ -77,7 +77,7 @@ async def test_a_call_of_a_client_tool_with_a_strange_name_is_the_clients(wire: 
     await collected(Assistant(bedrock()).run(request, run_context()))
     (tool,) = wire.requests[0]["toolConfig"]["tools"]
     wire.will([START, *call(0, tool["toolSpec"]["name"], {}), CALLS, METADATA])
-    items = await collected(Assistant(bedrock()).run(request, run_context()))
+    items = expanded(await collected(Assistant(bedrock()).run(request, run_context())))
     assert types(items) == ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
     assert getattr(items[0], "tool_call_name", None) == name
 

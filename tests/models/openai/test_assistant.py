@@ -1,11 +1,11 @@
 """The assistant on a model behind the wire: a call in fragments, the tool's result, and the answer."""
 
-from ag_ui.core import BaseEvent, TextMessageContentEvent, ToolCallArgsEvent, ToolCallResultEvent
+from ag_ui.core import TextMessageContentEvent, ToolCallArgsEvent, ToolCallResultEvent
 
 from app.agents.assistant import Assistant
 from app.ports import RunContext
 from app.tools.builtin import builtin_tools
-from tests.contexts import collected, of_type, run_context, run_input, types
+from tests.contexts import collected, expanded, of_type, run_context, run_input, types
 from tests.models.openai.conftest import Models
 from tests.models.openai.server import Answer, WireServer, says, speaks, sse
 
@@ -42,8 +42,7 @@ async def test_the_assistant_calculates(wire: WireServer, models: Models) -> Non
     call = [piece("", id="call_x"), piece('{"expression": '), piece('"2*(3+4)"}'), says("", "tool_calls"), usage]
     wire.gives(Answer(sse(thinks, *call, "[DONE]")), speaks("It is ", "14."))
     ctx: RunContext = run_context()
-    items = await collected(Assistant(models(), builtin_tools()).run(run_input("calculate 2*(3+4)"), ctx))
-    events = [item for item in items if isinstance(item, BaseEvent)]
+    events = expanded(await collected(Assistant(models(), builtin_tools()).run(run_input("calculate 2*(3+4)"), ctx)))
 
     assert types(events) == SHOWN
     assert "".join(event.delta for event in of_type(events, ToolCallArgsEvent)) == '{"expression": "2*(3+4)"}'
