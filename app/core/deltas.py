@@ -6,8 +6,7 @@ its JSON is the same but for the text. An item that is different in any other wa
 model says token by token, and takes half the time.
 """
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Callable
 
 from ag_ui.core import BaseEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 from orjson import dumps
@@ -17,17 +16,8 @@ from app.core.pieces import MAX_DELTA
 GoesOn = Callable[[BaseEvent | str], bytes | None]
 """The JSON of an item that goes on with the same, whose text is put to the others; None of any other item."""
 
-Fields = Mapping[str, object]
-
-
-def _others(kind: type[BaseEvent]) -> Callable[[Fields], tuple[object, ...]]:
-    return itemgetter(*(name for name in kind.model_fields if name != "delta"))
-
-
-OTHERS: Mapping[type[BaseEvent], Callable[[Fields], tuple[object, ...]]] = {
-    kind: _others(kind) for kind in (TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent)
-}
-"""All fields of a delta but its text, for each class."""
+DELTAS = frozenset({TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent})
+"""The classes themselves: one that an agent derives may say more."""
 
 ASIDES = ("timestamp", "raw_event", "metadata")
 """What an event says of itself; a model's next token would not say the same."""
@@ -58,7 +48,7 @@ def _text_after(head: bytes, texts: list[str]) -> GoesOn:
         if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
             return None
         try:
-            data = b"%b%b}" % (head, dumps(item))
+            data = head + dumps(item) + b"}"
         except TypeError:  # half of a surrogate pair
             return None
         texts.append(item)
@@ -69,20 +59,19 @@ def _text_after(head: bytes, texts: list[str]) -> GoesOn:
 
 def _event_after(event: BaseEvent, head: bytes, texts: list[str]) -> GoesOn | None:
     kind = type(event)
-    others = OTHERS.get(kind)
-    if others is None:
+    if kind not in DELTAS:
         return None
-    same = others(event.__dict__)
+    same = dict(event.__dict__)
 
     def goes_on(item: BaseEvent | str) -> bytes | None:
         if type(item) is not kind or item.__pydantic_extra__:
             return None
         try:
             fields = item.__dict__
-            text = fields["delta"]
-            if type(text) is not str or len(text) > MAX_DELTA or others(fields) != same:
+            same["delta"] = text = fields["delta"]
+            if type(text) is not str or len(text) > MAX_DELTA or fields != same:
                 return None
-            data = b"%b%b}" % (head, dumps(text))
+            data = head + dumps(text) + b"}"
         except (KeyError, TypeError):  # a field was taken away; half of a surrogate pair
             return None
         texts.append(text)

@@ -53,9 +53,12 @@ Take = Callable[[Sequence[bytes], int], bool]
 
 def sse(data: Sequence[bytes], first: int) -> bytes:
     """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""
-    if len(data) == 1:  # a token that comes alone: without the list this takes a third
+    count = len(data)
+    if count == 1:  # a token that comes alone: without the list this takes a third
         return FRAME % (first, data[0])
-    return b"".join([FRAME % numbered for numbered in enumerate(data, first)])
+    numbered: list[int | bytes] = [0, b""] * count
+    numbered[::2], numbered[1::2] = range(first, first + count), data
+    return FRAME * count % tuple(numbered)
 
 
 def sse_refusal(data: bytes) -> bytes:

@@ -77,15 +77,15 @@ class RunLog:
         self._data.append(data)
         size = len(data) + ENVELOPE_BYTES
         budget = self._budget
-        self.bytes += size
-        budget.used += size
+        self.bytes = held = self.bytes + size
+        budget.used = used = budget.used + size
         if self._on_append is not None:
             self._on_append()
         else:
             self.shown += 1
             if self._waiting and not self._in_burst:
                 self._wake()
-        return self.bytes <= budget.each and budget.used <= budget.together
+        return held <= budget.each and used <= budget.together
 
     def hold(self) -> None:
         """More may follow at once: readers need not hear of each event, until ``release``."""
