@@ -7,7 +7,8 @@ the other stores because an assistant that was given none keeps its own question
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from app.ports.records import Held, Place, ThreadKey
 

@@ -6,9 +6,10 @@ reported none are counted, and an assistant's log says so.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ag_ui.core import RunAgentInput
+from msgspec import Struct
 
 from app.closing import closing
 from app.core.errors import AppError, Code
@@ -39,8 +40,7 @@ def check_tokens(ctx: RunContext) -> None:
         raise AppError(Code.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {tokens} tokens without finishing.")
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
+class Limited(Struct, frozen=True):
     """Implements ``ports.Agent``: an agent whose model calls are known only from what it reports, within limits."""
 
     agent: Agent

@@ -7,11 +7,11 @@ once; its thread leaves at the next ``yield``. A thread that never gets there ho
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 
 from ag_ui.core import RunAgentInput
+from msgspec import Struct, field
 
 from app.core.errors import AppError, Code
 from app.daemons import Busy, Daemons, NoThread, Stream
@@ -22,8 +22,7 @@ THREADS = 256
 Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadAgent:
+class ThreadAgent(Struct, frozen=True):
     """Implements ``ports.Agent`` with ``start``, which opens the user's generator. ``source`` is what the user gave."""
 
     source: object

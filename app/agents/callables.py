@@ -6,10 +6,10 @@ calls. Every ``run`` made here gives an asynchronous generator, so it can always
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
+from msgspec import Struct
 
 from app.agents.blocking import ThreadAgent
 from app.closing import closing
@@ -28,8 +28,7 @@ class AgentLoadError(ValueError):
     """There is no agent where one was named. The text is for the operator, at the start."""
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratorAgent:
+class GeneratorAgent(Struct, frozen=True):
     """An async generator function or method: handed through, so an item costs nothing extra."""
 
     source: object
@@ -40,8 +39,7 @@ class GeneratorAgent:
         return self.start(input, ctx)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamAgent:
+class StreamAgent(Struct, frozen=True):
     """A method that returns an async iterator, or a coroutine that does."""
 
     source: object

@@ -4,10 +4,11 @@ Rule: an answer that cannot be taken is refused before any call begins, in one s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from ag_ui.core import Interrupt, ResumeEntry
+from msgspec import Struct
 from pydantic import ValidationError
 from pydantic_core import to_json
 
@@ -26,8 +27,7 @@ EXPECTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """An approval and what was decided: the entries, and what they say of a call that has not begun."""
 
     approval: Approval

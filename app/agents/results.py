@@ -4,17 +4,17 @@ Rule: the message that a model is told and the event that a client is shown say 
 comes back is the one that was there.
 """
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ag_ui.core import ToolCallResultEvent, ToolMessage
+from msgspec import Struct
+from msgspec.structs import replace
 
 from app.core.results import DURATION, FAILED
 from app.ports import ToolContent
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """The result of a call; ``metadata`` has the keys of ``core.results``, and is None where there is none to say."""
 
     content: ToolContent

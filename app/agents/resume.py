@@ -8,9 +8,10 @@ wanted, and that these have no more, is shown to nobody.
 
 import asyncio
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
+from msgspec import Struct, structs
 
 from app.agents.approvals import Approval, Approvals
 from app.agents.decisions import Decision, decisions
@@ -28,8 +29,7 @@ SHOWN_ID = 100
 """Characters of an unknown id in the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Struct, frozen=True):
     """Where the thread's approvals stand.
 
     Attributes:
@@ -105,7 +105,7 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
         or half_answered(asked.messages, toolbox.client),
         is_late=bool(asked.resume) and ends_in_words(asked.messages),
     )
-    return replace(resumed, is_late=False) if resumed.unseen(asked.messages) else resumed
+    return structs.replace(resumed, is_late=False) if resumed.unseen(asked.messages) else resumed
 
 
 def unwanted(decision: Decision, approval: Approval) -> bool:

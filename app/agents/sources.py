@@ -6,9 +6,9 @@ Rules: sources are asked side by side, and one that fails costs the run only its
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ag_ui.core import CustomEvent
+from msgspec import Struct
 
 from app.agents.toolbox import is_failure
 from app.ports import RunContext, Tool, ToolError, ToolSource
@@ -17,8 +17,7 @@ UNAVAILABLE = "tools.unavailable"
 FAILED = "Its tools could not be listed."
 
 
-@dataclass(frozen=True, slots=True)
-class Outage:
+class Outage(Struct, frozen=True):
     """Tools that a run has to do without. ``down``: because the source did not give them."""
 
     source: str

@@ -8,10 +8,11 @@ id. Source: AG-UI spec 1.1, events/subagents.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from ag_ui.core import Message, ResumeEntry, UserMessage
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from app.agents.callables import kept
 from app.agents.invocation import Invocation
@@ -35,8 +36,7 @@ PARAMETERS: dict[str, object] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Subagent:
+class Subagent(Struct, frozen=True):
     """Implements ``ports.Tool`` and ``ports.Resumable`` with any agent.
 
     Attributes:

@@ -7,7 +7,7 @@ exceptions go to the log.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ag_ui.core import (
     MessagesSnapshotEvent,
@@ -16,6 +16,7 @@ from ag_ui.core import (
     RunFinishedInterruptOutcome,
 )
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct, structs
 from pydantic import ValidationError
 from pydantic_core import from_json
 
@@ -46,8 +47,7 @@ SURE_CHARACTERS = 1_000_000
 NOT_SENDABLE = "Error: the tool's result cannot be sent."
 
 
-@dataclass(frozen=True, slots=True)
-class Toolbox:
+class Toolbox(Struct, frozen=True):
     """Server tools and the client's tool descriptions, by name. Not ``complete`` while a source cannot be reached.
 
     Tools are timed by ``steady``, in seconds.
@@ -175,7 +175,7 @@ def _sendable(answer: Answered, call: Call, ctx: RunContext) -> Answered:
         return answer
     event = shown(answer.message(f"result-{call.id}", call.id))
     encode(event.model_copy(update={"subagent_run_id": ctx.subagent_run_id}))
-    return replace(answer, content=event.content)
+    return structs.replace(answer, content=event.content)
 
 
 async def _outcome(

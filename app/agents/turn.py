@@ -6,7 +6,7 @@ with an open message is a string, which costs no event (decision 0031).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ag_ui.core import (
@@ -30,6 +30,7 @@ from ag_ui.core import (
     ToolCallEndEvent,
     ToolCallStartEvent,
 )
+from msgspec import Struct, field
 
 from app.core.errors import AppError, Code
 from app.ports import (
@@ -61,15 +62,13 @@ class Call:
     complete: bool = True
 
 
-@dataclass(slots=True)
-class _Growing:
+class _Growing(Struct):
     id: str
     name: str
     arguments: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Thought:
+class _Thought(Struct):
     id: str
     texts: list[str] = field(default_factory=list)
     encrypted_value: str | None = None

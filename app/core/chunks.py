@@ -12,7 +12,6 @@ else the last one of those that TEXT_MESSAGE_START began (decision 0031). Withou
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from ag_ui.core import (
@@ -39,6 +38,7 @@ from ag_ui.core import (
     ToolCallEndEvent,
     ToolCallStartEvent,
 )
+from msgspec import Struct
 
 from app.core.begun import Begun
 from app.core.errors import IllegalEvent
@@ -48,8 +48,7 @@ from app.core.pieces import MAX_DELTA, split
 ChunkEvent = TextMessageChunkEvent | ToolCallChunkEvent | ReasoningMessageChunkEvent
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Chunk:
+class Chunk(Struct, frozen=True, eq=False):
     """How one chunk class expands: the field of its id, the opener's other fields, and the three classes."""
 
     noun: str
@@ -103,8 +102,7 @@ CLOSES_NONE = (
 DELTAS = (TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent)
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """The open stream of a lane."""
 
     chunk: Chunk

@@ -6,11 +6,11 @@ exception text, paths or secrets; the log has those. A new transport adds a colu
 Source of the codes: AgentCore's AG-UI contract (UNAUTHORIZED to RATE_LIMIT_EXCEEDED, AGENT_ERROR); the others are ours.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 
 from ag_ui.core import RunErrorEvent
+from msgspec import Struct
 
 
 class Code(StrEnum):
@@ -45,8 +45,7 @@ MAX_SAID = 500
 """Characters that are said of one field."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """How one code looks on each transport.
 
     ``http`` is the status before a stream has begun (200 for what can only happen inside one), ``ws_close`` the close

@@ -6,10 +6,10 @@ leaves out what was said after it had spoken. Source: AG-UI spec 1.1, basic/thre
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 
 import orjson
 from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
+from msgspec import Struct
 from pydantic import TypeAdapter
 
 from app.core.encoder import COPY, PLANS
@@ -20,8 +20,7 @@ MAX_TITLE = 80
 """Characters of a title that is made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """A conversation as an agent is to see it, and what has changed of what is kept.
 
     Attributes:

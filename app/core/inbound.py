@@ -7,11 +7,11 @@ keys, NaN, invalid Unicode) is refused. Source: AG-UI spec 1.1, basic/run-input 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import isfinite
 from typing import NoReturn
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
+from msgspec import Struct
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json
 
@@ -36,16 +36,14 @@ SHOWN_ERRORS = 5
 """Field errors that one message lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True):
     """A run, and the bytes of what asked for it."""
 
     run_input: RunAgentInput
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRequest:
+class CommandRequest(Struct, frozen=True):
     """A command, with the ids its answer shall carry where it came inside a ``RunAgentInput``, or a frame's ``id``.
 
     ``older`` says that this input declared no ``protocolVersion``.

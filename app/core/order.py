@@ -12,7 +12,6 @@ the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md 
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from operator import attrgetter
 
@@ -48,6 +47,7 @@ from ag_ui.core import (
     ToolCallResultEvent,
     ToolCallStartEvent,
 )
+from msgspec import Struct
 
 from app.core.errors import IllegalEvent
 from app.core.perclass import PerClass
@@ -94,8 +94,7 @@ class Ids(StrEnum):
     REASONING = auto()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entity:
+class Entity(Struct, frozen=True, eq=False):
     """A kind of thing that can be open: how it is called, how an event names it, and where its owner is remembered."""
 
     noun: str
@@ -177,8 +176,7 @@ STATE = (StateSnapshotEvent, StateDeltaEvent)
 """What changes the shared state."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """What the tables say of one class of events.
 
     Plain values, because looking up a member of an enum takes longer than a step of the order.

@@ -5,9 +5,9 @@ Rule: the same closers, the same messages and the same state as if the process h
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from ag_ui.core import BaseEvent, Event, Message
+from msgspec import Struct
 from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import from_json
 
@@ -20,8 +20,7 @@ EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event, config=ConfigDict(defer_build
 """Built when it is used: few processes recover anything, and all would wait for it at the start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Struct, frozen=True):
     """A run as its events show it.
 
     Attributes:

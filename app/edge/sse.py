@@ -5,9 +5,9 @@ the run in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and h
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from ag_ui.core import PROTOCOL_VERSION, CustomEvent, RunFinishedEvent, RunStartedEvent
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -31,8 +31,7 @@ from app.engine.service import Service
 from app.ports import Caller
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """A route's own ASGI application. What Starlette puts around a function would last as long as the stream does."""
 
     answer: Callable[[Request], Awaitable[ASGIApp]]

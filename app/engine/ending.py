@@ -3,8 +3,6 @@
 Rule: everything is taken when the run ends, at once, because nothing of the run is kept afterwards.
 """
 
-from dataclasses import dataclass, field
-
 from ag_ui.core import (
     CustomEvent,
     RunErrorEvent,
@@ -12,6 +10,7 @@ from ag_ui.core import (
     RunFinishedInterruptOutcome,
     RunFinishedSuccessOutcome,
 )
+from msgspec import Struct, field
 from pydantic_core import to_json
 
 from app.core.errors import Code
@@ -21,8 +20,7 @@ from app.ports.conversation import Change, Ending, GoalStatus, ThreadStatus
 from app.ports.records import RunStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Struct, frozen=True):
     """What a run leaves to its thread.
 
     Attributes:

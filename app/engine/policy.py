@@ -5,10 +5,10 @@ Rule: settings parse to these; the engine knows no settings. A caller never gets
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from app.core.errors import AppError, Code
@@ -24,15 +24,13 @@ class OnBusy(StrEnum):
     INTERRUPT = "interrupt"
 
 
-@dataclass(frozen=True, slots=True)
-class OnDisconnect:
+class OnDisconnect(Struct, frozen=True):
     """What happens once a run's last reader is gone: cancel after ``grace`` seconds (0 at once), or never (None)."""
 
     grace: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one process holds at most. Each limit bites with a clear error, or forgets only what has ended.
 
     Attributes:
@@ -79,8 +77,7 @@ class Budget(BaseModel):
 BUDGET = TypeAdapter(Budget)
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """All of them. ``run_timeout`` is in seconds."""
 
     on_busy: OnBusy = OnBusy.REJECT

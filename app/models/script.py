@@ -7,9 +7,9 @@ to say is one row in ``RULES``. Patterns stay linear on any input: they see text
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, ToolMessage, UserMessage
+from msgspec import Struct
 
 from app.core.results import has_failed
 
@@ -18,45 +18,39 @@ MAX_SECONDS = 3600.0
 GREETING = "hello world, "
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(Struct, frozen=True):
     """Text, streamed word by word."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """Reasoning, streamed word by word."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """The same text delta ``times`` times: the benchmark path."""
 
     text: str
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One tool call; ``arguments`` is JSON text, or whatever the user wrote in its place."""
 
     name: str
     arguments: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Silence."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(Struct, frozen=True):
     """The model breaks down."""
 
 
@@ -181,8 +175,7 @@ def _calls(found: re.Match[str], _: Tools) -> Plan:
     return tuple(Call(name, "\n".join(lines).strip() or "{}") for name, lines in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """If the whole message matches ``pattern``, do ``plan``. ``example`` is shown to who does not know what to say."""
 
     example: str

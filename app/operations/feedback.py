@@ -6,7 +6,8 @@ Rule: what operators write is not for users' eyes, so it is written and read her
 import argparse
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from app.operations.place import Place, show
 from app.ports.conversation import Review, Triage

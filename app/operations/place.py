@@ -5,14 +5,14 @@ Rule: the bus is opened by who uses it, because most commands need none.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from app.ports.bus import Bus
 from app.ports.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The store and the bus of the servers."""
 
     store: Store

@@ -4,8 +4,9 @@ Rule: as in ``records``: JSON is bytes, times are Unix seconds, and no message i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from app.ports.records import RunStatus, ThreadKey
 
@@ -20,8 +21,7 @@ class ThreadStatus(StrEnum):
     GOALS_FAILED = "goals_failed"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(Struct, frozen=True):
     """A message: its id, its JSON, and the run that brought it; None where no run did, as in a fork."""
 
     id: str
@@ -29,8 +29,7 @@ class StoredMessage:
     run_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What a run does to its thread. The empty change does nothing.
 
     Attributes:
@@ -46,8 +45,7 @@ class Change:
     title: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a run ended, and what that does to its thread.
 
     Attributes:
@@ -64,8 +62,7 @@ class Ending:
     change: Change = Change()
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRecord:
+class ThreadRecord(Struct, frozen=True):
     """A thread's facts, without its messages and state.
 
     Attributes:
@@ -91,8 +88,7 @@ class GoalStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGoal:
+class StoredGoal(Struct, frozen=True):
     """What a caller wants of a turn.
 
     Attributes:
@@ -112,8 +108,7 @@ class StoredGoal:
     concluded_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """What of a thread is not known yet to somebody who has everything up to a token.
 
     Put ``messages`` in place of those with their ids, and new ones at the end; then, where ``order`` is given, put all
@@ -136,8 +131,7 @@ class Delta:
     next: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lapse:
+class Lapse(Struct, frozen=True):
     """What a store could not do for a thread and did not fail for.
 
     Attributes:
@@ -152,8 +146,7 @@ class Lapse:
 # --- feedback ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Feedback:
+class Feedback(Struct, frozen=True):
     """What a user says of a message. ``sentiment`` and ``categories`` are words that the engine knows."""
 
     message_id: str
@@ -164,8 +157,7 @@ class Feedback:
     changed_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Triage:
+class Triage(Struct, frozen=True):
     """What operators make of a feedback. Not for its user's eyes."""
 
     label: str | None = None
@@ -174,8 +166,7 @@ class Triage:
     resolved_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """A feedback as operators see it."""
 
     thread: ThreadKey

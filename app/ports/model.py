@@ -4,16 +4,15 @@ Rule: providers differ behind this; nothing of a provider's wire is visible in f
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from ag_ui.core import Message, TokenUsage
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """One call of a model: the instructions, the conversation in AG-UI form, and the tools it may call."""
 
     system: str
@@ -21,22 +20,19 @@ class Prompt:
     tools: Sequence[ToolSpec] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     """A piece of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(Struct, frozen=True):
     """A piece of the model's reasoning."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class EncryptedDelta:
+class EncryptedDelta(Struct, frozen=True):
     """The opaque artefact of a stretch of reasoning (a signature, redacted content), to be given back unchanged.
 
     It ends the stretch that is open; where none is, it is a stretch of its own without text.
@@ -45,8 +41,7 @@ class EncryptedDelta:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallDelta:
+class ToolCallDelta(Struct, frozen=True):
     """A piece of a tool call. ``index`` tells parallel calls apart; the first piece of each carries ``name``."""
 
     index: int
@@ -54,8 +49,7 @@ class ToolCallDelta:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UsageDelta:
+class UsageDelta(Struct, frozen=True):
     """What the call cost, in AG-UI accounting: totals include cached and reasoning tokens."""
 
     usage: TokenUsage
@@ -70,8 +64,7 @@ class StopReason(StrEnum):
     FILTERED = "filtered"
 
 
-@dataclass(frozen=True, slots=True)
-class StopDelta:
+class StopDelta(Struct, frozen=True):
     """The model has said everything; comes at most once, before or after ``UsageDelta``."""
 
     reason: StopReason

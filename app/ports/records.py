@@ -5,9 +5,10 @@ message: it orders them, counts them, and says what has changed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -32,8 +33,7 @@ class RunKey(NamedTuple):
         return ThreadKey(self.owner, self.thread_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(Struct, Generic[T], frozen=True):
     """A part of a list. ``next`` is what to ask for the rest with; None when this was the end."""
 
     items: Sequence[T]
@@ -53,8 +53,7 @@ class RunStatus(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """A run as it is stored.
 
     Attributes:
@@ -85,8 +84,7 @@ class RunRecord:
         return self.status is RunStatus.RUNNING
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A wish to run: by which replica, and held until when."""
 
     key: RunKey
@@ -95,37 +93,32 @@ class Claim:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(Struct, frozen=True):
     """The run is the claimant's."""
 
     run: RunRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """These ids were claimed before. Read that run; do not run it again."""
 
     run: RunRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
+class Busy(Struct, frozen=True):
     """The thread has this active run."""
 
     run: RunRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """A run that a replica holds. ``unwanted`` says that somebody has asked for its end."""
 
     key: RunKey
     unwanted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """How an active run stands with its replica: who reads it, and its ``usage`` so far."""
 
     key: RunKey
@@ -153,8 +146,7 @@ class Place(NamedTuple):
         return ThreadKey(self.owner, self.thread_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """Something that waits for an answer, or has waited: its id within its place, and what it is, as JSON.
 
     ``until`` is when it is forgotten, and ``settled`` whether its answer has been taken.

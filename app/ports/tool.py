@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from ag_ui.core import Interrupt, Message, ResumeEntry
+from msgspec import Struct
 
 from app.ports.run import RunContext, Tool, ToolContent
 
@@ -74,8 +75,7 @@ class Permission(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """A permission and why. ``category`` groups tools for people, such as ``physical``."""
 
     permission: Permission

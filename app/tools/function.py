@@ -7,11 +7,11 @@ Arguments with wrong or missing names never reach the function: the model is tol
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Generic, ParamSpec, TypeVar
 
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct
 
 from app.ports import RunContext, ToolContent, ToolError
 from app.tools.blocking import in_thread
@@ -28,8 +28,7 @@ def unchecked(arguments: Mapping[str, object]) -> Mapping[str, object]:
     return arguments
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionTool(Generic[P, R]):
+class FunctionTool(Struct, Generic[P, R], frozen=True):
     """Implements ``ports.Tool`` with a function that takes the arguments as keywords.
 
     Attributes:

@@ -95,7 +95,7 @@ def test_the_bounds_are_those_of_the_code() -> None:
     limits, constants = (ARCHITECTURE.table("what", after=text) for text in ("## Bounds", "These are `Limits`"))
     default = Limits()
     assert [(code(name), int(bound.replace(",", ""))) for name, bound, _ in limits] == [
-        (name, getattr(default, name)) for name in Limits.__dataclass_fields__
+        (name, getattr(default, name)) for name in Limits.__struct_fields__
     ]
     for name, bound, _ in constants:
         assert value_of(code(name)) == int(bound.replace(",", "")), name

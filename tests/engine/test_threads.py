@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import pytest
 from ag_ui.core import Interrupt
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from app.buses.memory import MemoryBus
 from app.core.commands import OfThreads, ThreadsDelete, ThreadsDelta, ThreadsFeedback, ThreadsGet, ThreadsList

@@ -200,7 +200,7 @@ def test_the_messages_of_ten_times_as_many_calls_are_ten_times_the_work() -> Non
 
 AT_START = {
     *("ag_ui", "annotated_doc", "annotated_types", "anyio", "app", "click", "fastapi", "h11", "httptools", "idna"),
-    *("opentelemetry", "orjson", "pydantic", "pydantic_core", "python_multipart", "multipart", "sniffio"),
+    *("msgspec", "opentelemetry", "orjson", "pydantic", "pydantic_core", "python_multipart", "multipart", "sniffio"),
     *("sse_starlette", "starlette", "typing_extensions", "typing_inspection", "uvicorn", "uvloop", "websockets"),
 }
 """What may be loaded before the first ``/ping`` by a server whose settings ask for nothing."""

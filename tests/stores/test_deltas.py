@@ -2,10 +2,11 @@
 
 import random
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from app.ports.conversation import Change, Delta, StoredGoal, StoredMessage
 from app.ports.store import Store

@@ -1,6 +1,6 @@
 """Feedback and goals in every store."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from app.ports.conversation import Feedback, GoalStatus, Review, StoredGoal, Triage
 from app.ports.records import ThreadKey

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 
 from ag_ui.core import Interrupt, Message, RunFinishedEvent, TextPart, ToolCallResultEvent, ToolMessage, UserMessage
+from msgspec import structs
 
 from app.agents.approvals import Answer, Approval, Approvals
 from app.agents.goals.kept import LIFETIME, KeptGoals
@@ -63,7 +64,7 @@ async def test_what_was_settled_before_results_said_how_they_came_about_is_read_
     first = await desk.run(resume=[answer(interrupt, approved=False)])
     (held,) = await store.interrupts.held(Place(0, *THREAD), START)
     older = {name: value for name, value in json.loads(held.payload).items() if name != "metadata"}
-    await store.interrupts.hold(Place(0, *THREAD), [replace(held, payload=json.dumps(older).encode())])
+    await store.interrupts.hold(Place(0, *THREAD), [structs.replace(held, payload=json.dumps(older).encode())])
     again = await desk.run(resume=[answer(interrupt, approved=False)])
     assert results(again) == results(first)
     assert [event.metadata for event in of_type(again, ToolCallResultEvent)] == [None]

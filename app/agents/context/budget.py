@@ -3,8 +3,9 @@
 Rule: without a budget nothing is counted and nothing is told. A caller may ask for fewer tokens, never for more.
 """
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from app.agents.context.summary import Summaries, Summariser
 from app.agents.context.tokens import Counter
@@ -19,8 +20,7 @@ class Overflow(StrEnum):
     SUMMARISE = "summarise"
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """At most ``tokens`` per model call, the answer not included; 0 is no budget."""
 
     tokens: int = 0

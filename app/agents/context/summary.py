@@ -11,9 +11,9 @@ run uses it again, and where more has to go the model is given it together with 
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, Message, ReasoningMessage, TextPart, ToolMessage, UserMessage
+from msgspec import Struct
 
 from app.agents.allowance import check_tokens
 from app.agents.context.tokens import Counter, Entry, parts_of
@@ -39,8 +39,7 @@ EARLIER = "Summary of what came before:\n"
 GAP = "\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """The summary of the first ``count`` messages of a thread; ``digest`` tells whether they are still the same."""
 
     count: int
@@ -74,8 +73,7 @@ class Summaries:
             self._held.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Summariser:
+class Summariser(Struct, frozen=True):
     """Makes the message that stands for others; ``budget`` bounds the question, and so the answer."""
 
     model: Model

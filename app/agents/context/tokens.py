@@ -6,10 +6,10 @@ their bytes: a picture costs a model the same however it is encoded.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from ag_ui.core import ActivityMessage, AssistantMessage, ContentPart, Message, TextPart, ToolMessage
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct
 from pydantic_core import to_json
 
 from app.ports import Counting, Model
@@ -25,16 +25,14 @@ def estimated(text: str) -> int:
     return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A message, counted."""
 
     message: Message
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(Struct, frozen=True):
     """Counts with ``count``; ``per_message`` is what a message costs besides its texts."""
 
     count: Callable[[str], int] = estimated

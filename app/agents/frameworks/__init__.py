@@ -5,14 +5,14 @@ what an exception says out of the stream. A framework is imported only when an o
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from app.agents.callables import AgentLoadError
 from app.ports import Agent
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
+class Framework(Struct, frozen=True):
     """``title`` is what messages call its objects, ``extra`` what installs its AG-UI package."""
 
     title: str

@@ -7,13 +7,13 @@ What a checkpoint waits for is looked up before the run, so that each answer goe
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 
 from ag_ui.core import Interrupt, Message, MessagesSnapshotEvent, ResumeEntry, RunAgentInput, UserMessage
 from ag_ui_langgraph import LangGraphAgent
 from ag_ui_langgraph.interrupts import DEFAULT_RESUME_SENTINEL_CANCELLED
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from msgspec import Struct
 
 from app.agents.frameworks.answers import named
 from app.agents.frameworks.langgraph_events import LosslessGraph
@@ -36,8 +36,7 @@ def wrap(source: object, name: str) -> Agent:
     return GraphAgent(LangGraphAgent(name=name, graph=source, emit_interrupt_outcome=True, emit_raw_events=False))
 
 
-@dataclass(frozen=True, slots=True)
-class GraphAgent:
+class GraphAgent(Struct, frozen=True):
     """Implements ``ports.Agent`` and ``ports.Rememberer``.
 
     Nodes and tools find the run's context in ``config["configurable"]["ctx"]``.
@@ -88,8 +87,7 @@ class GraphAgent:
         return adapter
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """What a checkpoint waits for.
 
     Attributes:

@@ -9,8 +9,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 T = TypeVar("T")
 
@@ -18,8 +19,7 @@ THREADS = 1000
 """Threads whose agents are kept. One that comes back later starts anew, from the messages that the client sends."""
 
 
-@dataclass(slots=True)
-class _Kept(Generic[T]):
+class _Kept(Struct, Generic[T]):
     value: T
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0

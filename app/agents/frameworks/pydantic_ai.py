@@ -7,11 +7,11 @@ answers leaves no call without an answer, because the package drops such a call 
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from typing import Any, get_args, get_origin
 
 from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, ToolMessage, UserMessage
+from msgspec import Struct
 from pydantic import ValidationError
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.ui import NativeEvent, StateDeps
@@ -38,8 +38,7 @@ def wrap(source: object, name: str) -> Agent:
     return PydanticAgent(source, _dependencies(source.deps_type, name))
 
 
-@dataclass(frozen=True, slots=True)
-class PydanticAgent:
+class PydanticAgent(Struct, frozen=True):
     """Implements ``ports.Agent``. ``dependencies`` makes the ``deps`` of one run."""
 
     agent: AbstractAgent[Any, Any]

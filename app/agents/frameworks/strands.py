@@ -5,10 +5,10 @@ of one; with an adapter each, a thread's agent is dropped together with everythi
 """
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
 from ag_ui.core import RunAgentInput
 from ag_ui_strands import StrandsAgent
+from msgspec import Struct
 
 from app.agents.frameworks.per_thread import PerThread
 from app.agents.frameworks.stream import awaits_client, checked, own, thread_of
@@ -29,8 +29,7 @@ def make_adapter(agent: object) -> StrandsAgent:
     return StrandsAgent(agent=agent, name=str(getattr(agent, "name", "agent")))
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadsOfStrands:
+class ThreadsOfStrands(Struct, frozen=True):
     """Implements ``ports.Agent`` and ``ports.Rememberer``.
 
     Hooks and tools find the run's context in ``invocation_state["ctx"]``.

@@ -9,15 +9,14 @@ events/tool-calls#frontend-tools.
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, Message, ToolCall, ToolMessage
+from msgspec import Struct
 
 from app.agents.history import UNANSWERED
 
 
-@dataclass(slots=True, eq=False)
-class Asked:
+class Asked(Struct, eq=False):
     """A call where it stands in a history, and its result; ``stand_in_id`` is that of what stands in for one."""
 
     call: ToolCall

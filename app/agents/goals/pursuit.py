@@ -9,11 +9,12 @@ have no goals.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 
 from ag_ui.core import CustomEvent, Message, RunAgentInput, ToolMessage, UserMessage
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct
 
 from app.agents.goals.declared import declared, has_goals
 from app.core.errors import AppError, Code
@@ -206,8 +207,7 @@ class Pursuit:
         self._ctx.emit(CustomEvent(name=name, value=value))
 
 
-@dataclass(frozen=True, slots=True)
-class AchieveTool:
+class AchieveTool(Struct, frozen=True):
     """Implements ``ports.Tool``: its arguments are the goal's data."""
 
     goal: Goal

@@ -11,12 +11,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
 from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
 from jsonschema.validators import create  # type: ignore[import-untyped]
+from msgspec import Struct
 from pydantic_core import SchemaError, SchemaValidator, core_schema, to_json
 from referencing import Registry
 
@@ -59,8 +59,7 @@ class _TooMuchWork(Exception):
     """A check has done what it may."""
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(Struct):
     left: float = MAX_WORK
 
     def spend(self, amount: float) -> None:

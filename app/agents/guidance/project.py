@@ -5,8 +5,9 @@ where it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 MAX_BYTES = 100_000
 """Of one file: every model call pays for it."""
@@ -16,8 +17,7 @@ class ContextFileError(ValueError):
     """A context file cannot be used. The text is for the operator, at the start."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFile:
+class ContextFile(Struct, frozen=True):
     """A file's name and text."""
 
     name: str

@@ -5,10 +5,10 @@ they would be without a skill: a message of the user. The placeholder in a skill
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ag_ui.core import Message, ToolMessage, UserMessage
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, StrictStr, TypeAdapter
 
 from app.agents.guidance.skills import Skill
@@ -24,8 +24,7 @@ SHOWN_CHARACTERS = 64
 # --- the model reads a skill ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSkill:
+class LoadSkill(Struct, frozen=True):
     """Implements ``ports.Tool``: the instructions of a skill, by its name."""
 
     skills: Sequence[Skill]
@@ -72,8 +71,7 @@ class _Asked(BaseModel):
 _ASKED = TypeAdapter(_Asked)
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A skill that a caller asks for, in one run."""
 
     skill: Skill

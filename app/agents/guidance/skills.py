@@ -7,8 +7,9 @@ that are not known here are for others.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from app.agents.guidance.project import read_text
 
@@ -28,8 +29,7 @@ class SkillError(ValueError):
     """A skill cannot be used. The text is for the operator, at the start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(Struct, frozen=True):
     """A name, what the skill is for, and the instructions."""
 
     name: str

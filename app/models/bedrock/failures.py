@@ -7,13 +7,13 @@ leaves the server.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from app.core.errors import AppError, Code
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """What a client is told, and whether this package may try the call again by itself."""
 
     code: Code

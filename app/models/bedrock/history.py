@@ -8,7 +8,6 @@ wins; a call without one is answered with the empty string; a result without a c
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ag_ui.core import (
@@ -21,6 +20,7 @@ from ag_ui.core import (
     ToolMessage,
     UserMessage,
 )
+from msgspec import Struct, field
 from pydantic_core import from_json
 
 from app.core.results import has_failed
@@ -34,8 +34,7 @@ BEGIN, GO_ON = "(The conversation begins.)", "Continue."
 """What the user says where Bedrock wants a user and there is none."""
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(Struct):
     role: str
     blocks: list[Block] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)

@@ -7,10 +7,10 @@ content are handed on when their block ends, because they may come in pieces.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ag_ui.core import TokenUsage
+from msgspec import Struct, field
 
 from app.models.bedrock.failures import Fault
 from app.models.bedrock.seal import seal_redacted, seal_text
@@ -30,8 +30,7 @@ FAILED_STOPS = frozenset({"malformed_model_output", "malformed_tool_use", "model
 """Stop reasons that are failures; their names are rows of ``failures.TABLE``."""
 
 
-@dataclass(slots=True)
-class _Thought:
+class _Thought(Struct):
     index: int
     text: list[str] = field(default_factory=list)
     signature: list[str] = field(default_factory=list)

@@ -1,10 +1,10 @@
 """A prompt as the request of ConverseStream. Rule: pure; the same prompt and options give the same request."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ag_ui.core import Tool as ToolSpec
+from msgspec import Struct
 
 from app.models.bedrock.history import History
 from app.models.bedrock.media import Block
@@ -13,8 +13,7 @@ from app.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from app.ports import Prompt
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The keywords of ``converse_stream``, and what the tools in it are really called."""
 
     body: Mapping[str, object]

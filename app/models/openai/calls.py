@@ -8,8 +8,8 @@ name, or is already complete; anything else goes on with the call before it.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from pydantic_core import from_json
 
 from app.core.errors import Code
@@ -20,8 +20,7 @@ from app.ports import ToolCallDelta
 Piece = Mapping[str, object]
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     index: int
     id: str | None = None
     name: str | None = None

@@ -7,8 +7,8 @@ can help.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from pydantic_core import from_json
 
 from app.core.errors import AppError, Code
@@ -27,8 +27,7 @@ TEXTS: Mapping[Code, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(Struct, frozen=True):
     """What a server said about a failure: ``words`` are its code and type in lower case, ``text`` its message."""
 
     words: str = ""

@@ -4,13 +4,12 @@ The history comes from outside, so anything can be missing, double or out of pla
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ag_ui.core import AssistantMessage, Message, ToolCall, ToolMessage
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """What an assistant said, and its calls with their results; None where a call was never answered."""
 
     message: AssistantMessage

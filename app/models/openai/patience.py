@@ -3,14 +3,14 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+
+from msgspec import Struct
 
 from app.models.openai.failures import ModelFailure
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """Timeouts of a call, and retries of a call that has given nothing yet; all in seconds.
 
     Attributes:

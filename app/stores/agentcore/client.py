@@ -8,9 +8,10 @@ by its token. Credentials and region are found as boto3 does; an ARN names its o
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from app.ports.records import ThreadKey
 from app.stores.agentcore.names import MEMORY_ID, actor_id, session_id
@@ -31,16 +32,14 @@ class _Boto(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class EventPage:
+class EventPage(Struct, frozen=True):
     """Events, the newest first, and the token of those before them."""
 
     events: Sequence[Event]
     next: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPage:
+class SessionPage(Struct, frozen=True):
     """Names of sessions, and the token of those that follow."""
 
     sessions: Sequence[str]

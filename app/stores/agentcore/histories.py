@@ -9,7 +9,8 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from app.ports.conversation import Change, Delta, Lapse, StoredMessage, ThreadStatus
 from app.ports.records import ThreadKey
@@ -34,8 +35,7 @@ UNWRITTEN = Lapse("history.unwritten", "The last turn could not be stored yet. I
 logger = logging.getLogger(__name__)
 
 
-@dataclass(eq=False, slots=True)
-class Known:
+class Known(Struct, eq=False):
     """What is known of a thread in the service.
 
     Attributes:

@@ -14,8 +14,9 @@ model). A blob's own limit is not documented; a piece is as long as a text may b
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from app.ports.conversation import StoredMessage
 
@@ -35,8 +36,7 @@ Event = Mapping[str, Any]
 _ROLES = {"user": "USER", "assistant": "ASSISTANT", "tool": "TOOL"}
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One event to be: a token that makes it once, its items, its metadata."""
 
     token: str

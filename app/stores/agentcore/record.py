@@ -6,7 +6,9 @@ its way can change it, and JSON of messages is text within it: byte for byte, wh
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from app.ports.conversation import Change, Delta, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import ThreadKey
@@ -15,8 +17,7 @@ EARLIER = ""
 """The run of messages that were read: one of another process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """New and changed messages, and the thread's facts after them.
 
     Attributes:
@@ -35,8 +36,7 @@ class Record:
         return cls(replace(delta.thread, changed_at=at), delta.messages, delta.order if whole else None, delta.state)
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """A thread as its records make it."""
 
     thread: ThreadRecord

@@ -7,7 +7,9 @@ and of those the log tells now and then.
 import logging
 import secrets
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from app.core.wire import Envelope
 from app.ports.conversation import Change, Review, StoredGoal, StoredMessage, ThreadRecord, ThreadStatus
@@ -25,8 +27,7 @@ LOGGED = 1_000
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """What is kept at most.
 
     Attributes:
@@ -42,8 +43,7 @@ class Bounds:
     thread_bytes: int = 256_000_000
 
 
-@dataclass(eq=False, slots=True)
-class Run:
+class Run(Struct, eq=False):
     """A run, its envelopes, and the goals it was given."""
 
     record: RunRecord
@@ -54,8 +54,7 @@ class Run:
     size: int = 0
 
 
-@dataclass(eq=False, slots=True)
-class Thread:
+class Thread(Struct, eq=False):
     """A thread.
 
     Attributes:

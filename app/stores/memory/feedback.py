@@ -1,7 +1,8 @@
 """What users say of messages, in memory."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from app.ports.conversation import Feedback, Review, Triage
 from app.ports.records import Page, ThreadKey

@@ -1,7 +1,8 @@
 """Runs in memory."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from app.core.wire import Envelope
 from app.ports.conversation import Change, Ending, ThreadRecord, ThreadStatus

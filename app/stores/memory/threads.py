@@ -1,7 +1,8 @@
 """Threads, and the goals of their turns, in memory."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from app.ports.conversation import Change, Delta, GoalStatus, StoredGoal, ThreadRecord, ThreadStatus
 from app.ports.records import Page, RunKey, ThreadKey

@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import Context
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mcp import Client, MCPError
@@ -18,6 +17,7 @@ from mcp.client import Transport
 from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, ToolListChangedNotification
+from msgspec import Struct, field
 
 from app.ports import ToolError
 from app.tools.mcp.servers import Server
@@ -37,8 +37,7 @@ HUNG_UP = ("Connection closed", "SSE stream ")
 """How the package's own errors begin where no answer can come. Servers use the same code for errors of theirs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Session:
+class Session(Struct, frozen=True, eq=False):
     """One session: its client once it is open, and what the server did to it.
 
     Attributes:

@@ -9,13 +9,13 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ag_ui.core import Tool as ToolSpec
 from mcp import Client, MCPError
 from mcp_types import CallToolResult
 from mcp_types import Tool as McpToolSpec
+from msgspec import Struct
 
 from app.ports import RunContext, Tool, ToolContent, ToolError
 from app.tools.mcp.connection import Connection, is_cut_off
@@ -43,8 +43,7 @@ class Clocks(NamedTuple):
     steady: Callable[[], float] = time.monotonic
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The tools a server had, and when both clocks said it was."""
 
     tools: tuple[Tool, ...]
@@ -138,8 +137,7 @@ class McpSource:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class McpTool:
+class McpTool(Struct, frozen=True):
     """Implements ``ports.Tool``: one tool of a server, which knows it as ``remote_name``."""
 
     spec: ToolSpec
