@@ -24,12 +24,12 @@ REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r
 class Requests(HttpToolsProtocol):
     """An HTTP connection. Its wait for a head ends with the head, not with the head's first byte."""
 
-    _unused = 0
-    _in_head = True
-    _reads = False
+    # Slots: with one attribute more its dictionary would share no keys, which takes 1.3 KB of each connection.
+    __slots__ = ("_in_head", "_reads", "_unused")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Wait for the first head as for every other."""
+        self._unused, self._in_head, self._reads = 0, True, False
         super().connection_made(transport)
         self._wait()
 

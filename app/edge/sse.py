@@ -24,6 +24,7 @@ from app.edge.commands import Commands
 from app.edge.exact import ExactRoute
 from app.edge.formats import EventStream, Format, format_of
 from app.edge.gate import INVOCATIONS, caller_of
+from app.edge.lasting import leave
 from app.edge.lookout import Lookout
 from app.edge.older import OlderEventStream, is_older
 from app.edge.stream import HEADERS, RunStream
@@ -32,14 +33,17 @@ from app.ports import Caller
 
 
 class Endpoint(Struct, frozen=True):
-    """A route's own ASGI application. What Starlette puts around a function would last as long as the stream does."""
+    """A route's own ASGI application."""
 
     answer: Callable[[Request], Awaitable[ASGIApp]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Raises what the answer raises."""
         response = await self.answer(Request(scope, receive))
-        await response(scope, receive, send)
+        if isinstance(response, RunStream):
+            leave(scope, response)
+        else:
+            await response(scope, receive, send)
 
 
 def routes(service: Service, commands: Commands, *, max_body: int, keepalive: float) -> list[BaseRoute]:

@@ -12,6 +12,7 @@ import json
 import logging
 
 from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app.core.commands import Attach, Cancel, Capabilities, Ping
@@ -22,6 +23,7 @@ from app.core.inbound import Request as Asked
 from app.edge.body import check_size, understand
 from app.edge.commands import Commands
 from app.edge.gate import BEARER_PROTOCOL, caller_of
+from app.edge.lasting import leave
 from app.edge.pace import Pace
 from app.edge.refusal import unexpected
 from app.engine.policy import OnBusy, busy_choice
@@ -47,12 +49,15 @@ AT_ONCE = Cancel | Ping | Capabilities
 def routes(service: Service, commands: Commands, *, max_body: int, on_busy: OnBusy) -> list[BaseRoute]:
     """The socket route. ``max_body`` bounds a frame in; ``on_busy`` is for a run that arrives while one streams."""
 
-    async def socket(websocket: WebSocket) -> None:
-        offered = websocket.scope.get("subprotocols", ())
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        websocket = WebSocket(scope, receive, send)
+        offered = scope.get("subprotocols", ())
         await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
         await Connection(websocket, service, commands, max_body=max_body, on_busy=on_busy).serve()
 
-    # FastAPI's own kind of route holds three exit stacks for each socket, for dependencies that this one has not.
+    async def socket(websocket: WebSocket) -> None:
+        leave(websocket.scope, serve)
+
     return [WebSocketRoute("/ws", socket)]
 
 

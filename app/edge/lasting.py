@@ -1,0 +1,30 @@
+"""What lasts: streams and sockets, served when routing is through with their requests.
+
+Rule: whatever stands around an endpoint stands as long as the endpoint runs, which for a stream is long: six frames, an
+exit stack and a call more for each write, 3 KB of a stream. So an endpoint only leaves here what lasts. Middleware that
+is added to the application stands around this, and sees all of a stream.
+"""
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+LEFT = "agui.lasting"
+"""Its key in the scope."""
+
+
+def leave(scope: Scope, lasting: ASGIApp) -> None:
+    """Have it served behind the endpoint, which sends nothing itself."""
+    scope[LEFT] = lasting
+
+
+class Lasting:
+    """ASGI middleware around the routes: serves what an endpoint has left."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or serve one socket. Raises what either raises."""
+        await self.app(scope, receive, send)
+        lasting: ASGIApp | None = scope.pop(LEFT, None)
+        if lasting is not None:
+            await lasting(scope, receive, send)
