@@ -69,6 +69,11 @@ class Requests(HttpToolsProtocol):
         self._unused = 0
         super().on_message_complete()
 
+    def handle_websocket_upgrade(self) -> None:
+        """The connection goes on as a WebSocket; the parser, which leads back here, goes as at a connection's end."""
+        super().handle_websocket_upgrade()
+        self.parser = None  # type: ignore[assignment] # as uvicorn has it
+
     def on_response_complete(self) -> None:
         """The next request. While others wait none is read: each answer would let in more than it takes away."""
         super().on_response_complete()

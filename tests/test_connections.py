@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -43,6 +45,9 @@ class Wire(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self.reads = True
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
 
 
 class Seen:
@@ -168,6 +173,24 @@ async def test_a_connection_keeps_what_is_its_own_out_of_its_dictionary() -> Non
     connection.data_received(HEAD + b"\r\n")
     await until(lambda: bool(app.scopes))
     assert len(vars(connection)) <= 30
+
+
+def upgraded(wire: Wire) -> weakref.ref[Requests]:
+    connection = requests(Seen(), wire)
+    connection.data_received(HELLO + b"\r\n")
+    return weakref.ref(connection)
+
+
+async def test_what_was_read_before_a_websocket_is_gone_once_it_is_one() -> None:
+    """Without the garbage collector."""
+    gc.disable()
+    try:
+        wire = Wire()
+        connection = upgraded(wire)
+        await until(lambda: wire.written.startswith(b"HTTP/1.1 101 "))
+        await until(lambda: connection() is None)
+    finally:
+        gc.enable()
 
 
 # --- WebSocket ---

@@ -74,10 +74,12 @@ class RunStream:
         self._lookout.watch(self)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._until_left(receive), name="wait for a client to leave")
-                await within(self._context, self._write())
-        except* TimeoutError:
-            logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
+                leaving = tasks.create_task(self._until_left(receive), name="wait for a client to leave")
+                try:
+                    await within(self._context, self._write())
+                except TimeoutError:  # it ends here: a group keeps what is raised in it, and with it all that it held
+                    logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
+                    leaving.cancel()
         finally:
             self._lookout.leave(self)
             self._reader.close()

@@ -1,7 +1,7 @@
 """The service itself, called as an edge calls it: no socket, no frames."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Self
 
 from app.core.commands import Attach
@@ -25,7 +25,7 @@ class ReaderStream(Stream):
         self._reader = reader
         self._events = self._flat()
 
-    async def _flat(self) -> AsyncIterator[Envelope]:
+    async def _flat(self) -> AsyncGenerator[Envelope, None]:
         async for batch in self._reader:
             for envelope in batch.envelopes():
                 yield envelope
@@ -38,6 +38,7 @@ class ReaderStream(Stream):
 
     async def _close(self) -> None:
         self._reader.close()
+        await self._events.aclose()
 
 
 class InProcess(Client):
