@@ -7,7 +7,7 @@ with an open message is a string, which costs no event (decision 0031).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from typing import Literal
 
 from ag_ui.core import (
     AssistantMessage,
@@ -74,11 +74,7 @@ class _Thought(Struct):
     encrypted_value: str | None = None
 
 
-class _Open(Enum):
-    NOTHING = 0
-    REASONING = 1
-    TEXT = 2
-
+_Open = Literal["nothing", "reasoning", "text"]  # no Enum: looking up a member takes longer than all else here
 
 Items = Sequence[Item]
 Events = Sequence[BaseEvent]
@@ -90,7 +86,7 @@ class Turn:
     def __init__(self, ctx: RunContext) -> None:
         self.message_id = ctx.new_id()
         self._ctx = ctx
-        self._open = _Open.NOTHING
+        self._open: _Open = "nothing"
         self._reasoning_id = ""
         self._thoughts: list[_Thought] = []
         self._texts: list[str] = []
@@ -149,24 +145,24 @@ class Turn:
         if not text:
             return ()
         self._texts.append(text)
-        if self._open is _Open.TEXT:
+        if self._open == "text":
             return (text,)
         closed = self._closed()
-        self._open = _Open.TEXT
+        self._open = "text"
         # After an interruption the same id opens again: the client appends to the message.
         return *closed, TextMessageStartEvent(message_id=self.message_id, role="assistant"), text
 
     def _reasoning(self, text: str) -> Events:
         if not text:
             return ()
-        opened = () if self._open is _Open.REASONING else self._reason()
+        opened = () if self._open == "reasoning" else self._reason()
         self._thoughts[-1].texts.append(text)
         return *opened, ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text)
 
     def _reason(self) -> Events:
         """Open a stretch of reasoning."""
         closed = self._closed()
-        self._open = _Open.REASONING
+        self._open = "reasoning"
         self._reasoning_id = self._ctx.new_id()
         self._thoughts.append(_Thought(self._reasoning_id))
         return (
@@ -177,7 +173,7 @@ class Turn:
 
     def _encrypted(self, value: str) -> Events:
         """The artefact names the reasoning message it belongs to, and ends it."""
-        opened = () if self._open is _Open.REASONING else self._reason()
+        opened = () if self._open == "reasoning" else self._reason()
         self._thoughts[-1].encrypted_value = value
         seal = ReasoningEncryptedValueEvent(subtype="message", entity_id=self._reasoning_id, encrypted_value=value)
         return *opened, seal, *self._closed()
@@ -201,10 +197,10 @@ class Turn:
         return *opened, ToolCallArgsEvent(tool_call_id=call.id, delta=delta.arguments)
 
     def _closed(self) -> Events:
-        was, self._open = self._open, _Open.NOTHING
-        if was is _Open.TEXT:
+        was, self._open = self._open, "nothing"
+        if was == "text":
             return (TextMessageEndEvent(message_id=self.message_id),)
-        if was is _Open.REASONING:
+        if was == "reasoning":
             return (
                 ReasoningMessageEndEvent(message_id=self._reasoning_id),
                 ReasoningEndEvent(message_id=self._reasoning_id),

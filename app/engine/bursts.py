@@ -33,12 +33,14 @@ async def iterate(stream: AsyncIterator[Item], emit: Callable[[Item], None], log
 
 
 async def _emitted(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> None:
-    count = 0
+    left = BURST
     async for item in stream:
         if log.ended:
             logger.warning("the agent went on after the end of its run; the rest is dropped")
             return
         emit(item)
-        count += 1
-        if count % BURST == 0 and not log.ended:
-            await turns.next()
+        left -= 1
+        if not left:
+            left = BURST
+            if not log.ended:
+                await turns.next()

@@ -72,19 +72,18 @@ class RunLog:
         return self.bytes + self._rendered
 
     def append(self, event_type: EventType, data: bytes) -> bool:
-        """Number an encoded event and publish it. False where that is too much: only what a run owes may still come."""
+        """Number an encoded event and publish it. False where that is too much: only what a run owes may still come.
+
+        Amid a burst it is published with all of the burst.
+        """
         self._types.append(event_type)
         self._data.append(data)
         size = len(data) + ENVELOPE_BYTES
         budget = self._budget
         self.bytes = held = self.bytes + size
         budget.used = used = budget.used + size
-        if self._on_append is not None:
-            self._on_append()
-        else:
-            self.shown += 1
-            if self._waiting and not self._in_burst:
-                self._wake()
+        if not self._in_burst:
+            self._publish()
         return held <= budget.each and used <= budget.together
 
     def hold(self) -> None:
@@ -94,15 +93,27 @@ class RunLog:
     def release(self) -> None:
         """Nothing follows at once: readers who wait get what there is."""
         self._in_burst = False
-        if self._waiting and self._on_append is None:
-            self._deliver()
+        if self._on_append is None:
+            self.shown = len(self._data)
+            if self._waiting:
+                self._deliver()
+        elif self.shown < len(self._data):
+            self._on_append()
+
+    def _publish(self) -> None:
+        if self._on_append is not None:
+            self._on_append()
+            return
+        self.shown = len(self._data)
+        if self._waiting:
+            self._wake()
 
     def end(self) -> None:
         """Nothing more will come; readers stop after the last event."""
         self.ended = True
         self._budget.kept += self._held
         if self._on_append is None:
-            self._wake()
+            self._publish()
 
     def discard(self) -> None:
         """The run has ended and nobody will read it any more."""
