@@ -132,6 +132,7 @@ class Invocation:
         if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
             raise IllegalEvent(f"{type(item).__name__} from a tool")
         self.emit(item)
+        self._expander.disown(item)
 
     def finish(self) -> ToolContent:
         """Close it; the result for the model that handed over the task.

@@ -1,6 +1,6 @@
 """The messages that an agent has begun with TEXT_MESSAGE_START, and not ended: a plain string goes on with the last.
 
-Rule: only the agent's own words, role ``assistant`` and no ``subagentRunId``, and only what was accepted
+Rule: only the agent's own words, role ``assistant`` and no ``subagentRunId``, not a tool's, and what was accepted
 (docs/decisions/0031-a-string-goes-on-with-what-is-open.md).
 """
 
@@ -27,8 +27,8 @@ class Begun:
         if isinstance(key, str) and told("role") == "assistant" and told("subagent_run_id") is None:
             self._starts.setdefault(key, event)
 
-    def refused(self, event: BaseEvent) -> None:
-        """It did not begin. A second beginning that is refused does not end the first."""
+    def drop(self, event: BaseEvent) -> None:
+        """It did not begin, or is not the agent's. A second beginning that is refused does not end the first."""
         self._starts = {key: start for key, start in self._starts.items() if start is not event}
 
     def end(self, event: TextMessageEndEvent) -> None:

@@ -7,8 +7,9 @@ event of the same owner ends it, and RUN_* and MESSAGES_SNAPSHOT end all. An id-
 can mean. Source: AG-UI spec 1.1, basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client``
 1.0.0.
 
-A plain string is assistant text, and goes on with the agent's own message that is open: what a chunk or a string began,
-else the last one of those that TEXT_MESSAGE_START began (decision 0031). Without one it is a chunk that needs no id.
+A plain string is assistant text, and goes on with the agent's own message that is open: the last one of those that it
+began with TEXT_MESSAGE_START (decision 0031), else what a chunk or a string began. Without one it is a chunk that needs
+no id.
 """
 
 from collections.abc import Callable, Mapping
@@ -129,10 +130,15 @@ class Expander:
 
     def refused(self, event: BaseEvent) -> None:
         """One of the events was not accepted. A stream that could not open is none."""
-        self._begun.refused(event)
+        self._begun.drop(event)
         for owner, stream in list(self._lanes.items()):
             if isinstance(event, stream.chunk.start) and getattr(event, stream.chunk.id_field) == stream.key:
                 del self._lanes[owner]
+
+    def disown(self, item: BaseEvent | str) -> None:
+        """It is a tool's, not the agent's own: strings do not go on with what it has begun."""
+        if isinstance(item, TextMessageStartEvent):
+            self._begun.drop(item)
 
     def flush(self) -> list[BaseEvent]:
         """Ends every open chunk stream; a chunk has no end of its own."""
@@ -244,12 +250,12 @@ class Expander:
 
     def _message(self) -> tuple[list[BaseEvent], str]:
         """What opens the message that a string goes on with, and its id."""
+        if (begun := self._begun.last) is not None:
+            return self._close(None), begun
         stream = self._lanes.get(None)
         if stream is not None and stream.chunk is TEXT and stream.fields["role"] == "assistant":
             return [], stream.key
-        closing, begun = self._close(None), self._begun.last
-        if begun is not None:
-            return closing, begun
+        closing = self._close(None)
         stream = self._lanes[None] = Stream(TEXT, self._new_id(), None, {"role": "assistant", "name": None})
         return [*closing, _build(TEXT.start, stream, stream.fields)], stream.key
 

@@ -1,13 +1,21 @@
 """Every event type of AG-UI goes through, as the agent yielded it."""
 
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import BaseEvent, EventType, RunAgentInput
+from ag_ui.core import (
+    BaseEvent,
+    EventType,
+    RunAgentInput,
+    TextMessageChunkEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+)
 
 from app.core.encoder import encode
-from app.ports import Item
+from app.ports import Item, RunContext
 from tests.behaviour.client import types
 from tests.conftest import Connect
 from tests.core.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
@@ -50,3 +58,27 @@ async def test_unknown_fields_of_events_are_kept(connect: Connect) -> None:
     events = await client.run(ask())
     assert all(event["x-own"] == {"none": None} for event in events[1:-1])
     assert len(events) == len(INNER) + 2
+
+
+async def begins(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Text of its own, and what tools in the background say meanwhile."""
+    yield TextMessageStartEvent(message_id="own", role="assistant")
+    yield "a"
+    ctx.emit(TextMessageChunkEvent(message_id="progress", role="assistant", delta="50%"))
+    yield "b"
+    ctx.emit(TextMessageStartEvent(message_id="other", role="assistant"))
+    yield "c"
+    ctx.emit("d")
+    yield TextMessageEndEvent(message_id="other")
+    yield TextMessageEndEvent(message_id="own")
+
+
+@requirement("run.strings")
+async def test_strings_go_on_with_the_agents_message_whatever_tools_say(connect: Connect) -> None:
+    events = await (await connect(begins)).run(ask())
+    said = defaultdict[str, str](str)
+    for event in events:
+        if event["type"] == "TEXT_MESSAGE_CONTENT":
+            said[event["messageId"]] += event["delta"]
+    assert said == {"own": "abcd", "progress": "50%"}
+    assert events[-1]["type"] == "RUN_FINISHED"
