@@ -110,9 +110,11 @@ class Frames(WebSocketsSansIOProtocol):
             self.loop.call_soon(self._read_on)
 
     def shutdown(self) -> None:
-        """Say goodbye, unless it is said: uvicorn's server stops stopping where a connection cannot say it twice."""
-        if not self.transport.is_closing():
+        """Say goodbye. Where it is said already nothing may be raised: uvicorn's server would stop to stop."""
+        try:
             super().shutdown()
+        except InvalidState:
+            self.transport.close()
 
     def handle_cont(self, event: Frame) -> None:
         """A fragment."""

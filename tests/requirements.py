@@ -48,7 +48,7 @@ LIFECYCLE = {
     "run.returns-early": (_PROMISE_1, "What an agent leaves open when it returns is closed."),
     "run.over-emits": (_PROMISE_1, "What an agent yields after its terminal event is dropped."),
     "run.events": ("issue 2, item 3", "All 31 event types pass through; chunks leave as START, CONTENT, END."),
-    "run.strings": ("design 4.6", "A string goes on with the message that the agent has begun."),
+    "run.said": ("design 4.6", "Text by its message's id is TEXT_MESSAGE_CONTENT of that message."),
     "run.extras": ("issue 2, item 2", "Fields of an event that AG-UI does not know are kept."),
     "run.pending": (_TOOLS, "Success names exactly the calls that were not answered, in order."),
     "run.open-call": (_TOOLS, "A call that is still open on success is the agent's error; its arguments may be cut."),

@@ -26,7 +26,6 @@ from ag_ui.core import (
     ToolsCapabilities,
 )
 from ag_ui.core import Tool as ToolSpec
-from msgspec import structs
 
 from app.agents.allowance import allowed, check_step
 from app.agents.approvals import Approval, Approvals
@@ -141,7 +140,7 @@ class Assistant:
                 check_step(steps, self.max_steps, ctx)
                 steps += 1
                 await window.fit()
-                turn, asking = Turn(ctx), structs.replace(prompt, messages=window.messages)
+                turn, asking = Turn(ctx), replace(prompt, messages=window.messages)
                 with ModelCall(self.model, asking, ctx) as call:
                     async with closing(self.model.stream(asking)) as deltas:
                         async for delta in deltas:

@@ -109,17 +109,24 @@ class Invocation:
             ToolError: the agent says that it failed.
         """
         for event in self._expander.expand(item):
-            match event:
-                case RunStartedEvent():
-                    pass
-                case RunFinishedEvent():
-                    self.ended = event
-                case RunErrorEvent():
-                    raise self.fail(event.message, event.code)
-                case MessagesSnapshotEvent():
-                    self._transcript.feed(event)
-                case _:
-                    self._pass_on(event)
+            try:
+                self._take(event)
+            except IllegalEvent:
+                self._expander.refused(event)
+                raise
+
+    def _take(self, event: BaseEvent) -> None:
+        match event:
+            case RunStartedEvent():
+                pass
+            case RunFinishedEvent():
+                self.ended = event
+            case RunErrorEvent():
+                raise self.fail(event.message, event.code)
+            case MessagesSnapshotEvent():
+                self._transcript.feed(event)
+            case _:
+                self._pass_on(event)
 
     def send(self, item: Item) -> None:
         """Take what a tool sends: ``emit``, but for a part, and nothing once the invocation is over.
@@ -132,7 +139,6 @@ class Invocation:
         if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
             raise IllegalEvent(f"{type(item).__name__} from a tool")
         self.emit(item)
-        self._expander.disown(item)
 
     def finish(self) -> ToolContent:
         """Close it; the result for the model that handed over the task.

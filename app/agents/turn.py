@@ -1,8 +1,8 @@
 """One model call as the client sees it: deltas in, AG-UI events and text out, and the message they add up to.
 
 Rule: reasoning is closed before text opens and text before a call opens; whatever is open is closed by ``close``. No
-await and no I/O: the assistant feeds it. ``feed`` is on the path of every token, so it stays lean: text that goes on
-with an open message is a string, which costs no event (decision 0031).
+await and no I/O: the assistant feeds it. ``feed`` is on the path of every token, so it stays lean: text is
+said by its message's id, which costs no event (decision 0031).
 """
 
 from collections.abc import Sequence
@@ -39,6 +39,7 @@ from app.ports import (
     Item,
     ReasoningDelta,
     RunContext,
+    Said,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -146,11 +147,12 @@ class Turn:
             return ()
         self._texts.append(text)
         if self._open == "text":
-            return (text,)
+            return (Said(self.message_id, text),)
         closed = self._closed()
         self._open = "text"
         # After an interruption the same id opens again: the client appends to the message.
-        return *closed, TextMessageStartEvent(message_id=self.message_id, role="assistant"), text
+        start = TextMessageStartEvent(message_id=self.message_id, role="assistant")
+        return *closed, start, Said(self.message_id, text)
 
     def _reasoning(self, text: str) -> Events:
         if not text:

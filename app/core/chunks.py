@@ -4,12 +4,8 @@ Rule: after ``Expander`` no ``*_CHUNK`` is left, and no delta is longer than ``M
 
 Chunks work in lanes, one per ``subagentRunId``. A lane holds at most one open stream; another stream or any explicit
 event of the same owner ends it, and RUN_* and MESSAGES_SNAPSHOT end all. An id-less chunk continues the one stream it
-can mean. Source: AG-UI spec 1.1, basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client``
-1.0.0.
-
-A plain string is assistant text, and goes on with the agent's own message that is open: the last one of those that it
-began with TEXT_MESSAGE_START (decision 0031), else what a chunk or a string began. Without one it is a chunk that needs
-no id.
+can mean. A plain string is a chunk of assistant text that needs no id. Source: AG-UI spec 1.1,
+basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client`` 1.0.0.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,11 +36,12 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 from msgspec import Struct
+from pydantic import ValidationError
 
-from app.core.begun import Begun
 from app.core.errors import IllegalEvent
 from app.core.perclass import PerClass
 from app.core.pieces import MAX_DELTA, split
+from app.core.said import Said
 
 ChunkEvent = TextMessageChunkEvent | ToolCallChunkEvent | ReasoningMessageChunkEvent
 
@@ -122,23 +119,16 @@ class Expander:
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._lanes: dict[str | None, Stream] = {}
-        self._begun = Begun()
 
-    def expand(self, item: BaseEvent | str) -> list[BaseEvent]:
+    def expand(self, item: BaseEvent | Said | str) -> list[BaseEvent]:
         """The events that ``item`` stands for. Raises ``IllegalEvent`` for what is neither text nor a usable event."""
         return EXPANSIONS[type(item)](self, item)
 
     def refused(self, event: BaseEvent) -> None:
         """One of the events was not accepted. A stream that could not open is none."""
-        self._begun.drop(event)
         for owner, stream in list(self._lanes.items()):
             if isinstance(event, stream.chunk.start) and getattr(event, stream.chunk.id_field) == stream.key:
                 del self._lanes[owner]
-
-    def disown(self, item: BaseEvent | str) -> None:
-        """It is a tool's, not the agent's own: strings do not go on with what it has begun."""
-        if isinstance(item, TextMessageStartEvent):
-            self._begun.drop(item)
 
     def flush(self) -> list[BaseEvent]:
         """Ends every open chunk stream; a chunk has no end of its own."""
@@ -147,16 +137,6 @@ class Expander:
     def whole(self, event: BaseEvent) -> list[BaseEvent]:
         """Of an event that is sent as it is."""
         return [*self._closed_by(event), event] if self._lanes else [event]
-
-    def start(self, event: TextMessageStartEvent) -> list[BaseEvent]:
-        """Of the beginning of a message, which strings may go on with."""
-        self._begun.start(event)
-        return self.whole(event)
-
-    def end(self, event: TextMessageEndEvent) -> list[BaseEvent]:
-        """Of the end of a message."""
-        self._begun.end(event)
-        return self.whole(event)
 
     def delta(self, event: BaseEvent) -> list[BaseEvent]:
         """Of a delta, which may be too long."""
@@ -245,19 +225,21 @@ class Expander:
         """Of a plain string."""
         if not text:
             return []
-        opening, key = self._message()
-        return [*opening, *split(TextMessageContentEvent(message_id=key, delta=text))]
-
-    def _message(self) -> tuple[list[BaseEvent], str]:
-        """What opens the message that a string goes on with, and its id."""
-        if (begun := self._begun.last) is not None:
-            return self._close(None), begun
         stream = self._lanes.get(None)
-        if stream is not None and stream.chunk is TEXT and stream.fields["role"] == "assistant":
-            return [], stream.key
-        closing = self._close(None)
-        stream = self._lanes[None] = Stream(TEXT, self._new_id(), None, {"role": "assistant", "name": None})
-        return [*closing, _build(TEXT.start, stream, stream.fields)], stream.key
+        opening: list[BaseEvent] = []
+        if stream is None or stream.chunk is not TEXT or stream.fields["role"] != "assistant":
+            opening = self._close(None)
+            stream = Stream(TEXT, self._new_id(), None, {"role": "assistant", "name": None})
+            self._lanes[None] = stream
+            opening.append(_build(TEXT.start, stream, stream.fields))
+        return [*opening, *split(TextMessageContentEvent(message_id=stream.key, delta=text))]
+
+    def said(self, said: Said) -> list[BaseEvent]:
+        """Of text by its message's id. Raises ``IllegalEvent`` for what are no texts."""
+        try:
+            return self.delta(TextMessageContentEvent(message_id=said.message_id, delta=said.delta))
+        except ValidationError as error:
+            raise IllegalEvent(f"{error.errors()[0]['loc'][0]} of text is not a string") from None
 
 
 Expansion = Callable[..., list[BaseEvent]]
@@ -268,13 +250,14 @@ def expansion_of(kind: type) -> Expansion:
     """How items of one class expand. Raises ``IllegalEvent`` for what is neither text nor an event."""
     if issubclass(kind, str):
         return Expander.text
+    if issubclass(kind, Said):
+        return Expander.said
     if not issubclass(kind, BaseEvent):
         raise IllegalEvent(f"{kind.__name__} is neither an AG-UI event nor a string")
     for base, chunk in CHUNKS.items():
         if issubclass(kind, base):
             return partial(Expander.chunk, chunk=chunk)
-    named = ((DELTAS, Expander.delta), (TextMessageStartEvent, Expander.start), (TextMessageEndEvent, Expander.end))
-    return next((expansion for base, expansion in named if issubclass(kind, base)), Expander.whole)
+    return Expander.delta if issubclass(kind, DELTAS) else Expander.whole
 
 
 EXPANSIONS = PerClass(expansion_of)

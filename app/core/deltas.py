@@ -12,8 +12,9 @@ from ag_ui.core import BaseEvent, ReasoningMessageContentEvent, TextMessageConte
 from orjson import dumps
 
 from app.core.pieces import MAX_DELTA
+from app.core.said import Said
 
-GoesOn = Callable[[BaseEvent | str], bytes | None]
+GoesOn = Callable[[BaseEvent | Said | str], bytes | None]
 """The JSON of an item that goes on with the same, whose text is put to the others; None of any other item."""
 
 DELTAS = frozenset({TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent})
@@ -23,7 +24,7 @@ ASIDES = ("timestamp", "raw_event", "metadata")
 """What an event says of itself; a model's next token would not say the same."""
 
 
-def after(item: BaseEvent | str, event: BaseEvent, data: bytes, texts: list[str]) -> GoesOn | None:
+def after(item: BaseEvent | Said | str, event: BaseEvent, data: bytes, texts: list[str]) -> GoesOn | None:
     """What goes on with an item, or None where the next one has to be looked at in full.
 
     Args:
@@ -38,13 +39,15 @@ def after(item: BaseEvent | str, event: BaseEvent, data: bytes, texts: list[str]
         return None
     if type(item) is str:
         return _text_after(head, texts)
+    if type(item) is Said:
+        return _said_after(item.message_id, head, texts)
     if event is not item or event.__pydantic_extra__ or any(event.__dict__[name] is not None for name in ASIDES):
         return None
     return _event_after(event, head, texts)
 
 
 def _text_after(head: bytes, texts: list[str]) -> GoesOn:
-    def goes_on(item: BaseEvent | str) -> bytes | None:
+    def goes_on(item: BaseEvent | Said | str) -> bytes | None:
         if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
             return None
         try:
@@ -57,13 +60,30 @@ def _text_after(head: bytes, texts: list[str]) -> GoesOn:
     return goes_on
 
 
+def _said_after(key: str, head: bytes, texts: list[str]) -> GoesOn:
+    def goes_on(item: BaseEvent | Said | str) -> bytes | None:
+        if type(item) is not Said or item.message_id != key:
+            return None
+        text = item.delta
+        if type(text) is not str or len(text) > MAX_DELTA:
+            return None
+        try:
+            data = head + dumps(text) + b"}"
+        except TypeError:  # half of a surrogate pair
+            return None
+        texts.append(text)
+        return data
+
+    return goes_on
+
+
 def _event_after(event: BaseEvent, head: bytes, texts: list[str]) -> GoesOn | None:
     kind = type(event)
     if kind not in DELTAS:
         return None
     same = dict(event.__dict__)
 
-    def goes_on(item: BaseEvent | str) -> bytes | None:
+    def goes_on(item: BaseEvent | Said | str) -> bytes | None:
         if type(item) is not kind or item.__pydantic_extra__:
             return None
         try:

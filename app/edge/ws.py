@@ -86,30 +86,26 @@ class Connection:
         """Until the client leaves. Runs that are still open then follow ``AGUI_ON_DISCONNECT``."""
         try:
             async with self._tasks:
-                with contextlib.suppress(WebSocketDisconnect):
-                    await self._listen()
+                await self._listen()
                 await self._all_done()
                 if self._streaming:
                     self._streaming.cancel()
+        except* WebSocketDisconnect:
+            pass
         finally:
-            self._streaming = self._working = None  # what a task has raised leads back to whoever keeps the task
-            self._let_go()
+            # What a task has raised leads back here, and the group and the task that raised it keep it.
+            self._tasks, self._streaming, self._working = asyncio.TaskGroup(), None, None
+            for reader in self._readers:
+                reader.close()
+            self._readers.clear()
 
     # --- out ---
 
     async def _stream(self) -> None:
-        try:
-            while self._readers:
-                await self._send_run(self._readers[0])
-                self._readers.pop(0).close()
-        except WebSocketDisconnect:  # it ends here: a group keeps what its tasks raise, and with it all that they held
-            self._let_go()
-        self._streaming = None
-
-    def _let_go(self) -> None:
-        """Nobody reads here any more."""
         while self._readers:
+            await self._send_run(self._readers[0])
             self._readers.pop(0).close()
+        self._streaming = None
 
     async def _send_run(self, reader: Reader) -> None:
         try:
@@ -170,7 +166,8 @@ class Connection:
 
     async def _work(self) -> None:
         while self._undone:
-            await self._do(self._undone.pop(0))
+            with contextlib.suppress(WebSocketDisconnect):  # who has left gets no answer
+                await self._do(self._undone.pop(0))
         self._working = None
 
     async def _all_done(self) -> None:
@@ -178,10 +175,6 @@ class Connection:
             await asyncio.wait([self._working])
 
     async def _do(self, asked: Asked) -> None:
-        with contextlib.suppress(WebSocketDisconnect):  # who has left gets no answer
-            await self._answer(asked)
-
-    async def _answer(self, asked: Asked) -> None:
         try:
             await (self._start(asked) if isinstance(asked, RunRequest) else self._command(asked))
         except WebSocketDisconnect:

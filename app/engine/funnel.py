@@ -80,7 +80,6 @@ class Funnel:
         if isinstance(item, StateDeltaEvent):
             self.state.check(item)
         self.emit(item)
-        self._expander.disown(item)
 
     def value(self) -> object:
         """The shared state of the moment."""

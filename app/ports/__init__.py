@@ -4,6 +4,7 @@ Rule: small Protocols and frozen data, nothing that knows a transport or a store
 import this package and ``core`` only.
 """
 
+from app.core.said import Said
 from app.ports.goal import Goal, GoalRecord, GoalRecords, GoalStatus
 from app.ports.model import (
     Counting,
@@ -70,6 +71,7 @@ __all__ = [
     "Resumable",
     "Ruling",
     "RunContext",
+    "Said",
     "State",
     "StopDelta",
     "StopReason",

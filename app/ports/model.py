@@ -4,6 +4,7 @@ Rule: providers differ behind this; nothing of a provider's wire is visible in f
 """
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -12,7 +13,8 @@ from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 
 
-class Prompt(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Prompt:
     """One call of a model: the instructions, the conversation in AG-UI form, and the tools it may call."""
 
     system: str

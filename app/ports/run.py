@@ -13,8 +13,10 @@ from typing import Protocol, runtime_checkable
 from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDeltaEvent, StateSnapshotEvent, TokenUsage
 from ag_ui.core import Tool as ToolSpec
 
-Item = BaseEvent | str
-"""What an agent yields: any ``ag_ui.core`` event, or a string of assistant text."""
+from app.core.said import Said
+
+Item = BaseEvent | Said | str
+"""What an agent yields: any ``ag_ui.core`` event, text by its message's id, or a string of assistant text."""
 
 LOG_FIELDS: ContextVar[Mapping[str, str]] = ContextVar("LOG_FIELDS", default={})  # noqa: B039 - never mutated
 """Ids that every log line of the current request or run carries. Follows tasks and worker threads."""

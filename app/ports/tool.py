@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from ag_ui.core import Interrupt, Message, ResumeEntry
-from msgspec import Struct
 
 from app.ports.run import RunContext, Tool, ToolContent
 
@@ -75,7 +74,8 @@ class Permission(StrEnum):
     DENY = "deny"
 
 
-class Ruling(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Ruling:
     """A permission and why. ``category`` groups tools for people, such as ``physical``."""
 
     permission: Permission

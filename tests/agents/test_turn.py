@@ -7,7 +7,7 @@ from ag_ui.core import AssistantMessage, BaseEvent, FunctionCall, TokenUsage, To
 
 from app.agents.turn import MAX_CALLS, Call, Turn
 from app.core.errors import AppError, Code
-from app.ports import Delta, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from app.ports import Delta, ReasoningDelta, Said, TextDelta, ToolCallDelta, UsageDelta
 from tests.contexts import expanded, run_context
 
 
@@ -42,7 +42,7 @@ def test_text_is_one_message() -> None:
 def test_text_that_goes_on_costs_no_event() -> None:
     turn = Turn(run_context())
     turn.feed(TextDelta("Hello "))
-    assert turn.feed(TextDelta("world")) == ("world",)
+    assert turn.feed(TextDelta("world")) == (Said("id-1", "world"),)
 
 
 def test_reasoning_is_closed_before_text_and_text_before_calls() -> None:

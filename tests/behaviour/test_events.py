@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 from ag_ui.core import (
@@ -15,7 +16,7 @@ from ag_ui.core import (
 )
 
 from app.core.encoder import encode
-from app.ports import Item, RunContext
+from app.ports import Item, RunContext, Said
 from tests.behaviour.client import types
 from tests.conftest import Connect
 from tests.core.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
@@ -60,25 +61,39 @@ async def test_unknown_fields_of_events_are_kept(connect: Connect) -> None:
     assert len(events) == len(INNER) + 2
 
 
-async def begins(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Text of its own, and what tools in the background say meanwhile."""
+async def says(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Text by its message's id, and what tools in the background say meanwhile."""
     yield TextMessageStartEvent(message_id="own", role="assistant")
-    yield "a"
+    yield Said("own", "a")
+    yield Said("own", "b")
     ctx.emit(TextMessageChunkEvent(message_id="progress", role="assistant", delta="50%"))
-    yield "b"
+    yield Said("own", "c")
     ctx.emit(TextMessageStartEvent(message_id="other", role="assistant"))
-    yield "c"
-    ctx.emit("d")
+    yield Said("own", "d")
+    ctx.emit(Said("other", "e"))
+    yield Said("own", "f" * 12_000)
     yield TextMessageEndEvent(message_id="other")
     yield TextMessageEndEvent(message_id="own")
 
 
-@requirement("run.strings")
-async def test_strings_go_on_with_the_agents_message_whatever_tools_say(connect: Connect) -> None:
-    events = await (await connect(begins)).run(ask())
+@requirement("run.said")
+async def test_text_by_its_messages_id_is_that_messages_whatever_else_is_said(connect: Connect) -> None:
+    events = await (await connect(says)).run(ask())
     said = defaultdict[str, str](str)
     for event in events:
         if event["type"] == "TEXT_MESSAGE_CONTENT":
             said[event["messageId"]] += event["delta"]
-    assert said == {"own": "abcd", "progress": "50%"}
-    assert events[-1]["type"] == "RUN_FINISHED"
+    assert said == {"own": "abcd" + "f" * 12_000, "progress": "50%", "other": "e"}
+
+
+@requirement("run.said")
+@pytest.mark.parametrize("bad", [Said("m2", "a"), Said("m1", "\ud800"), Said("m1", cast("str", 1))])
+async def test_text_of_no_open_message_or_that_is_no_text_is_the_agents_error(connect: Connect, bad: Said) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield TextMessageStartEvent(message_id="m1", role="assistant")
+        yield Said("m1", "a")
+        yield bad
+
+    events = await (await connect(agent)).run(ask())
+    assert types(events)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert events[-1]["code"] == "AGENT_ERROR"

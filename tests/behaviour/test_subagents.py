@@ -14,6 +14,7 @@ from ag_ui.core import (
     RunFinishedEvent,
     TextMessageChunkEvent,
     TextMessageContentEvent,
+    TextMessageEndEvent,
     TextMessageStartEvent,
     TokenUsage,
     ToolCallEndEvent,
@@ -267,3 +268,19 @@ async def test_what_is_emitted_after_the_end_of_a_subagent_is_dropped(connect: C
     events = await client.run(ask(run="r2", text="call after"))
     assert "too late" not in str(events)
     assert outcome(events) == "success"
+
+
+@requirement("sub.tools")
+async def test_what_a_subagent_may_not_begin_is_none_of_its_streams(connect: Connect) -> None:
+    """A chunk that is refused, which its agent takes in its stride."""
+
+    async def helper(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield TextMessageStartEvent(message_id="m", role="assistant")
+        with pytest.raises(IllegalEvent):
+            ctx.emit(TextMessageChunkEvent(message_id="m", role="assistant", delta="a"))
+        yield TextMessageEndEvent(message_id="m")
+        yield "done"
+
+    events = await (await connect(led_by(helper))).run(ask(text="delegate go"))
+    assert "done" in {event["delta"] for event in of(events, "TEXT_MESSAGE_CONTENT")}
+    assert of(events, "SUBAGENT_ERROR") == []

@@ -36,7 +36,6 @@ from app.core.order import EVENTS
 from app.core.sequence import tag_of
 from tests.core.cells import event
 from tests.core.chunk_samples import OPENERS, each_kind, expanded, expander, first, kinds, text
-from tests.core.samples import forged
 
 START, CONTENT, END = TextMessageStartEvent, TextMessageContentEvent, TextMessageEndEvent
 ENDS_ALL = {RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent}
@@ -81,71 +80,6 @@ def test_a_string_does_not_continue_what_is_not_assistant_text(other: BaseEvent)
     events = expanded(other, "b")
     assert START(message_id="id-1", role="assistant") in events
     assert len(events) == 6
-
-
-def test_a_string_goes_on_with_the_message_that_the_agent_has_begun() -> None:
-    """Whatever comes in between, until its end; then it has a message of its own."""
-    events = expanded(begun("m"), "a", CustomEvent(name="n", value=1), "b", END(message_id="m"), "c")
-    assert events == [
-        begun("m"),
-        CONTENT(message_id="m", delta="a"),
-        CustomEvent(name="n", value=1),
-        CONTENT(message_id="m", delta="b"),
-        END(message_id="m"),
-        begun("id-1"),
-        CONTENT(message_id="id-1", delta="c"),
-        END(message_id="id-1"),
-    ]
-
-
-def test_of_several_messages_a_string_goes_on_with_the_last_begun() -> None:
-    events = expanded(begun("m"), begun("n"), "a", END(message_id="n"), "b", flush=False)
-    assert [each for each in events if isinstance(each, CONTENT)] == [
-        CONTENT(message_id="n", delta="a"),
-        CONTENT(message_id="m", delta="b"),
-    ]
-
-
-@pytest.mark.parametrize("other", [text("a", "n"), first(ToolCallChunkEvent, delta="{")])
-def test_a_message_that_was_begun_comes_before_a_stream_of_chunks(other: BaseEvent) -> None:
-    """What a tool in the background says in chunks takes nothing of the agent's text."""
-    events = expanded(begun("m"), "a", other, "b", flush=False)
-    assert events[-1] == CONTENT(message_id="m", delta="b")
-    assert kinds(events)[-2] in (END, ToolCallEndEvent)
-
-
-def test_a_message_that_a_tool_begins_is_not_the_agents() -> None:
-    made, tools = expander(), begun("p")
-    made.expand(begun("m"))
-    made.expand(tools)
-    made.disown(tools)
-    assert made.expand("a") == [CONTENT(message_id="m", delta="a")]
-    made.disown(CustomEvent(name="n", value=1))
-    made.disown("b")
-    assert made.expand("c") == [CONTENT(message_id="m", delta="c")]
-
-
-@pytest.mark.parametrize("fields", [{"role": "user"}, {"subagent_run_id": "s"}, {"message_id": ["m"]}])
-def test_a_string_does_not_go_on_with_what_is_not_the_agents_own(fields: dict[str, object]) -> None:
-    other = forged(START, **{"message_id": "m", "role": "assistant", **fields})
-    assert begun("id-1") in expanded(other, "a")
-    assert begun("id-1") in expanded(other, forged(END, message_id=fields.get("message_id", "m")), "a")
-
-
-def test_a_message_that_could_not_begin_is_none() -> None:
-    """Nor does its second beginning, which is refused, end it."""
-    made, refused, again = expander(), begun("m"), begun("n")
-    made.expand(refused)
-    made.refused(refused)
-    assert begun("id-1") in made.expand("a")
-    made.expand(begun("n"))
-    made.expand(again)
-    made.refused(again)
-    assert made.expand("a") == [CONTENT(message_id="n", delta="a")]
-
-
-def begun(key: str) -> BaseEvent:
-    return START(message_id=key, role="assistant")
 
 
 @pytest.mark.parametrize("item", [None, 1, {"type": "CUSTOM"}, b"a", ["a"], object(), CustomEvent])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
+from typing import cast
 
 import pytest
 from ag_ui.core import (
@@ -34,6 +35,7 @@ from app.core.pieces import MAX_DELTA
 from app.engine import funnel
 from app.engine.funnel import Funnel
 from app.engine.log import Budget, RunLog
+from app.ports import Said
 from app.ports.conversation import Change
 from tests.core.samples import forged
 from tests.engine.doubles import Json, asking
@@ -78,6 +80,8 @@ DELTAS: tuple[Make, ...] = (
     text('"\\\n\N{GRINNING FACE}'),
     lambda: "a",
     lambda: "b",
+    lambda: Said("m1", "a"),
+    lambda: Said("m1", "b"),
     lambda: ToolCallArgsEvent(tool_call_id="c1", delta="{"),
     lambda: ReasoningMessageContentEvent(message_id="t1", delta="hm"),
     text(key="m2", fields={"subagentRunId": "s1"}),
@@ -110,6 +114,12 @@ OTHERS: tuple[Make, ...] = (
     lambda: "",
     lambda: "\ud800",
     lambda: "x" * (MAX_DELTA + 1),
+    lambda: Said("m1", "x" * (MAX_DELTA + 1)),
+    lambda: Said("m2", "a"),
+    lambda: Said("m1", ""),
+    lambda: Said("m1", "\ud800"),
+    lambda: Said("m1", cast("str", b"a")),
+    lambda: Said(cast("str", ["m1"]), "a"),
     lambda: 7,
     lambda: TextMessageStartEvent(message_id="m1"),
     lambda: TextMessageStartEvent(message_id="m2", subagent_run_id="s1"),

@@ -17,7 +17,7 @@ from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.pieces import MAX_DELTA
 from app.core.sequence import RunSequence
-from app.ports import Item
+from app.ports import Item, Said
 from tests.core.chunk_walks import CHUNKS, ChunkWalk
 from tests.core.walks import VOCABULARY
 from tests.official.judge import Json, Judge, walk_json
@@ -93,7 +93,9 @@ class Sample:
 
 
 def as_event(item: Item, made: list[BaseEvent]) -> BaseEvent | None:
-    """What the client is asked: the item itself, or for a string the chunk of the message it went to."""
+    """What the client is asked: the item itself or what it means, or for a string the chunk of the message it is in."""
+    if isinstance(item, Said):
+        return TextMessageContentEvent(message_id=item.message_id, delta=item.delta)
     if not isinstance(item, str):
         return item
     content = [event for event in made if isinstance(event, TextMessageContentEvent)]
