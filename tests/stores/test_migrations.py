@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from sqlite3 import OperationalError
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from app.ports.records import Held, Place, RunStatus
 from app.ports.store import StoreUnavailable
 from app.stores import open_store
 from app.stores.sql.columns import digest
-from app.stores.sql.database import Database
+from app.stores.sql.database import Database, _write_ahead
 from app.stores.sql.migration import upgrade
 from app.stores.sql.schema import METADATA
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
@@ -133,6 +134,31 @@ async def test_replicas_may_start_at_once(url: str) -> None:
     finally:
         for store in stores:
             await store.aclose()
+
+
+class Locked:
+    """A cursor on a file whose journal somebody else changes for a while."""
+
+    def __init__(self, tries: int) -> None:
+        self.said: list[str] = []
+        self._tries = tries
+
+    def execute(self, statement: str) -> None:
+        self.said.append(statement)
+        if statement.startswith("PRAGMA") and self.said.count(statement) < self._tries:
+            raise OperationalError("database is locked")
+
+
+def test_a_journal_that_somebody_else_changes_is_waited_for() -> None:
+    cursor: Any = Locked(3)
+    _write_ahead(cursor)
+    assert cursor.said == [
+        *["PRAGMA journal_mode = WAL", "BEGIN IMMEDIATE", "ROLLBACK"] * 2,
+        "PRAGMA journal_mode = WAL",
+    ]
+    stuck: Any = Locked(10**9)
+    with pytest.raises(OperationalError):
+        _write_ahead(stuck)
 
 
 async def test_a_database_that_is_up_to_date_is_left_alone(url: str) -> None:

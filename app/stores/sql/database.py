@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
 from pathlib import Path
+from sqlite3 import OperationalError
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -44,6 +45,9 @@ LIBPQ = {
     "tcp_user_timeout": str(SILENT_SECONDS * 1000),
 }
 """What is asked of libpq: a server that has gone without a word is noticed within seconds."""
+
+WAL_TRIES = 20
+"""How often a new SQLite file's journal is asked for, each time behind somebody else's lock."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -208,9 +212,23 @@ def sqlite(url: URL, patience: float) -> AsyncEngine:
 def _prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     """NORMAL: what is committed survives this process; a loss of power may take the last commits, and no more."""
     cursor = connection.cursor()
-    for setting in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+    _write_ahead(cursor)
+    for setting in ("synchronous = NORMAL", "foreign_keys = ON"):
         cursor.execute(f"PRAGMA {setting}")
     cursor.close()
+
+
+def _write_ahead(cursor: DBAPICursor) -> None:
+    """Of several who change a new file's journal at once SQLite lets all but one fail, without any wait."""
+    for _ in range(WAL_TRIES):
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except OperationalError:  # a lock, which is waited for, says when the other is done
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute("ROLLBACK")
+        else:
+            return
+    raise OperationalError("the journal cannot be changed")
 
 
 def _begin(connection: Connection) -> None:
