@@ -14,8 +14,11 @@ from orjson import dumps
 from app.core.pieces import MAX_DELTA
 from app.core.said import Said
 
-GoesOn = Callable[[BaseEvent | Said | str], bytes | None]
-"""The JSON of an item that goes on with the same, whose text is put to the others; None of any other item."""
+GoesOn = Callable[[BaseEvent | Said | str], bool]
+"""Takes an item that goes on with the same, and no other: puts its JSON to the log and its text to the others."""
+
+Put = Callable[[bytes], None]
+"""Takes the JSON of one more."""
 
 DELTAS = frozenset({TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent})
 """The classes themselves: one that an agent derives may say more."""
@@ -24,7 +27,7 @@ ASIDES = ("timestamp", "raw_event", "metadata")
 """What an event says of itself; a model's next token would not say the same."""
 
 
-def after(item: BaseEvent | Said | str, event: BaseEvent, data: bytes, texts: list[str]) -> GoesOn | None:
+def after(item: BaseEvent | Said | str, event: BaseEvent, data: bytes, texts: list[str], put: Put) -> GoesOn | None:
     """What goes on with an item, or None where the next one has to be looked at in full.
 
     Args:
@@ -32,69 +35,70 @@ def after(item: BaseEvent | Said | str, event: BaseEvent, data: bytes, texts: li
         event: the delta that it was, or ended with.
         data: its JSON.
         texts: what has been said of the same message or call.
+        put: where the JSON goes.
     """
     delta = event.__dict__["delta"]
     head = data.removesuffix(dumps(delta) + b"}")
     if len(head) == len(data):
         return None
     if type(item) is str:
-        return _text_after(head, texts)
+        return _text_after(head, texts, put)
     if type(item) is Said:
-        return _said_after(item.message_id, head, texts)
+        return _said_after(item.message_id, head, texts, put)
     if event is not item or event.__pydantic_extra__ or any(event.__dict__[name] is not None for name in ASIDES):
         return None
-    return _event_after(event, head, texts)
+    return _event_after(event, head, texts, put)
 
 
-def _text_after(head: bytes, texts: list[str]) -> GoesOn:
-    def goes_on(item: BaseEvent | Said | str) -> bytes | None:
+def _text_after(head: bytes, texts: list[str], put: Put) -> GoesOn:
+    def goes_on(item: BaseEvent | Said | str) -> bool:
         if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
-            return None
+            return False
         try:
-            data = head + dumps(item) + b"}"
+            put(head + dumps(item) + b"}")
         except TypeError:  # half of a surrogate pair
-            return None
+            return False
         texts.append(item)
-        return data
+        return True
 
     return goes_on
 
 
-def _said_after(key: str, head: bytes, texts: list[str]) -> GoesOn:
-    def goes_on(item: BaseEvent | Said | str) -> bytes | None:
+def _said_after(key: str, head: bytes, texts: list[str], put: Put) -> GoesOn:
+    def goes_on(item: BaseEvent | Said | str) -> bool:
         if type(item) is not Said or item.message_id != key:
-            return None
+            return False
         text = item.delta
         if type(text) is not str or len(text) > MAX_DELTA:
-            return None
+            return False
         try:
-            data = head + dumps(text) + b"}"
+            put(head + dumps(text) + b"}")
         except TypeError:  # half of a surrogate pair
-            return None
+            return False
         texts.append(text)
-        return data
+        return True
 
     return goes_on
 
 
-def _event_after(event: BaseEvent, head: bytes, texts: list[str]) -> GoesOn | None:
+def _event_after(event: BaseEvent, head: bytes, texts: list[str], put: Put) -> GoesOn | None:
     kind = type(event)
     if kind not in DELTAS:
         return None
     same = dict(event.__dict__)
 
-    def goes_on(item: BaseEvent | Said | str) -> bytes | None:
+    def goes_on(item: BaseEvent | Said | str) -> bool:
         if type(item) is not kind or item.__pydantic_extra__:
-            return None
+            return False
         try:
             fields = item.__dict__
             same["delta"] = text = fields["delta"]
             if type(text) is not str or len(text) > MAX_DELTA or fields != same:
-                return None
-            data = head + dumps(text) + b"}"
+                return False
+            put(head + dumps(text) + b"}")
         except (KeyError, TypeError):  # a field was taken away; half of a surrogate pair
-            return None
+            return False
         texts.append(text)
-        return data
+        return True
 
     return goes_on

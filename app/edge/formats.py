@@ -48,10 +48,7 @@ class EventStream:
 
     media_type = EVENT_STREAM
     comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
-
-    def frames(self, data: Sequence[bytes], first: int) -> bytes:
-        """One write: these events."""
-        return wire.sse(data, first)
+    frames = staticmethod(wire.sse)
 
     async def body(self, _: Log, batch: wire.Batch) -> bytes:
         """One write: these events."""

@@ -14,12 +14,12 @@ from contextvars import copy_context
 from functools import cache
 
 from sse_starlette import EventSourceResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from app.core.errors import AppError
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
-from app.engine.pauses import Rest, within
+from app.engine.pauses import Rest, stepwise
 from app.engine.reader import Reader
 
 SEND_SECONDS = 60.0
@@ -76,7 +76,7 @@ class RunStream:
             async with asyncio.TaskGroup() as tasks:
                 leaving = tasks.create_task(self._until_left(receive), name="wait for a client to leave")
                 try:
-                    await within(self._context, self._write())
+                    await stepwise(self._write(), self._context.run)
                 except TimeoutError:  # it ends here: a group keeps what is raised in it, and with it all that it held
                     logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
                     leaving.cancel()
@@ -104,7 +104,7 @@ class RunStream:
                     if rest is None:
                         body = await form.body(log, batch) if batch.data else form.comment
                         self._writing, self._since = True, time()
-                        rest = self._send(piece(body))
+                        rest = self._send({"type": "http.response.body", "body": body, "more_body": True})
                     await rest
                     self._writing, self._wrote = False, True
             except AppError as error:  # the stream ends here, the run does not: the client may read on later
@@ -121,7 +121,7 @@ class RunStream:
         if body is None:
             return False
         try:
-            step = self._send(piece(body)).__await__()
+            step = self._send({"type": "http.response.body", "body": body, "more_body": True}).__await__()
             waits_for = self._context.run(next, step)
         except StopIteration:
             self._wrote = True
@@ -145,11 +145,6 @@ class RunStream:
             self._limit.reschedule(now)
         elif not self._writing and silence >= self._lookout.keepalive and self._form.comment:
             self._reader.nudge()
-
-
-def piece(body: bytes) -> Message:
-    """A part of the response."""
-    return {"type": "http.response.body", "body": body, "more_body": True}
 
 
 @cache

@@ -6,30 +6,22 @@ Where events are stored first, they are offered once they are.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from app.engine.log import RunLog
-from app.engine.pauses import Rest
+from app.engine.pauses import stepwise
 from app.engine.turns import Turns
 from app.ports import Item
 
-BURST = 128
+BURST = 256
 """Events an agent may yield before other runs and /ping get their turn."""
 
 logger = logging.getLogger(__name__)
 
 
-async def iterate(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> None:
-    """Emit what an agent yields, up to its end or its run's. Raises what either raises."""
-    step = _emitted(stream, emit, log, turns).__await__()
-    log.hold()
-    try:
-        waits_for = next(step)
-        await Rest(step, waits_for, pause=log.release, resume=log.hold)
-    except StopIteration:  # it never had to wait
-        return
-    finally:
-        log.release()
+def iterate(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> Awaitable[None]:
+    """Emit what an agent yields, up to its end or its run's; to be awaited. Raises what either raises."""
+    return stepwise(_emitted(stream, emit, log, turns), log.burst)
 
 
 async def _emitted(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog, turns: Turns) -> None:

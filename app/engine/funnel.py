@@ -10,7 +10,6 @@ from collections.abc import Callable
 from ag_ui.core import (
     BaseEvent,
     CustomEvent,
-    EventType,
     RunAgentInput,
     RunErrorEvent,
     RunFinishedEvent,
@@ -19,7 +18,7 @@ from ag_ui.core import (
 )
 
 from app.core.chunks import Expander
-from app.core.deltas import GoesOn, after
+from app.core.deltas import after
 from app.core.duties import Duties
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
@@ -54,8 +53,6 @@ class Funnel:
         self._expander = Expander(new_id)
         self._sequence = RunSequence()
         self._goals = GoalWatch()
-        self._goes_on: GoesOn | None = None
-        self._going_on = EventType.TEXT_MESSAGE_CONTENT
         self._texts: list[str] | None = None
         self.start_from(run_input)
 
@@ -79,7 +76,7 @@ class Funnel:
             raise IllegalEvent(f"{type(item).__name__} from a tool")
         if isinstance(item, StateDeltaEvent):
             self.state.check(item)
-        self.emit(item)
+        self._log.burst(self.emit, item)
 
     def value(self) -> object:
         """The shared state of the moment."""
@@ -87,12 +84,11 @@ class Funnel:
 
     def emit(self, item: Item) -> None:
         """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
-        goes_on = self._goes_on
-        if goes_on is None or (data := goes_on(item)) is None:
-            self._goes_on = None
+        log = self._log
+        goes_on = log.goes_on
+        if goes_on is None or not goes_on(item):
+            log.goes_on = None
             self._look_at(item)
-        elif not self._log.append(self._going_on, data):
-            raise self._log.excess()
 
     def _look_at(self, item: Item) -> None:
         for event in self._expander.expand(item):
@@ -111,7 +107,7 @@ class Funnel:
             if kind.is_delta:
                 texts, self._texts = self._texts, self._transcript.growing
                 if texts is not None and texts is self._texts:  # a stream that goes on: several may take turns
-                    self._going_on, self._goes_on = kind.type, after(item, event, data, texts)
+                    self._log.goes_on = after(item, event, data, texts, self._log.follow(kind.type))
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -178,7 +174,7 @@ class Funnel:
 
     def release(self) -> None:
         """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""
-        self.state, self._goes_on = SharedState(None), None
+        self.state, self._log.goes_on = SharedState(None), None
         del self._expander, self._sequence, self._duties, self._transcript, self._goals
 
     def _fold(self, event: BaseEvent) -> None:

@@ -7,13 +7,16 @@ nothing and holds up nobody, and one that comes late or again sees the same byte
 import asyncio
 from collections.abc import Callable, Iterable
 from itertools import accumulate, takewhile
-from typing import Self
+from typing import Self, TypeVar
 
 from ag_ui.core import EventType
 
+from app.core.deltas import GoesOn
 from app.core.errors import AppError, Code
 from app.core.wire import Batch, Envelope, Take
 from app.engine.rendition import Encode, Rendition
+
+V = TypeVar("V")
 
 BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
 """What a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
@@ -47,6 +50,9 @@ class RunLog:
         on_append: told of what is to be stored before readers may see it; without it they see it at once.
     """
 
+    _following: EventType
+    """Of what is not reckoned yet: data without a type."""
+
     def __init__(self, run_id: str, budget: Budget, on_append: Callable[[], None] | None = None) -> None:
         self.run_id = run_id
         self._budget = budget
@@ -55,6 +61,8 @@ class RunLog:
         """How many events readers may see: all, or as many as are stored where they must be."""
         self.ended = False
         self.bytes = 0
+        self.goes_on: GoesOn | None = None
+        """Takes what goes on with the last event, if anything may."""
         self._types: list[EventType] = []
         self._data: list[bytes] = []
         self._waiting: set[Cursor] = set()
@@ -76,29 +84,50 @@ class RunLog:
 
         Amid a burst it is published with all of the burst.
         """
-        self._types.append(event_type)
-        self._data.append(data)
-        size = len(data) + ENVELOPE_BYTES
-        budget = self._budget
-        self.bytes = held = self.bytes + size
-        budget.used = used = budget.used + size
+        if len(self._types) < len(self._data):
+            self._reckon()
+        self.follow(event_type)(data)
+        fits = self._reckon()
         if not self._in_burst:
             self._publish()
-        return held <= budget.each and used <= budget.together
+        return fits
 
-    def hold(self) -> None:
-        """More may follow at once: readers need not hear of each event, until ``release``."""
-        self._in_burst = True
+    def follow(self, event_type: EventType) -> Callable[[bytes], None]:
+        """Where the JSON of more events of one type goes, amid a burst: they are reckoned and published with it."""
+        self._following = event_type
+        return self._data.append
 
-    def release(self) -> None:
-        """Nothing follows at once: readers who wait get what there is."""
-        self._in_burst = False
-        if self._on_append is None:
-            self.shown = len(self._data)
-            if self._waiting:
-                self._deliver()
-        elif self.shown < len(self._data):
-            self._on_append()
+    def _reckon(self) -> bool:
+        """Take account of what has come. False where that is too much."""
+        data, budget = self._data, self._budget
+        count = len(data) - len(self._types)
+        self._types += [self._following] * count
+        size = (len(data[-1]) if count == 1 else sum(map(len, data[-count:]))) + ENVELOPE_BYTES * count
+        self.bytes = held = self.bytes + size
+        budget.used = used = budget.used + size
+        if held <= budget.each and used <= budget.together:
+            return True
+        self.goes_on = None  # so that the next event is told
+        return False
+
+    def burst(self, step: Callable[[V], object], value: V, /) -> object:
+        """Call a step in which more may follow at once: readers hear of it behind the step. Raises what it raises."""
+        amid, self._in_burst = self._in_burst, True
+        try:
+            return step(value)
+        finally:
+            del value  # an exception that is thrown in keeps this frame
+            self._in_burst = amid
+            if len(self._types) < len(self._data):
+                self._reckon()
+            if amid:  # a tool's word in what the agent says: it goes with that
+                pass
+            elif self._on_append is None:
+                self.shown = len(self._data)
+                if self._waiting:
+                    self._deliver()
+            elif self.shown < len(self._data):
+                self._on_append()
 
     def _publish(self) -> None:
         if self._on_append is not None:
@@ -147,7 +176,7 @@ class RunLog:
         """The events after ``seq`` ``after`` to ``last``, up to ``BATCH_BYTES`` and the event that exceeds them."""
         last = last if last - after < BATCH_EVENTS else after + BATCH_EVENTS
         data = self._data[after:last]
-        if len(data) > 1 and sum(map(len, data)) > BATCH_BYTES:
+        if len(data) > 1 and self.bytes > BATCH_BYTES and sum(map(len, data)) > BATCH_BYTES:  # most runs are short
             sizes = accumulate(map(len, data))
             del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]
         return data

@@ -5,18 +5,14 @@ began it, nothing in it may be bound to a task, as ``asyncio.timeout`` is.
 """
 
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context
 from types import coroutine
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 Step = Generator[object, None, T]
 """What an awaitable's ``__await__`` gives."""
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""
 
 
 class Rest(Generic[T]):
@@ -25,40 +21,25 @@ class Rest(Generic[T]):
     Args:
         step: what was begun.
         waits_for: what it gave when it stopped.
-        pause: called whenever it has to wait.
-        resume: called whenever it goes on.
     """
 
-    __slots__ = ("_pause", "_resume", "_step", "_waits_for")
+    __slots__ = ("_step", "_waits_for")
 
-    def __init__(
-        self,
-        step: Step[T],
-        waits_for: object,
-        pause: Callable[[], None] = _nothing,
-        resume: Callable[[], None] = _nothing,
-    ) -> None:
+    def __init__(self, step: Step[T], waits_for: object) -> None:
         self._step = step
         self._waits_for = waits_for
-        self._pause = pause
-        self._resume = resume
 
-    def __await__(self) -> Generator[object, None, T]:
+    def __await__(self) -> Step[T]:
         """Its result. Raises what it raises."""
-        step, waits_for, pause, resume = self._step, self._waits_for, self._pause, self._resume
+        step, waits_for = self._step, self._waits_for
         thrown: BaseException | None = None
         try:
             while True:
-                pause()
                 thrown = None
                 try:
                     yield waits_for
-                except GeneratorExit:
-                    step.close()
-                    raise
                 except BaseException as error:  # noqa: BLE001 - it is the step's to handle, also a cancellation
                     thrown = error
-                resume()
                 # Outside the block: the step must not find an exception that somebody handles.
                 waits_for = step.send(None) if thrown is None else step.throw(thrown)
         except StopIteration as end:
@@ -68,22 +49,29 @@ class Rest(Generic[T]):
             thrown = None  # its traceback keeps this frame, and those of the run around it
 
 
-@coroutine
-def within(context: Context, work: Coroutine[object, None, T]) -> Generator[object, None, T]:
-    """Await work in this task, but in a context of its own, which others may enter while this task waits.
+class Around(Protocol):
+    """Calls what it is given with the one value, as ``Context.run`` does."""
 
-    Raises what the work raises.
+    def __call__(self, step: Callable[[V], object], value: V, /) -> object:
+        """What the step gives. Raises what it raises."""
+
+
+@coroutine
+def stepwise(work: Coroutine[object, None, T], around: Around) -> Step[T]:
+    """Await work in this task, each step of it with something around: its own context, or who notices that it waits.
+
+    Others may enter that context while this task waits. Raises what the work raises.
     """
     thrown: BaseException | None = None
     try:
-        waits_for = context.run(work.send, None)
+        waits_for = around(work.send, None)
         while True:
             thrown = None
             try:
                 yield waits_for
             except BaseException as error:  # noqa: BLE001 - it is the work's to handle, also a cancellation
                 thrown = error
-            waits_for = context.run(work.send, None) if thrown is None else context.run(work.throw, thrown)
+            waits_for = around(work.send, None) if thrown is None else around(work.throw, thrown)
     except StopIteration as end:
         result: T = end.value
         return result

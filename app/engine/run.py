@@ -111,7 +111,8 @@ class Run:
             self._trace.begin(self.ctx)
         try:
             if await self._begin():
-                await self._go(agent, turns)
+                self._announce()
+                await self._drive(agent, turns)
         except asyncio.CancelledError:
             if not self.log.ended:  # whoever else cancels it, such as a drain, has ended the run first
                 self._blame("the agent cancelled its own task")
@@ -119,16 +120,6 @@ class Run:
         except Exception:
             logger.exception("the run cannot end as it should")  # such as with a message that no event can hold
             self.fail(AGENT_FAILED)
-
-    async def _go(self, agent: Agent, turns: Turns) -> None:
-        self._announce()
-        timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
-        try:
-            await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block
-            if self._input is not None:
-                await self._drive(agent, self._input, turns)
-        finally:
-            timer.cancel()
 
     async def _begin(self) -> bool:
         """Have the thread, and what is kept of it. False where somebody else has it, or the run has ended meanwhile."""
@@ -158,11 +149,15 @@ class Run:
         self.admission.settle(error)
         self._trace.refuse(error.code if isinstance(error, AppError) else ALREADY_RUN.code)
 
-    async def _drive(self, agent: Agent, run_input: RunAgentInput, turns: Turns) -> None:
+    async def _drive(self, agent: Agent, turns: Turns) -> None:
         """Iterate the agent; every failure of its own becomes the run's."""
+        timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
         self._funnel.cross = self._cross
         try:
-            async with closing(agent.run(run_input, self.ctx)) as stream:
+            await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block
+            if self._input is None:
+                return
+            async with closing(agent.run(self._input, self.ctx)) as stream:
                 await iterate(stream, self._funnel.emit, self.log, turns)
             self.finish()
         except asyncio.CancelledError:
@@ -179,6 +174,7 @@ class Run:
         except BaseException as error:  # noqa: BLE001 - SystemExit in an agent must not stop the server
             self._blame(f"the agent raised {type(error).__name__}")
         finally:
+            timer.cancel()
             del self._funnel.cross
 
     # --- what begins and ends it ---

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
+from app.engine.bursts import BURST
 from app.engine.policy import Limits
 from app.engine.run import Run
 from app.ports import Item, RunContext
@@ -40,6 +41,19 @@ async def says_much(_: RunAgentInput) -> AsyncIterator[Item]:
     """Custom events without end."""
     while True:
         yield CustomEvent(name="n", value="x" * 100)
+
+
+async def talks(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Text without end."""
+    while True:
+        yield "x" * 100
+
+
+async def has_said(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """The same by a tool that never comes back."""
+    while True:
+        ctx.emit("x" * 100)
+    yield ""
 
 
 async def says_little(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -85,6 +99,16 @@ async def test_a_run_that_says_too_much_is_ended(connect: Connect) -> None:
     events = await client.run(ask())
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
     assert len(events) < 25
+
+
+@requirement("limit.size")
+@pytest.mark.parametrize(("agent", "more"), [(talks, BURST), (has_said, 1)])
+async def test_of_text_comes_no_more_than_the_rest_of_a_burst(connect: Connect, agent: object, more: int) -> None:
+    client = await connect(agent, Limits(run_bytes=200_000))
+    events = await client.run(ask())
+    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
+    log = client.service._lifecycle._runs[RunKey("everybody", "t1", "r1")].log
+    assert 200_000 < log.bytes < 200_000 + 300 * (more + 3)
 
 
 @requirement("limit.open")

@@ -12,7 +12,7 @@ import pytest
 
 from app.engine.bursts import BURST, iterate
 from app.engine.log import Budget, RunLog
-from app.engine.pauses import Rest, within
+from app.engine.pauses import Rest, stepwise
 from app.engine.turns import Turns
 from app.ports import Item
 from tests.engine.doubles import WAIT, eventually
@@ -34,6 +34,10 @@ class Door:
         return "passed"
 
 
+async def iterated(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog) -> None:
+    await iterate(stream, emit, log, Turns())
+
+
 async def driven(agent: Agent) -> tuple[RunLog, list[list[str]], asyncio.Task[None]]:
     """An agent at work, and the batches that somebody takes who takes all at once."""
     log, taken = RunLog("r1", Budget(1 << 30, 1 << 30)), list[list[str]]()
@@ -46,7 +50,7 @@ async def driven(agent: Agent) -> tuple[RunLog, list[list[str]], asyncio.Task[No
     cursor.offer(take)
     waiting = asyncio.ensure_future(anext(cursor))
     await asyncio.sleep(0)
-    task = asyncio.create_task(iterate(agent(), lambda item: log.append("x", str(item).encode()), log, Turns()))  # type: ignore[arg-type]
+    task = asyncio.create_task(iterated(agent(), lambda item: log.append("x", str(item).encode()), log))  # type: ignore[arg-type]
     task.add_done_callback(lambda _: waiting.cancel())
     return log, taken, task
 
@@ -90,7 +94,7 @@ async def test_what_comes_from_elsewhere_while_the_agent_waits_wakes_who_reads()
         yield "never"
 
     reading = asyncio.ensure_future(anext(log.read()))
-    task = asyncio.create_task(iterate(agent(), lambda _: None, log, Turns()))
+    task = asyncio.create_task(iterated(agent(), lambda _: None, log))
     await eventually(lambda: door.waiting)
     log.append("x", b"a tool's")  # type: ignore[arg-type]
     assert (await reading).data == [b"a tool's"]
@@ -237,7 +241,7 @@ async def test_work_within_a_context_sees_it_alone_and_gives_its_result() -> Non
         return "done"
 
     seen = list[str]()
-    assert await within(own, work()) == "done"
+    assert await stepwise(work(), own.run) == "done"
     assert (seen, who.get()) == (["the work"], "nobody")
 
 
@@ -250,7 +254,7 @@ async def test_work_within_a_context_that_others_enter_while_it_waits_goes_on() 
 
 
 async def passed_within(own: Context, door: Door) -> str:
-    return await within(own, door.passed())
+    return await stepwise(door.passed(), own.run)
 
 
 async def test_work_within_a_context_handles_its_own_cancellation_and_timeouts() -> None:
@@ -266,7 +270,7 @@ async def test_work_within_a_context_handles_its_own_cancellation_and_timeouts()
         return "done all the same"
 
     async def outer() -> str:
-        return await within(copy_context(), stubborn())
+        return await stepwise(stubborn(), copy_context().run)
 
     seen, door = list[object](), Door()
     task = asyncio.create_task(outer())
@@ -282,7 +286,7 @@ async def test_what_work_within_a_context_raises_is_raised() -> None:
         raise KeyError("lost")
 
     with pytest.raises(KeyError, match="lost"):
-        await within(copy_context(), failing())
+        await stepwise(failing(), copy_context().run)
 
 
 async def test_however_many_have_had_their_burst_one_goes_on_per_turn_of_the_loop() -> None:

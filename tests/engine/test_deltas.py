@@ -198,8 +198,9 @@ def test_so_it_is_behind_each_delta_and_with_anything_between_two(first: int) ->
 
 def test_what_does_not_end_with_its_text_says_nothing_of_the_next() -> None:
     event = TextMessageContentEvent(message_id="m1", delta="a")
-    assert after(event, event, encode(event), []) is not None
-    assert after(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', []) is None
+    put = list[bytes]().append
+    assert after(event, event, encode(event), [], put) is not None
+    assert after(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', [], put) is None
 
 
 @requirement("speed.deltas")

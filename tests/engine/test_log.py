@@ -106,6 +106,44 @@ def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     assert budget.used == one.bytes
 
 
+@requirement("speed.bursts", "limit.size")
+def test_what_goes_on_is_reckoned_with_its_burst_and_says_when_it_is_too_much() -> None:
+    log, one_by_one, data = make_log(each=1_000), make_log(), [b"x" * 100] * 5
+    log.goes_on = lambda _: True
+
+    def step(some: Sequence[bytes]) -> int:
+        for each in some:
+            log.follow(EventType.CUSTOM)(each)
+        return log.shown
+
+    for each in data:
+        one_by_one.append(EventType.CUSTOM, each)
+    assert log.burst(step, data) == 0
+    assert (log.batch(0, log.shown), log.bytes) == (one_by_one.batch(0, 5), one_by_one.bytes)
+    assert callable(log.goes_on)
+    log.burst(step, data)
+    assert not callable(log.goes_on)
+    assert log.shown == 10
+    assert log.excess().code is Code.RUN_LIMIT_EXCEEDED
+
+
+@requirement("speed.bursts", "limit.size")
+def test_a_burst_within_a_burst_is_reckoned_at_once_and_published_with_the_other() -> None:
+    log, seen = make_log(), list[tuple[int, int]]()
+
+    def inner(data: bytes) -> None:
+        log.follow(EventType.CUSTOM)(data)
+
+    def outer(data: bytes) -> None:
+        for _ in range(2):
+            log.burst(inner, data)
+            seen.append((log.bytes, log.shown))
+
+    log.burst(outer, b"{}")
+    assert seen == [(2 + ENVELOPE_BYTES, 0), (2 * (2 + ENVELOPE_BYTES), 0)]
+    assert log.shown == 2
+
+
 @requirement("speed.at-once")
 async def test_who_takes_a_part_of_what_there_is_is_handed_the_rest() -> None:
     log, taken = make_log(), list[int]()
@@ -118,9 +156,7 @@ async def test_who_takes_a_part_of_what_there_is_is_handed_the_rest() -> None:
     cursor.offer(take)
     reading = asyncio.ensure_future(anext(cursor))
     await asyncio.sleep(0)
-    log.hold()
-    append(log, *["x" * BATCH_BYTES] * 3)
-    log.release()
+    log.burst(lambda texts: append(log, *texts), ["x" * BATCH_BYTES] * 3)
     async with asyncio.timeout(WAIT):
         batch = await reading
     assert (taken, batch.first, len(batch.data)) == ([1], 2, 1)

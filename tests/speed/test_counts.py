@@ -13,7 +13,7 @@ import pytest
 from ag_ui.core import BaseEvent, RunAgentInput, ToolCallArgsEvent, ToolCallResultEvent, ToolCallStartEvent
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.core.deltas import GoesOn, after
+from app.core.deltas import GoesOn, Put, after
 from app.core.encoder import encode
 from app.core.fold import Transcript
 from app.engine import funnel, run
@@ -24,7 +24,7 @@ from app.settings import Settings
 from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, make_service
 
 ROOT = Path(__file__).parents[2]
-DELTAS = 10 * BURST
+DELTAS = 6 * BURST
 AROUND = 4
 """RUN_STARTED, TEXT_MESSAGE_START, TEXT_MESSAGE_END, RUN_FINISHED."""
 
@@ -48,16 +48,12 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
         encoded.append(encode(event))
         return encoded[-1]
 
-    def counting(item: Item, event: BaseEvent, data: bytes, texts: list[str]) -> GoesOn:
-        goes_on = after(item, event, data, texts)
-        assert goes_on is not None
+    def counting(item: Item, event: BaseEvent, data: bytes, texts: list[str], put: Put) -> GoesOn | None:
+        def counted(data: bytes) -> None:
+            encoded.append(data)
+            put(data)
 
-        def counted(item: Item) -> bytes | None:
-            if (data := goes_on(item)) is not None:
-                encoded.append(data)
-            return data
-
-        return counted
+        return after(item, event, data, texts, counted)
 
     monkeypatch.setattr(funnel, "encode", counted)
     monkeypatch.setattr(funnel, "after", counting)
