@@ -30,7 +30,7 @@ class Duties:
     """
 
     def __init__(self, history: Iterable[Message], *, resumed: bool = False) -> None:
-        self._known = set(_call_ids(history))
+        self._known = dict.fromkeys(_call_ids(history))  # a set that is empty takes three times as much
         self._resumed = resumed
         self._unanswered: dict[str, None] = {}
 
@@ -47,12 +47,12 @@ class Duties:
         """Take note of an event that may come. Only those that ``tells_of_calls`` say something here."""
         match event:
             case ToolCallStartEvent():
-                self._known.add(event.tool_call_id)
+                self._known[event.tool_call_id] = None
                 self._unanswered[event.tool_call_id] = None
             case ToolCallResultEvent():
                 self._unanswered.pop(event.tool_call_id, None)
             case MessagesSnapshotEvent():
-                self._known.update(_call_ids(event.messages))
+                self._known.update(dict.fromkeys(_call_ids(event.messages)))
 
     def pending(self) -> list[str]:
         """The ids of the calls this run made and did not answer, in the order they were made."""

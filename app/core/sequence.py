@@ -71,7 +71,7 @@ class RunSequence:
     def _reset(self) -> None:
         self._open: dict[Open, None] = {}
         self._owners: dict[Ids, dict[str, str | None]] = {ids: {} for ids in SPACES}
-        self._subagents: set[str] = set()
+        self._subagents: dict[str, None] = {}
 
     def feed(self, event: BaseEvent) -> None:
         """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
@@ -183,7 +183,7 @@ class RunSequence:
         parent = event.parent_subagent_run_id
         if parent is not None and parent not in self._subagents:
             raise IllegalEvent(f"parent subagent {parent!r} was not started in this run")  # V27
-        self._subagents.add(event.subagent_run_id)
+        self._subagents[event.subagent_run_id] = None
 
     def _seed(self, messages: list[Message], *, restate: bool) -> None:
         for message in messages:

@@ -31,6 +31,7 @@ async def _emitted(stream: AsyncIterator[Item], emit: Callable[[Item], None], lo
             logger.warning("the agent went on after the end of its run; the rest is dropped")
             return
         emit(item)
+        del item  # the agent may be long about the next one
         left -= 1
         if not left:
             left = BURST

@@ -61,7 +61,7 @@ class GoalWatch:
     """How the goals of a run stand, by its CUSTOM events (docs/goals.md)."""
 
     def __init__(self) -> None:
-        self._pending: set[str] = set()
+        self._pending: dict[str, None] = {}
         self._failed = False
 
     @property
@@ -73,9 +73,9 @@ class GoalWatch:
         """Take note of one event; most say nothing of goals."""
         match event.name, event.value:
             case goal.DECLARED, {"goals": [*goals]}:
-                self._pending = set(filter(None, map(pending, goals)))
+                self._pending = dict.fromkeys(filter(None, map(pending, goals)))
             case goal.ACHIEVED, {"type": str(kind)}:
-                self._pending.discard(kind)
+                self._pending.pop(kind, None)
             case goal.FAILED, {"type": str()}:
                 self._failed = True
 

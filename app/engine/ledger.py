@@ -30,6 +30,9 @@ WINDOW_SECONDS = 0.005
 
 TAKEN = AppError(Code.RUN_LOST, "The run has been taken from this server.")
 
+NOBODY = frozenset[str]()
+"""One for all: an empty one takes as much as one of five."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -70,7 +73,7 @@ class Ledger:
         self.archive = archive
         self.key = key
         self._on_busy = on_busy
-        self._behind = frozenset(behind)
+        self._behind = frozenset(behind) or NOBODY
         self._claiming: asyncio.Future[None] | None = None
         self.claimed = False
         """Whether the thread has been made this run's."""

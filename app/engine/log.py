@@ -99,10 +99,14 @@ class RunLog:
 
     def _reckon(self) -> bool:
         """Take account of what has come. False where that is too much."""
-        data, budget = self._data, self._budget
-        count = len(data) - len(self._types)
-        self._types += [self._following] * count
-        size = (len(data[-1]) if count == 1 else sum(map(len, data[-count:]))) + ENVELOPE_BYTES * count
+        data, types, budget = self._data, self._types, self._budget
+        count = len(data) - len(types)
+        if count == 1:  # a token that comes alone
+            types.append(self._following)
+            size = len(data[-1]) + ENVELOPE_BYTES
+        else:
+            types += [self._following] * count
+            size = sum(map(len, data[-count:])) + ENVELOPE_BYTES * count
         self.bytes = held = self.bytes + size
         budget.used = used = budget.used + size
         if held <= budget.each and used <= budget.together:
@@ -296,15 +300,15 @@ class Cursor:
 
     def deliver(self) -> None:
         """Have what there is taken, or go on."""
-        waiter, log = self._waiter, self._log
-        if waiter is None or waiter.done() or self._after >= log.shown:
+        waiter, after, shown = self._waiter, self._after, self._log.shown
+        if waiter is None or waiter.done() or after >= shown:
             return
-        take, data = self._take, log.data(self._after, log.shown)
-        if take is None or not take(data, self._after + 1):
+        take, data = self._take, self._log.data(after, shown)
+        if take is None or not take(data, after + 1):
             waiter.set_result(True)
             return
-        self._after += len(data)
-        if self._after < log.shown:
+        self._after = after = after + len(data)
+        if after < shown:
             self.wake()
 
     def nudge(self) -> None:
