@@ -76,7 +76,8 @@ class Funnel:
             raise IllegalEvent(f"{type(item).__name__} from a tool")
         if isinstance(item, StateDeltaEvent):
             self.state.check(item)
-        self._log.burst(self.emit, item)
+        self.emit(item)
+        self._log.settle()
 
     def value(self) -> object:
         """The shared state of the moment."""

@@ -93,7 +93,7 @@ class RunLog:
         return fits
 
     def follow(self, event_type: EventType) -> Callable[[bytes], None]:
-        """Where the JSON of more events of one type goes, amid a burst: they are reckoned and published with it."""
+        """Where the JSON of more events of one type goes: they are reckoned and published with their burst."""
         self._following = event_type
         return self._data.append
 
@@ -116,22 +116,27 @@ class RunLog:
 
     def burst(self, step: Callable[[V], object], value: V, /) -> object:
         """Call a step in which more may follow at once: readers hear of it behind the step. Raises what it raises."""
-        amid, self._in_burst = self._in_burst, True
+        self._in_burst = True
         try:
             return step(value)
         finally:
             del value  # an exception that is thrown in keeps this frame
-            self._in_burst = amid
+            self._in_burst = False
             if len(self._types) < len(self._data):
                 self._reckon()
-            if amid:  # a tool's word in what the agent says: it goes with that
-                pass
-            elif self._on_append is None:
+            if self._on_append is None:
                 self.shown = len(self._data)
                 if self._waiting:
                     self._deliver()
             elif self.shown < len(self._data):
                 self._on_append()
+
+    def settle(self) -> None:
+        """Reckon what has come by now, and publish it where it is no part of a burst."""
+        if len(self._types) < len(self._data):
+            self._reckon()
+            if not self._in_burst:
+                self._publish()
 
     def _publish(self) -> None:
         if self._on_append is not None:

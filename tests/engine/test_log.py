@@ -128,19 +128,18 @@ def test_what_goes_on_is_reckoned_with_its_burst_and_says_when_it_is_too_much() 
 
 
 @requirement("speed.bursts", "limit.size")
-def test_a_burst_within_a_burst_is_reckoned_at_once_and_published_with_the_other() -> None:
+def test_what_is_settled_is_reckoned_at_once_and_published_unless_amid_a_burst() -> None:
     log, seen = make_log(), list[tuple[int, int]]()
 
-    def inner(data: bytes) -> None:
+    def settled(data: bytes) -> None:
         log.follow(EventType.CUSTOM)(data)
+        log.settle()
+        seen.append((log.bytes // (2 + ENVELOPE_BYTES), log.shown))
 
-    def outer(data: bytes) -> None:
-        for _ in range(2):
-            log.burst(inner, data)
-            seen.append((log.bytes, log.shown))
-
-    log.burst(outer, b"{}")
-    assert seen == [(2 + ENVELOPE_BYTES, 0), (2 * (2 + ENVELOPE_BYTES), 0)]
+    log.burst(settled, b"{}")
+    settled(b"{}")
+    log.settle()
+    assert seen == [(1, 0), (2, 2)]
     assert log.shown == 2
 
 

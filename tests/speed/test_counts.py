@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ag_ui.core import BaseEvent, RunAgentInput, ToolCallArgsEvent, ToolCallResultEvent, ToolCallStartEvent
+from ag_ui.core import (
+    BaseEvent,
+    RunAgentInput,
+    TextMessageStartEvent,
+    ToolCallArgsEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.core.deltas import GoesOn, Put, after
@@ -19,7 +26,7 @@ from app.core.fold import Transcript
 from app.engine import funnel, run
 from app.engine.bursts import BURST
 from app.main import create_app
-from app.ports import Item
+from app.ports import Item, RunContext
 from app.settings import Settings
 from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, make_service
 
@@ -69,9 +76,9 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
 # --- writes -----------------------------------------------------------------------------------------------------------
 
 
-async def written(path: str, body: bytes, *, twice: bool = False) -> list[bytes]:
+async def written(path: str, body: bytes, agent: object = talker, *, twice: bool = False) -> list[bytes]:
     """The writes of a response; ``twice`` reads the run again once it has ended, and gives those writes."""
-    service = make_service(talker)
+    service = make_service(agent)
     app = create_app(Settings(), service)
     await service.open()
     async with asyncio.timeout(WAIT):
@@ -117,6 +124,19 @@ async def test_what_is_ready_leaves_in_one_write() -> None:
     writes = await written("/invocations", json.dumps(ask()).encode())
     assert b"".join(writes).count(b"\n\n") == DELTAS + AROUND
     assert len(writes) <= DELTAS // BURST + 2
+
+
+async def test_what_a_tool_says_while_the_agent_waits_leaves_in_one_write() -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        async def tool() -> None:
+            for number in range(BURST):
+                ctx.emit(f"{number} of them")
+
+        yield TextMessageStartEvent(message_id="m1")
+        await asyncio.create_task(tool())
+
+    writes = await written("/invocations", json.dumps(ask()).encode(), agent)
+    assert [said for write in writes if (said := write.count(b" of them"))] == [BURST]
 
 
 async def test_a_run_that_is_read_again_leaves_in_one_write() -> None:
