@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from app.core.errors import AppError
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
-from app.engine.pauses import Rest, stepwise
+from app.engine.pauses import stepwise
 from app.engine.reader import Reader
 
 SEND_SECONDS = 60.0
@@ -130,7 +130,7 @@ class RunStream:
             self._rest = asyncio.get_running_loop().create_future()
             self._rest.set_exception(error)
         else:
-            self._rest = Rest(step, waits_for)
+            self._rest = stepwise(step, waits_for=waits_for)
         self._writing, self._since = True, asyncio.get_running_loop().time()
         self._reader.nudge()
         return True

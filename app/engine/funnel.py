@@ -69,6 +69,7 @@ class Funnel:
         Raises:
             IllegalEvent: not now, or not at all: the run itself is not a tool's to start or end.
             PatchError: a delta that does not apply to the state.
+            AppError: the run has grown too large.
         """
         if self._log.ended:
             return
@@ -84,7 +85,10 @@ class Funnel:
         return self.state.value()
 
     def emit(self, item: Item) -> None:
-        """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large."""
+        """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large.
+
+        For deltas that go on with one another it is too large behind their burst, so that the next item is told.
+        """
         log = self._log
         goes_on = log.goes_on
         if goes_on is None or not goes_on(item):
@@ -108,7 +112,7 @@ class Funnel:
             if kind.is_delta:
                 texts, self._texts = self._texts, self._transcript.growing
                 if texts is not None and texts is self._texts:  # a stream that goes on: several may take turns
-                    self._log.goes_on = after(item, event, data, texts, self._log.follow(kind.type))
+                    self._log.goes_on = after(item, event, data, texts, self._log.put)
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -131,9 +135,16 @@ class Funnel:
         return self._log.append(kind.type, data)
 
     def flush(self) -> None:
-        """End the streams of chunks, which have no end of their own."""
+        """End the streams of chunks, which have no end of their own.
+
+        Raises:
+            AppError: the run has grown too large, and nothing that was said since could be told so.
+        """
         for event in self._expander.flush():
             self.write(event)
+        self._log.settle()
+        if self._log.is_full:
+            raise self._log.excess()
 
     def close(self, failure: str | None) -> None:
         """Write what is still owed before a terminal event. ``failure`` is the message for subagents cut off."""

@@ -4,16 +4,16 @@ Rule: the log is the only thing between a run and its readers. A reader is a pos
 nothing and holds up nobody, and one that comes late or again sees the same bytes.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable
 from itertools import accumulate, takewhile
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from ag_ui.core import EventType
 
 from app.core.deltas import GoesOn
 from app.core.errors import AppError, Code
-from app.core.wire import Batch, Envelope, Take
+from app.core.wire import Batch, Envelope
+from app.engine.cursor import Cursor
 from app.engine.rendition import Encode, Rendition
 
 V = TypeVar("V")
@@ -29,7 +29,7 @@ class Budget:
     """Bytes that logs may hold: each one at most, and all of a process together.
 
     Args:
-        each: encoded events of one run.
+        each: encoded events of one run, and at most the deltas of one burst more.
         together: encoded events of all runs, open and kept.
     """
 
@@ -50,9 +50,6 @@ class RunLog:
         on_append: told of what is to be stored before readers may see it; without it they see it at once.
     """
 
-    _following: EventType
-    """Of what is not reckoned yet: data without a type."""
-
     def __init__(self, run_id: str, budget: Budget, on_append: Callable[[], None] | None = None) -> None:
         self.run_id = run_id
         self._budget = budget
@@ -63,6 +60,8 @@ class RunLog:
         self.bytes = 0
         self.goes_on: GoesOn | None = None
         """Takes what goes on with the last event, if anything may."""
+        self.is_full = False
+        """Whether more has come than there is room for."""
         self._types: list[EventType] = []
         self._data: list[bytes] = []
         self._waiting: set[Cursor] = set()
@@ -85,45 +84,48 @@ class RunLog:
         Amid a burst it is published with all of the burst.
         """
         if len(self._types) < len(self._data):
-            self._reckon()
-        self.follow(event_type)(data)
-        fits = self._reckon()
+            self._reckon(self._types[-1])
+        self.goes_on = None
+        self._data.append(data)
+        fits = self._reckon(event_type)
         if not self._in_burst:
             self._publish()
         return fits
 
-    def follow(self, event_type: EventType) -> Callable[[bytes], None]:
-        """Where the JSON of more events of one type goes: they are reckoned and published with their burst."""
-        self._following = event_type
+    @property
+    def put(self) -> Callable[[bytes], None]:
+        """Takes the JSON of what goes on with the last event: it is reckoned and published with its burst."""
         return self._data.append
 
-    def _reckon(self) -> bool:
-        """Take account of what has come. False where that is too much."""
+    def _reckon(self, event_type: EventType) -> bool:
+        """Take account of what has come, all of this type. False where that is too much."""
         data, types, budget = self._data, self._types, self._budget
         count = len(data) - len(types)
         if count == 1:  # a token that comes alone
-            types.append(self._following)
+            types.append(event_type)
             size = len(data[-1]) + ENVELOPE_BYTES
         else:
-            types += [self._following] * count
+            types += [event_type] * count
             size = sum(map(len, data[-count:])) + ENVELOPE_BYTES * count
         self.bytes = held = self.bytes + size
         budget.used = used = budget.used + size
         if held <= budget.each and used <= budget.together:
             return True
-        self.goes_on = None  # so that the next event is told
+        self.goes_on, self.is_full = None, True
         return False
 
     def burst(self, step: Callable[[V], object], value: V, /) -> object:
         """Call a step in which more may follow at once: readers hear of it behind the step. Raises what it raises."""
         self._in_burst = True
+        if self._budget.used > self._budget.together:  # what goes on is let in unseen: not by every run at once
+            self.goes_on = None
         try:
             return step(value)
         finally:
             del value  # an exception that is thrown in keeps this frame
             self._in_burst = False
             if len(self._types) < len(self._data):
-                self._reckon()
+                self._reckon(self._types[-1])
             if self._on_append is None:
                 self.shown = len(self._data)
                 if self._waiting:
@@ -134,7 +136,7 @@ class RunLog:
     def settle(self) -> None:
         """Reckon what has come by now, and publish it where it is no part of a burst."""
         if len(self._types) < len(self._data):
-            self._reckon()
+            self._reckon(self._types[-1])
             if not self._in_burst:
                 self._publish()
 
@@ -177,7 +179,7 @@ class RunLog:
         if self.ended:
             self._budget.kept += size
 
-    def read(self, after: int = 0) -> "Cursor":
+    def read(self, after: int = 0) -> Cursor:
         """Read what comes after ``seq`` ``after``, to the end of the run."""
         return Cursor(self, after)
 
@@ -238,11 +240,11 @@ class RunLog:
         """Whether readers may see all that there will be."""
         return self.ended and self.shown == len(self._data)
 
-    def wait(self, cursor: "Cursor") -> None:
+    def wait(self, cursor: Cursor) -> None:
         """Have the cursor told when something is appended or the run ends."""
         self._waiting.add(cursor)
 
-    def leave(self, cursor: "Cursor") -> None:
+    def leave(self, cursor: Cursor) -> None:
         """It does not wait any more."""
         self._waiting.discard(cursor)
 
@@ -254,74 +256,3 @@ class RunLog:
     def _deliver(self) -> None:
         for cursor in tuple(self._waiting):
             cursor.deliver()
-
-
-class Cursor:
-    """A place in a log that moves on: batches of what has come, each all that is ready.
-
-    Ends when the run has ended and all was handed over, or when it is closed. While it waits it first offers what comes
-    to who takes it at once, so that a lone event costs no switch of tasks.
-    """
-
-    __slots__ = ("_after", "_closed", "_log", "_take", "_waiter")
-
-    def __init__(self, log: RunLog, after: int) -> None:
-        self._log = log
-        self._after = after
-        self._waiter: asyncio.Future[bool] | None = None
-        self._closed = False
-        self._take: Take | None = None
-
-    def __aiter__(self) -> Self:
-        return self
-
-    def offer(self, take: Take) -> None:
-        """Offer what comes while this waits; what ``take`` takes is not handed out."""
-        self._take = take
-
-    async def __anext__(self) -> Batch:
-        """What comes next; empty only where ``nudge`` asked for it."""
-        log = self._log
-        while not self._closed:
-            batch = log.batch(self._after, log.shown)
-            if batch.data:
-                self._after += len(batch.data)
-                return batch
-            if log.over:
-                break
-            self._waiter = waiter = asyncio.get_running_loop().create_future()
-            log.wait(self)
-            try:
-                if not await waiter and not self._closed:
-                    return Batch(log.run_id, self._after + 1, [], [])
-            finally:
-                log.leave(self)
-        raise StopAsyncIteration
-
-    def wake(self) -> None:
-        """Go on: there is something, or the run has ended."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(True)
-
-    def deliver(self) -> None:
-        """Have what there is taken, or go on."""
-        waiter, after, shown = self._waiter, self._after, self._log.shown
-        if waiter is None or waiter.done() or after >= shown:
-            return
-        take, data = self._take, self._log.data(after, shown)
-        if take is None or not take(data, after + 1):
-            waiter.set_result(True)
-            return
-        self._after = after = after + len(data)
-        if after < shown:
-            self.wake()
-
-    def nudge(self) -> None:
-        """Hand out an empty batch now, if nothing else is ready."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(False)
-
-    def close(self) -> None:
-        """End here."""
-        self._closed, self._take = True, None
-        self.nudge()

@@ -6,7 +6,7 @@ began it, nothing in it may be bound to a task, as ``asyncio.timeout`` is.
 
 from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -14,39 +14,8 @@ V = TypeVar("V")
 Step = Generator[object, None, T]
 """What an awaitable's ``__await__`` gives."""
 
-
-class Rest(Generic[T]):
-    """The rest of something that was begun and has to wait; await it once.
-
-    Args:
-        step: what was begun.
-        waits_for: what it gave when it stopped.
-    """
-
-    __slots__ = ("_step", "_waits_for")
-
-    def __init__(self, step: Step[T], waits_for: object) -> None:
-        self._step = step
-        self._waits_for = waits_for
-
-    def __await__(self) -> Step[T]:
-        """Its result. Raises what it raises."""
-        step, waits_for = self._step, self._waits_for
-        thrown: BaseException | None = None
-        try:
-            while True:
-                thrown = None
-                try:
-                    yield waits_for
-                except BaseException as error:  # noqa: BLE001 - it is the step's to handle, also a cancellation
-                    thrown = error
-                # Outside the block: the step must not find an exception that somebody handles.
-                waits_for = step.send(None) if thrown is None else step.throw(thrown)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        finally:
-            thrown = None  # its traceback keeps this frame, and those of the run around it
+BEGINNING = object()
+"""Nothing has been begun yet."""
 
 
 class Around(Protocol):
@@ -56,24 +25,40 @@ class Around(Protocol):
         """What the step gives. Raises what it raises."""
 
 
+def directly(step: Callable[[V], object], value: V, /) -> object:
+    """Nothing around a step."""
+    try:
+        return step(value)
+    finally:
+        del value  # an exception that is thrown in keeps this frame
+
+
 @coroutine
-def stepwise(work: Coroutine[object, None, T], around: Around) -> Step[T]:
+def stepwise(
+    work: Step[T] | Coroutine[object, None, T], around: Around = directly, waits_for: object = BEGINNING
+) -> Step[T]:
     """Await work in this task, each step of it with something around: its own context, or who notices that it waits.
 
     Others may enter that context while this task waits. Raises what the work raises.
+
+    Args:
+        work: what is awaited, or what is left of it.
+        around: calls each step.
+        waits_for: what the work gave when it stopped, where it has been begun.
     """
     thrown: BaseException | None = None
     try:
-        waits_for = around(work.send, None)
         while True:
-            thrown = None
-            try:
-                yield waits_for
-            except BaseException as error:  # noqa: BLE001 - it is the work's to handle, also a cancellation
-                thrown = error
+            if waits_for is not BEGINNING:
+                thrown = None
+                try:
+                    yield waits_for
+                except BaseException as error:  # noqa: BLE001 - it is the work's to handle, also a cancellation
+                    thrown = error
+            # Outside of the block: the work must not find an exception that somebody handles.
             waits_for = around(work.send, None) if thrown is None else around(work.throw, thrown)
     except StopIteration as end:
         result: T = end.value
         return result
     finally:
-        thrown = None  # as above
+        thrown = None  # its traceback keeps this frame, and those of the run around it

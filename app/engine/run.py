@@ -209,6 +209,7 @@ class Run:
 
         Raises:
             IllegalEvent: a call is still open on success.
+            AppError: the run has grown too large.
         """
         if self.log.ended:
             return

@@ -56,7 +56,8 @@ def parts() -> list[tuple[str, float]]:
     expander, official = Expander(lambda: MESSAGE), EventEncoder()
     event_type, data = event.type, encode(event)
     ahead = RunLog("run", Budget(1 << 40, 1 << 40))
-    goes_on = after(event, event, data, [], ahead.follow(event_type))
+    ahead.append(event_type, data)
+    goes_on = after(event, event, data, [], ahead.put)
     if goes_on is None:
         raise MeasureError("a delta behind a delta is not told by it")
     deltas = [event] * BURST

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import CoroutineType
 
 import pytest
@@ -34,7 +34,8 @@ class Peer:
         self._says: asyncio.Queue[Message] = asyncio.Queue()
         for message in says:
             self._says.put_nowait(message)
-        self.task = asyncio.create_task(self._answer(app, dict(scope)))
+        self.scope = dict(scope)
+        self.task = asyncio.create_task(self._answer(app, self.scope))
 
     async def _answer(self, app: ASGIApp, scope: Scope) -> None:
         await app(scope, self._says.get, self.sent.put)
@@ -80,6 +81,7 @@ async def test_nothing_of_routing_stands_around_a_stream() -> None:
         around = list(peer.awaits())
         assert around[-1] == "RunStream.__call__"
         assert not {"Route.handle", "APIRouter.app", "AsyncExitStackMiddleware.__call__"} & set(around)
+        assert not any(isinstance(value, AsyncExitStack) for value in peer.scope.values())
         await service.drain(0)
         await peer.ended()
 
@@ -92,6 +94,7 @@ async def test_nothing_of_routing_stands_around_a_socket() -> None:
         around = list(peer.awaits())
         assert "Connection.serve" in around
         assert not {"WebSocketRoute.handle", "APIRouter.app"} & set(around)
+        assert not any(isinstance(value, AsyncExitStack) for value in peer.scope.values())
         peer.task.cancel()
         await asyncio.wait([peer.task])
 

@@ -3,16 +3,18 @@
 import asyncio
 import contextlib
 import sys
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextvars import Context, ContextVar, copy_context
 from itertools import pairwise
-from typing import Self
+from typing import Self, cast
 
 import pytest
+from ag_ui.core import TextMessageContentEvent
 
 from app.engine.bursts import BURST, iterate
 from app.engine.log import Budget, RunLog
-from app.engine.pauses import Rest, stepwise
+from app.engine.pauses import stepwise
 from app.engine.turns import Turns
 from app.ports import Item
 from tests.engine.doubles import WAIT, eventually
@@ -72,6 +74,24 @@ async def test_readers_have_what_was_said_before_the_agent_waits() -> None:
     door.open.set()
     await task
     assert taken == [["a", "b"], ["passed", "c"]]
+
+
+@requirement("speed.bursts")
+async def test_nothing_holds_what_was_said_while_the_agent_waits() -> None:
+    door, said = Door(), list[weakref.ref[TextMessageContentEvent]]()
+
+    async def agent() -> AsyncIterator[Item]:
+        event = TextMessageContentEvent(message_id="m1", delta="a")
+        said.append(weakref.ref(event))
+        yield event
+        del event
+        await door.passed()
+
+    _, _, task = await driven(agent)
+    await eventually(lambda: door.waiting)
+    assert said[0]() is None
+    door.open.set()
+    await task
 
 
 @requirement("speed.bursts")
@@ -162,11 +182,11 @@ async def test_any_iterator_will_do() -> None:
 # --- what was begun and goes on ---------------------------------------------------------------------------------------
 
 
-def begun(work: Awaitable[object]) -> Rest[object]:
+def begun(work: Awaitable[object]) -> Awaitable[object]:
     """Its first step, up to where it has to wait."""
     step = work.__await__()
     assert isinstance(step, Generator) or hasattr(step, "send")
-    return Rest(step, step.send(None))
+    return stepwise(step, waits_for=step.send(None))
 
 
 async def test_what_was_begun_gives_its_result() -> None:
@@ -184,7 +204,7 @@ async def test_what_was_begun_may_handle_a_cancellation() -> None:
             await asyncio.sleep(0)
         return "done all the same"
 
-    async def waits(rest: Rest[object]) -> object:
+    async def waits(rest: Awaitable[object]) -> object:
         return await rest
 
     task = asyncio.create_task(waits(begun(stubborn())))
@@ -203,7 +223,7 @@ async def test_what_was_begun_and_is_left_is_closed() -> None:
             left.append("closed")
 
     step = work().__await__()  # held, so that nothing but a close ends it
-    waiting = Rest(step, step.send(None)).__await__()
+    waiting = cast("Generator[object, None, None]", stepwise(step, waits_for=step.send(None)))
     next(waiting)
     waiting.close()
     assert left == ["closed"]

@@ -80,12 +80,13 @@ async def test_a_reader_after_the_end_stops_after_the_last() -> None:
     assert await batches(log, 1) == []
 
 
-async def test_a_long_replay_comes_in_bounded_batches() -> None:
+@pytest.mark.parametrize("count", [4, 10])
+async def test_a_long_replay_comes_in_bounded_batches(count: int) -> None:
     log = make_log()
-    append(log, *("x" * 100_000 for _ in range(10)))
+    append(log, *("x" * 100_000 for _ in range(count)))
     log.end()
     got = await batches(log)
-    assert [envelope.seq for batch in got for envelope in batch] == list(range(1, 11))
+    assert [envelope.seq for batch in got for envelope in batch] == list(range(1, count + 1))
     assert max(sum(len(envelope.data) for envelope in batch) for batch in got) < BATCH_BYTES + 100_100
 
 
@@ -108,39 +109,43 @@ def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
 
 @requirement("speed.bursts", "limit.size")
 def test_what_goes_on_is_reckoned_with_its_burst_and_says_when_it_is_too_much() -> None:
-    log, one_by_one, data = make_log(each=1_000), make_log(), [b"x" * 100] * 5
+    log, one_by_one, data = make_log(each=1_200), make_log(), [b"x" * 100] * 5
+    for each in (log, one_by_one):
+        each.append(EventType.CUSTOM, b"{}")
     log.goes_on = lambda _: True
 
     def step(some: Sequence[bytes]) -> int:
         for each in some:
-            log.follow(EventType.CUSTOM)(each)
+            log.put(each)
         return log.shown
 
-    for each in data:
-        one_by_one.append(EventType.CUSTOM, each)
-    assert log.burst(step, data) == 0
-    assert (log.batch(0, log.shown), log.bytes) == (one_by_one.batch(0, 5), one_by_one.bytes)
+    for more in data:
+        one_by_one.append(EventType.CUSTOM, more)
+    assert log.burst(step, data) == 1
+    assert (log.batch(0, log.shown), log.bytes) == (one_by_one.batch(0, 6), one_by_one.bytes)
     assert callable(log.goes_on)
+    assert not log.is_full
     log.burst(step, data)
     assert not callable(log.goes_on)
-    assert log.shown == 10
+    assert (log.shown, log.is_full) == (11, True)
     assert log.excess().code is Code.RUN_LIMIT_EXCEEDED
 
 
 @requirement("speed.bursts", "limit.size")
 def test_what_is_settled_is_reckoned_at_once_and_published_unless_amid_a_burst() -> None:
     log, seen = make_log(), list[tuple[int, int]]()
+    log.append(EventType.CUSTOM, b"{}")
 
     def settled(data: bytes) -> None:
-        log.follow(EventType.CUSTOM)(data)
+        log.put(data)
         log.settle()
         seen.append((log.bytes // (2 + ENVELOPE_BYTES), log.shown))
 
     log.burst(settled, b"{}")
     settled(b"{}")
     log.settle()
-    assert seen == [(1, 0), (2, 2)]
-    assert log.shown == 2
+    assert seen == [(2, 1), (3, 3)]
+    assert log.shown == 3
 
 
 @requirement("speed.at-once")
