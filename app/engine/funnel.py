@@ -186,7 +186,7 @@ class Funnel:
 
     def release(self) -> None:
         """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""
-        self.state, self._log.goes_on = SharedState(None), None
+        self.state = SharedState(None)
         del self._expander, self._sequence, self._duties, self._transcript, self._goals
 
     def _fold(self, event: BaseEvent) -> None:
