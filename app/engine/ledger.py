@@ -30,9 +30,6 @@ WINDOW_SECONDS = 0.005
 
 TAKEN = AppError(Code.RUN_LOST, "The run has been taken from this server.")
 
-NOBODY = frozenset[str]()
-"""One for all: an empty one takes as much as one of five."""
-
 logger = logging.getLogger(__name__)
 
 
@@ -73,7 +70,7 @@ class Ledger:
         self.archive = archive
         self.key = key
         self._on_busy = on_busy
-        self._behind = frozenset(behind) or NOBODY
+        self._behind = dict.fromkeys(behind)
         self._claiming: asyncio.Future[None] | None = None
         self.claimed = False
         """Whether the thread has been made this run's."""
@@ -130,7 +127,7 @@ class Ledger:
             if self._on_busy is OnBusy.INTERRUPT and not mine:
                 await archive.cancel(found.run)
             elif not mine:
-                self._behind |= {found.run.key.run_id}
+                self._behind[found.run.key.run_id] = None
             await asyncio.sleep(pause)  # this process's own last run may still be on its way to the store
             pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -13,7 +13,8 @@ FRAMES_AT_MOST = 500
 """3000 deltas would be twelve seconds of AgentCore's 250 frames; merged they are a burst and few more."""
 
 MAX_FRAME = 32_000
-SEEN = 20
+SEEN = 8
+"""Frames, of some sixteen."""
 
 
 async def test_deltas_merge_under_the_frame_limit_and_no_text_is_lost(server: Server) -> None:
