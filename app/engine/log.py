@@ -61,7 +61,7 @@ class RunLog:
         self.goes_on: GoesOn | None = None
         """Takes what goes on with the last event, if anything may."""
         self.is_full = False
-        """Whether more has come than there is room for."""
+        """Whether what came last was more than there was room for."""
         self._types: list[EventType] = []
         self._data: list[bytes] = []
         self._waiting: set[Cursor] = set()
@@ -87,18 +87,18 @@ class RunLog:
             self._reckon(self._types[-1])
         self.goes_on = None
         self._data.append(data)
-        fits = self._reckon(event_type)
+        self._reckon(event_type)
         if not self._in_burst:
             self._publish()
-        return fits
+        return not self.is_full
 
     @property
     def put(self) -> Callable[[bytes], None]:
         """Takes the JSON of what goes on with the last event: it is reckoned and published with its burst."""
         return self._data.append
 
-    def _reckon(self, event_type: EventType) -> bool:
-        """Take account of what has come, all of this type. False where that is too much."""
+    def _reckon(self, event_type: EventType) -> None:
+        """Take account of what has come, all of this type."""
         data, types, budget = self._data, self._types, self._budget
         count = len(data) - len(types)
         if count == 1:  # a token that comes alone
@@ -109,10 +109,9 @@ class RunLog:
             size = sum(map(len, data[-count:])) + ENVELOPE_BYTES * count
         self.bytes = held = self.bytes + size
         budget.used = used = budget.used + size
-        if held <= budget.each and used <= budget.together:
-            return True
-        self.goes_on, self.is_full = None, True
-        return False
+        self.is_full = held > budget.each or used > budget.together
+        if self.is_full:
+            self.goes_on = None  # so that the next event is told
 
     def burst(self, step: Callable[[V], object], value: V, /) -> object:
         """Call a step in which more may follow at once: readers hear of it behind the step. Raises what it raises."""

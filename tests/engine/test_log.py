@@ -131,6 +131,21 @@ def test_what_goes_on_is_reckoned_with_its_burst_and_says_when_it_is_too_much() 
     assert log.excess().code is Code.RUN_LIMIT_EXCEEDED
 
 
+@requirement("limit.all")
+def test_what_was_too_much_is_not_once_there_is_room() -> None:
+    budget = Budget(1_000, 250)
+    log, other = RunLog("r1", budget), RunLog("r2", budget)
+    append(other, "x" * 100)
+    append(log, "a")
+    log.put(b"{}")
+    log.settle()
+    assert log.is_full
+    other.discard()
+    log.put(b"{}")
+    log.settle()
+    assert not log.is_full
+
+
 @requirement("speed.bursts", "limit.size")
 def test_what_is_settled_is_reckoned_at_once_and_published_unless_amid_a_burst() -> None:
     log, seen = make_log(), list[tuple[int, int]]()
