@@ -6,7 +6,8 @@ its JSON is the same but for the text. An item that is different in any other wa
 model says token by token.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from ag_ui.core import BaseEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 from orjson import dumps
@@ -20,8 +21,12 @@ GoesOn = Callable[[BaseEvent | Said | str], bool]
 Put = Callable[[bytes], None]
 """Takes the JSON of one more."""
 
-DELTAS = frozenset({TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent})
-"""The classes themselves: one that an agent derives may say more."""
+DELTAS: Mapping[type[BaseEvent], str] = {
+    TextMessageContentEvent: "message_id",
+    ToolCallArgsEvent: "tool_call_id",
+    ReasoningMessageContentEvent: "message_id",
+}
+"""By class, the field that says what they belong to. The classes themselves: one that an agent derives may say more."""
 
 ASIDES = ("timestamp", "raw_event", "metadata")
 """What an event says of itself; a model's next token would not say the same."""
@@ -50,8 +55,11 @@ def after(item: BaseEvent | Said | str, event: BaseEvent, data: bytes, texts: li
     return _event_after(event, head, texts, put)
 
 
+# What they need are defaults of their parameters: in a closure each would be an object more of a stream that waits.
+
+
 def _text_after(head: bytes, texts: list[str], put: Put) -> GoesOn:
-    def goes_on(item: BaseEvent | Said | str) -> bool:
+    def goes_on(item: BaseEvent | Said | str, head: bytes = head, texts: list[str] = texts, put: Put = put) -> bool:
         if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
             return False
         try:
@@ -65,7 +73,9 @@ def _text_after(head: bytes, texts: list[str], put: Put) -> GoesOn:
 
 
 def _said_after(key: str, head: bytes, texts: list[str], put: Put) -> GoesOn:
-    def goes_on(item: BaseEvent | Said | str) -> bool:
+    def goes_on(  # noqa: PLR0913 - see above
+        item: BaseEvent | Said | str, key: str = key, head: bytes = head, texts: list[str] = texts, put: Put = put
+    ) -> bool:
         if type(item) is not Said or item.message_id != key:
             return False
         text = item.delta
@@ -83,15 +93,30 @@ def _said_after(key: str, head: bytes, texts: list[str], put: Put) -> GoesOn:
 
 def _event_after(event: BaseEvent, head: bytes, texts: list[str], put: Put) -> GoesOn | None:
     kind = type(event)
-    if kind not in DELTAS:
+    name = DELTAS.get(kind)
+    if name is None:
         return None
-    same = dict(event.__dict__)
+    fields = event.__dict__
+    key, same = fields[name], _plain(kind)
+    same[name], same["delta"] = key, fields["delta"]
+    if fields != same:  # a subagent's
+        same = dict(fields)
 
-    def goes_on(item: BaseEvent | Said | str) -> bool:
+    def goes_on(  # noqa: PLR0913 - see above
+        item: BaseEvent | Said | str,
+        kind: type[BaseEvent] = kind,
+        name: str = name,
+        key: str = key,
+        same: dict[str, object] = same,
+        head: bytes = head,
+        texts: list[str] = texts,
+        put: Put = put,
+    ) -> bool:
         if type(item) is not kind or item.__pydantic_extra__:
             return False
         try:
             fields = item.__dict__
+            same[name] = key
             same["delta"] = text = fields["delta"]
             if type(text) is not str or len(text) > MAX_DELTA or fields != same:
                 return False
@@ -102,3 +127,12 @@ def _event_after(event: BaseEvent, head: bytes, texts: list[str], put: Put) -> G
         return True
 
     return goes_on
+
+
+@cache
+def _plain(kind: type[BaseEvent]) -> dict[str, object]:
+    """The fields of a delta that says nothing but its text, to be compared with; who compares puts in text and key.
+
+    One for all streams: of each stream's own nothing would be at hand when its next token comes.
+    """
+    return {name: field.default for name, field in kind.model_fields.items() if not field.is_required()}
