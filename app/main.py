@@ -29,6 +29,7 @@ from app.core.commands import COMMANDS
 from app.core.errors import AppError
 from app.edge import http, sse, threads, ws
 from app.edge.commands import Commands
+from app.edge.faults import Application
 from app.edge.gate import Gate
 from app.edge.lasting import Lasting
 from app.edge.refusal import on_app_error, on_error, on_http_error
@@ -86,7 +87,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         *threads.routes(commands, max_body=settings.max_body_bytes),
         *ws.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
     ]
-    app = FastAPI(
+    app = Application(
         title="AG-UI agent",
         version=__version__,
         lifespan=lifespan,

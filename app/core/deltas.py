@@ -73,7 +73,7 @@ def _text_after(head: bytes, texts: list[str], put: Put) -> GoesOn:
 
 
 def _said_after(key: str, head: bytes, texts: list[str], put: Put) -> GoesOn:
-    def goes_on(  # noqa: PLR0913 - see above
+    def goes_on(
         item: BaseEvent | Said | str, key: str = key, head: bytes = head, texts: list[str] = texts, put: Put = put
     ) -> bool:
         if type(item) is not Said or item.message_id != key:
@@ -102,7 +102,7 @@ def _event_after(event: BaseEvent, head: bytes, texts: list[str], put: Put) -> G
     if fields != same:  # a subagent's
         same = dict(fields)
 
-    def goes_on(  # noqa: PLR0913 - see above
+    def goes_on(  # noqa: PLR0913, PLR0917 - see above
         item: BaseEvent | Said | str,
         kind: type[BaseEvent] = kind,
         name: str = name,

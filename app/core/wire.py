@@ -19,7 +19,6 @@ from app.core.errors import AppError, Code
 MAX_CURSOR_DIGITS = 15
 OPENING = b"id: %d\ndata: "
 CLOSING = b"\n\n"
-FRAME = OPENING + b"%b" + CLOSING
 MANY = 4_096
 """Of so many events the frames' openings are kept, for all runs alike."""
 
@@ -59,8 +58,8 @@ Take = Callable[[Sequence[bytes], int], bool]
 def sse(data: Sequence[bytes], first: int) -> bytes:
     """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""
     count = len(data)
-    if count == 1:  # a token that comes alone: without the list this takes a third
-        return FRAME % (first, data[0])
+    if count == 1:  # a token that comes alone: without the lists this takes a third
+        return b"".join((_first_openings()[first] if first < MANY else OPENING % first, data[0], CLOSING))
     pieces = [CLOSING] * (3 * count)
     pieces[::3], pieces[1::3] = openings(first, count), data
     return b"".join(pieces)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
 from functools import cache
+from types import CoroutineType
 
 from sse_starlette import EventSourceResponse
 from starlette.types import Receive, Scope, Send
@@ -19,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from app.core.errors import AppError
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
-from app.engine.pauses import stepwise
+from app.engine.pauses import Stepwise
 from app.engine.reader import Reader
 
 SEND_SECONDS = 60.0
@@ -76,7 +77,7 @@ class RunStream:
             async with asyncio.TaskGroup() as tasks:
                 leaving = tasks.create_task(self._until_left(receive), name="wait for a client to leave")
                 try:
-                    await stepwise(self._write(), self._context.run)
+                    await Stepwise(self._write(), self._context.run)
                 except TimeoutError:  # it ends here: a group keeps what is raised in it, and with it all that it held
                     logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
                     leaving.cancel()
@@ -121,8 +122,9 @@ class RunStream:
         if body is None:
             return False
         try:
-            step = self._send({"type": "http.response.body", "body": body, "more_body": True}).__await__()
-            waits_for = self._context.run(next, step)
+            sending = self._send({"type": "http.response.body", "body": body, "more_body": True})
+            work = sending if isinstance(sending, CoroutineType) else sending.__await__()
+            waits_for = self._context.run(work.send, None)
         except StopIteration:
             self._wrote = True
             return True
@@ -130,7 +132,7 @@ class RunStream:
             self._rest = asyncio.get_running_loop().create_future()
             self._rest.set_exception(error)
         else:
-            self._rest = stepwise(step, waits_for=waits_for)
+            self._rest = Stepwise(work, waits_for=waits_for)
         self._writing, self._since = True, asyncio.get_running_loop().time()
         self._reader.nudge()
         return True

@@ -4,6 +4,7 @@ Rule: it holds nothing but its place. Who takes at once what comes is offered it
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Protocol, Self
 
 from app.core.wire import Batch, Take
@@ -76,26 +77,28 @@ class Cursor:
 
     def wake(self) -> None:
         """Go on: there is something, or the run has ended."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(True)
+        self._go_on(there_is_more=True)
 
-    def deliver(self) -> None:
-        """Have what there is taken, or go on."""
-        waiter, after, shown = self._waiter, self._after, self._log.shown
-        if waiter is None or waiter.done() or after >= shown:
+    def deliver(self, data: Sequence[bytes], after: int) -> None:
+        """Have what has come taken, all of it or as much as is handed out at once, or go on."""
+        if self._waiter is None:
             return
-        take, data = self._take, self._log.data(after, shown)
-        if take is None or not take(data, after + 1):
-            waiter.set_result(True)
+        take = self._take
+        if take is None or self._after != after or not take(data, after + 1):
+            self.wake()
             return
         self._after = after = after + len(data)
-        if after < shown:
+        if after < self._log.shown:
             self.wake()
 
     def nudge(self) -> None:
         """Hand out an empty batch now, if nothing else is ready."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(False)
+        self._go_on(there_is_more=False)
+
+    def _go_on(self, *, there_is_more: bool) -> None:
+        waiter, self._waiter = self._waiter, None  # so that a look at this tells whether it waits
+        if waiter is not None and not waiter.done():
+            waiter.set_result(there_is_more)
 
     def close(self) -> None:
         """End here."""

@@ -89,13 +89,13 @@ class Funnel:
 
         For deltas that go on with one another it is too large behind their burst, so that the next item is told.
         """
-        log = self._log
-        goes_on = log.goes_on
+        goes_on = self._log.goes_on
         if goes_on is None or not goes_on(item):
-            log.goes_on = None
-            self._look_at(item)
+            self.look_at(item)
 
-    def _look_at(self, item: Item) -> None:
+    def look_at(self, item: Item) -> None:
+        """``emit``, for an item that is known not to go on with the last event."""
+        self._log.goes_on = None
         for event in self._expander.expand(item):
             kind = KINDS[type(event)]
             if kind.is_boundary:

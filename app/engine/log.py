@@ -50,6 +50,25 @@ class RunLog:
         on_append: told of what is to be stored before readers may see it; without it they see it at once.
     """
 
+    # What a token touches lies together: in memory that is not at hand each object more is felt (decision 0035).
+    __slots__ = (
+        "_budget",
+        "_data",
+        "_in_burst",
+        "_on_append",
+        "_reckoned",
+        "_rendered",
+        "_rendition",
+        "_types",
+        "_waiting",
+        "bytes",
+        "ended",
+        "goes_on",
+        "is_full",
+        "run_id",
+        "shown",
+    )
+
     def __init__(self, run_id: str, budget: Budget, on_append: Callable[[], None] | None = None) -> None:
         self.run_id = run_id
         self._budget = budget
@@ -62,9 +81,10 @@ class RunLog:
         """Takes what goes on with the last event, if anything may."""
         self.is_full = False
         """Whether what came last was more than there was room for."""
-        self._types: list[EventType] = []
+        self._types: list[EventType] = []  # of those that were looked at; what follows goes on with the last
         self._data: list[bytes] = []
-        self._waiting: set[Cursor] = set()
+        self._reckoned = 0
+        self._waiting: tuple[Cursor, ...] = ()
         self._in_burst = False
         self._rendition: Rendition | None = None
         self._rendered = 0
@@ -83,11 +103,11 @@ class RunLog:
 
         Amid a burst it is published with all of the burst.
         """
-        if len(self._types) < len(self._data):
-            self._reckon(self._types[-1])
         self.goes_on = None
+        self._know_types()
+        self._types.append(event_type)
         self._data.append(data)
-        self._reckon(event_type)
+        self._reckon(len(self._data) - self._reckoned)
         if not self._in_burst:
             self._publish()
         return not self.is_full
@@ -97,20 +117,21 @@ class RunLog:
         """Takes the JSON of what goes on with the last event: it is reckoned and published with its burst."""
         return self._data.append
 
-    def _reckon(self, event_type: EventType) -> None:
-        """Take account of what has come, all of this type."""
-        data, types, budget = self._data, self._types, self._budget
-        count = len(data) - len(types)
-        if count == 1:  # a token that comes alone
-            types.append(event_type)
-            size = len(data[-1]) + ENVELOPE_BYTES
-        else:
-            types += [event_type] * count
-            size = sum(map(len, data[-count:])) + ENVELOPE_BYTES * count
+    def _know_types(self) -> None:
+        """What goes on has the type of what it goes on with."""
+        if more := len(self._data) - len(self._types):
+            self._types += [self._types[-1]] * more
+
+    def _reckon(self, new: int) -> None:
+        """Take account of so many that have come."""
+        data, budget = self._data, self._budget
+        size = ENVELOPE_BYTES * new
+        size += len(data[-1]) if new == 1 else sum(map(len, data[-new:]))  # most tokens come alone
+        self._reckoned += new
         self.bytes = held = self.bytes + size
         budget.used = used = budget.used + size
-        self.is_full = held > budget.each or used > budget.together
-        if self.is_full:
+        self.is_full = is_full = held > budget.each or used > budget.together
+        if is_full:
             self.goes_on = None  # so that the next event is told
 
     def burst(self, step: Callable[[V], object], value: V, /) -> object:
@@ -123,19 +144,22 @@ class RunLog:
         finally:
             del value  # an exception that is thrown in keeps this frame
             self._in_burst = False
-            if len(self._types) < len(self._data):
-                self._reckon(self._types[-1])
-            if self._on_append is None:
-                self.shown = len(self._data)
-                if self._waiting:
-                    self._deliver()
-            elif self.shown < len(self._data):
-                self._on_append()
+            count = len(self._data)
+            if new := count - self._reckoned:
+                self._reckon(new)
+            if self.shown < count:
+                if self._on_append is None:
+                    after, self.shown = self.shown, count
+                    data = self.data(after, count)
+                    for cursor in self._waiting:
+                        cursor.deliver(data, after)
+                else:
+                    self._on_append()
 
     def settle(self) -> None:
         """Reckon what has come by now, and publish it where it is no part of a burst."""
-        if len(self._types) < len(self._data):
-            self._reckon(self._types[-1])
+        if new := len(self._data) - self._reckoned:
+            self._reckon(new)
             if not self._in_burst:
                 self._publish()
 
@@ -144,12 +168,12 @@ class RunLog:
             self._on_append()
             return
         self.shown = len(self._data)
-        if self._waiting:
-            self._wake()
+        self._wake()
 
     def end(self) -> None:
         """Nothing more will come; readers stop after the last event."""
         self.ended = True
+        self.goes_on = None
         self._budget.kept += self._held
         if self._on_append is None:
             self._publish()
@@ -193,6 +217,7 @@ class RunLog:
 
     def batch(self, after: int, last: int) -> Batch:
         """``data``, and what is known of it."""
+        self._know_types()
         data = self.data(after, last)
         return Batch(self.run_id, after + 1, self._types[after : after + len(data)], data)
 
@@ -202,11 +227,14 @@ class RunLog:
 
     def show(self, count: int) -> None:
         """Let readers see so many more events: they are stored."""
+        after = self.shown
         self.shown += count
         if self.over:
             self._wake()
-        else:
-            self._deliver()
+            return
+        data = self.data(after, self.shown)
+        for cursor in self._waiting:
+            cursor.deliver(data, after)
 
     def show_all(self) -> None:
         """Let readers see what there is and will be: nothing is stored any more."""
@@ -218,14 +246,18 @@ class RunLog:
         """Take back what readers have not seen."""
         for data in self._data[self.shown :]:
             self._weigh(-len(data) - ENVELOPE_BYTES)
+        self._know_types()
         del self._data[self.shown :], self._types[self.shown :]
+        self._reckoned = self.shown
 
     def adopt(self, envelopes: Iterable[Envelope]) -> None:
         """Let readers see what somebody else has written behind it."""
+        self._know_types()
         for envelope in envelopes:
             self._types.append(envelope.type)
             self._data.append(envelope.data)
             self._weigh(len(envelope.data) + ENVELOPE_BYTES)
+        self._reckoned = len(self._data)
         self.show(len(self._data) - self.shown)
 
     def _weigh(self, size: int) -> None:
@@ -241,17 +273,13 @@ class RunLog:
 
     def wait(self, cursor: Cursor) -> None:
         """Have the cursor told when something is appended or the run ends."""
-        self._waiting.add(cursor)
+        self._waiting += (cursor,)
 
     def leave(self, cursor: Cursor) -> None:
         """It does not wait any more."""
-        self._waiting.discard(cursor)
+        self._waiting = tuple(other for other in self._waiting if other is not cursor)
 
     def _wake(self) -> None:
-        for cursor in self._waiting:
+        waiting, self._waiting = self._waiting, ()
+        for cursor in waiting:
             cursor.wake()
-        self._waiting.clear()
-
-    def _deliver(self) -> None:
-        for cursor in tuple(self._waiting):
-            cursor.deliver()

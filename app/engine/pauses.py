@@ -5,7 +5,6 @@ began it, nothing in it may be bound to a task, as ``asyncio.timeout`` is.
 """
 
 from collections.abc import Callable, Coroutine, Generator
-from types import coroutine
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -33,32 +32,46 @@ def directly(step: Callable[[V], object], value: V, /) -> object:
         del value  # an exception that is thrown in keeps this frame
 
 
-@coroutine
-def stepwise(
-    work: Step[T] | Coroutine[object, None, T], around: Around = directly, waits_for: object = BEGINNING
-) -> Step[T]:
-    """Await work in this task, each step of it with something around: its own context, or who notices that it waits.
+class Stepwise(Generator[object, None, T], Coroutine[object, None, T]):
+    """Work that goes step by step, each with something around: its own context, or who notices that it waits.
 
-    Others may enter that context while this task waits. Raises what the work raises.
+    To be awaited, or a task's own. Others may enter that context while it waits. It is no generator function: a frame
+    of its own would be passed through for each token.
 
     Args:
-        work: what is awaited, or what is left of it.
+        work: what is to be done, or what is left of it.
         around: calls each step.
         waits_for: what the work gave when it stopped, where it has been begun.
     """
-    thrown: BaseException | None = None
-    try:
-        while True:
-            if waits_for is not BEGINNING:
-                thrown = None
-                try:
-                    yield waits_for
-                except BaseException as error:  # noqa: BLE001 - it is the work's to handle, also a cancellation
-                    thrown = error
-            # Outside of the block: the work must not find an exception that somebody handles.
-            waits_for = around(work.send, None) if thrown is None else around(work.throw, thrown)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        thrown = None  # its traceback keeps this frame, and those of the run around it
+
+    __slots__ = ("_around", "_waits_for", "_work")
+
+    def __init__(
+        self, work: Step[T] | Coroutine[object, None, T], around: Around = directly, waits_for: object = BEGINNING
+    ) -> None:
+        self._work = work
+        self._around = around
+        self._waits_for = waits_for
+
+    def send(self, value: None, /) -> object:
+        """Go on: what the work waits for next. Raises what it raises."""
+        waits_for = self._waits_for
+        if waits_for is BEGINNING:
+            return self._around(self._work.send, value)
+        self._waits_for = BEGINNING
+        return waits_for
+
+    def throw(self, error: BaseException, /, *_: object) -> object:  # type: ignore[override] # all that is thrown today
+        """Go on with what was thrown, such as a cancellation."""
+        self._waits_for = BEGINNING
+        try:
+            return self._around(self._work.throw, error)
+        finally:
+            del error  # it keeps this frame
+
+    def close(self) -> None:
+        """Leave the work where it is."""
+        self._work.close()
+
+    def __await__(self) -> Step[T]:
+        return self

@@ -11,13 +11,7 @@ import logging
 from collections.abc import Callable
 from contextvars import Context, copy_context
 
-from ag_ui.core import (
-    BaseEvent,
-    RunAgentInput,
-    RunErrorEvent,
-    RunFinishedEvent,
-    RunStartedEvent,
-)
+from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
 
 from app.closing import closing
 from app.core.encoder import encode
@@ -37,14 +31,14 @@ from app.engine.boundary import (
     started,
     warned,
 )
-from app.engine.bursts import iterate
 from app.engine.ending import ending_of
 from app.engine.funnel import Funnel
 from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.log import RunLog
+from app.engine.pauses import Stepwise
 from app.engine.status import Status
-from app.engine.turns import Turns
-from app.ports import LOG_FIELDS, Agent, Clock, RunContext
+from app.engine.turns import BURST, Turns
+from app.ports import LOG_FIELDS, Agent, Clock, RunContext, Timer
 from app.ports.records import RunKey, RunStatus
 from app.telemetry import RunTrace
 
@@ -91,35 +85,53 @@ class Run:
         self.admission = Admission()
         self._funnel = funnel
         self._task: asyncio.Task[None] | None = None
+        self._timer: Timer | None = None
         self._context: Context | None = copy_context()  # of who asks; its turn comes in another's
         self._trace = RunTrace()
         self._absorbed, self._opening = False, 0
 
     def start(self, agent: Agent, turns: Turns) -> asyncio.Task[None]:
-        """Begin, for as long as the run may take. The caller owns the task and awaits it."""
-        self._task = asyncio.create_task(self._main(agent, turns), name=f"run {self.ctx.run_id}", context=self._context)
+        """Begin, for as long as the run may take, in bursts: readers have what was said when there is a wait.
+
+        The caller owns the task and awaits it.
+        """
+        main = Stepwise(self._main(agent, turns), self.log.burst)
+        self._task = asyncio.create_task(main, name=f"run {self.ctx.run_id}", context=self._context)
         self._task.add_done_callback(self._done)
         return self._task
 
     def _done(self, _: asyncio.Task[None]) -> None:
-        """A task that is kept would keep its context."""
-        self._task = None
+        self._task = None  # one that is kept would keep its context
 
     async def _main(self, agent: Agent, turns: Turns) -> None:
+        """All of the run, in one coroutine: each more would be passed through for each token."""
         LOG_FIELDS.set(self.ctx.log_fields)
         if self.ledger is not None:  # one that only shows what is kept asks no agent
             self._trace.begin(self.ctx)
+        log, left = self.log, BURST
         try:
-            if await self._begin():
-                self._announce()
-                await self._drive(agent, turns)
-        except asyncio.CancelledError:
-            if not self.log.ended:  # whoever else cancels it, such as a drain, has ended the run first
-                self._blame("the agent cancelled its own task")
-            raise
-        except Exception:
-            logger.exception("the run cannot end as it should")  # such as with a message that no event can hold
-            self.fail(AGENT_FAILED)
+            if not await self._begin() or self._input is None:
+                return
+            async with closing(agent.run(self._input, self.ctx)) as stream:
+                async for item in stream:
+                    goes_on = log.goes_on  # as ``Funnel.emit`` does, which would be a call more for each token
+                    if goes_on is None or not goes_on(item):
+                        if log.ended:
+                            logger.warning("the agent went on after the end of its run; the rest is dropped")
+                            break
+                        self._funnel.look_at(item)
+                    del item  # the agent may be long about the next one
+                    left -= 1
+                    if not left:
+                        left = BURST
+                        if not log.ended:
+                            await turns.next()
+            self.finish()
+        except BaseException as error:  # also SystemExit, which must not stop the server
+            if not self._failed(error):
+                raise
+        finally:
+            self._leave()
 
     async def _begin(self) -> bool:
         """Have the thread, and what is kept of it. False where somebody else has it, or the run has ended meanwhile."""
@@ -137,6 +149,10 @@ class Run:
         if self._input is not run_input:
             self._funnel.start_from(self._input)
         self.admission.settle()
+        self._announce()
+        self._timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
+        self._funnel.cross = self._cross
+        await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block
         return True
 
     def _refuse(self, error: AlreadyRun | AppError) -> None:
@@ -149,32 +165,32 @@ class Run:
         self.admission.settle(error)
         self._trace.refuse(error.code if isinstance(error, AppError) else ALREADY_RUN.code)
 
-    async def _drive(self, agent: Agent, turns: Turns) -> None:
-        """Iterate the agent; every failure of its own becomes the run's."""
-        timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
-        self._funnel.cross = self._cross
+    def _failed(self, error: BaseException) -> bool:
+        """Every failure of the agent's own becomes the run's. False for what is not the run's to handle."""
         try:
-            await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block
-            if self._input is None:
-                return
-            async with closing(agent.run(self._input, self.ctx)) as stream:
-                await iterate(stream, self._funnel.emit, self.log, turns)
-            self.finish()
-        except asyncio.CancelledError:
-            if is_being_cancelled():
-                raise
-            self._blame("the agent raised CancelledError")
-        except AppError as error:
-            logger.warning("the run failed: %s: %r", error.code, error.message, exc_info=not error.is_callers)
-            self.fail(error)
-        except IllegalEvent as error:
-            self._blame(f"the agent broke the protocol: {error}")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - SystemExit in an agent must not stop the server
-            self._blame(f"the agent raised {type(error).__name__}")
-        finally:
-            timer.cancel()
+            match error:
+                case KeyboardInterrupt():
+                    return False
+                case asyncio.CancelledError() if is_being_cancelled():
+                    if not self.log.ended:  # whoever else cancels it, such as a drain, has ended the run first
+                        self._blame("the agent cancelled its own task")
+                    return False
+                case AppError():
+                    logger.warning("the run failed: %s: %r", error.code, error.message, exc_info=not error.is_callers)
+                    self.fail(error)
+                case IllegalEvent():
+                    self._blame(f"the agent broke the protocol: {error}")
+                case _:
+                    self._blame(f"the agent raised {type(error).__name__}")
+        except Exception:
+            logger.exception("the run cannot end as it should")  # such as with a message that no event can hold
+            self.fail(AGENT_FAILED)
+        return True
+
+    def _leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
             del self._funnel.cross
 
     # --- what begins and ends it ---

@@ -19,9 +19,9 @@ from app.core.frames import frames
 from app.core.inbound import RunRequest, parse
 from app.core.sequence import RunSequence
 from app.core.wire import Batch, sse
-from app.engine.bursts import BURST
 from app.engine.log import Budget, RunLog
 from app.engine.service import Service
+from app.engine.turns import BURST
 from app.main import build_service
 from app.ports import Caller
 from app.settings import Settings

@@ -2,25 +2,29 @@
 
 import asyncio
 import contextlib
+import json
 import sys
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Generator, Sequence
 from contextvars import Context, ContextVar, copy_context
 from itertools import pairwise
-from typing import Self, cast
+from typing import Self
 
 import pytest
-from ag_ui.core import TextMessageContentEvent
+from ag_ui.core import (
+    CustomEvent,
+    RunAgentInput,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+)
 
-from app.engine.bursts import BURST, iterate
-from app.engine.log import Budget, RunLog
-from app.engine.pauses import stepwise
-from app.engine.turns import Turns
-from app.ports import Item
-from tests.engine.doubles import WAIT, eventually
+from app.engine.pauses import Stepwise
+from app.engine.run import Run
+from app.engine.turns import BURST, Turns
+from app.ports import Item, RunContext
+from tests.engine.doubles import WAIT, asking, caller, eventually, make_service
 from tests.requirements import requirement
-
-Agent = Callable[[], AsyncIterator[Item]]
 
 
 class Door:
@@ -36,97 +40,125 @@ class Door:
         return "passed"
 
 
-async def iterated(stream: AsyncIterator[Item], emit: Callable[[Item], None], log: RunLog) -> None:
-    await iterate(stream, emit, log, Turns())
+class Watched:
+    """A run, and what somebody takes of its text who takes all at once: a list for each time that there was some."""
 
+    def __init__(self, agent: object) -> None:
+        self.taken: list[list[str]] = []
+        run = make_service(agent).start(asking(), caller()).run
+        assert isinstance(run, Run)
+        assert run._task is not None
+        self.run, self.task = run, run._task
 
-async def driven(agent: Agent) -> tuple[RunLog, list[list[str]], asyncio.Task[None]]:
-    """An agent at work, and the batches that somebody takes who takes all at once."""
-    log, taken = RunLog("r1", Budget(1 << 30, 1 << 30)), list[list[str]]()
-    cursor = log.read()
+    async def begin(self) -> None:
+        """Have the run begin, with somebody who takes."""
+        reading = asyncio.create_task(self._read())
+        self.task.add_done_callback(lambda _: reading.cancel())
+        await asyncio.sleep(0)
 
-    def take(data: Sequence[bytes], _: int) -> bool:
-        taken.append([each.decode() for each in data])
+    async def _read(self) -> None:
+        cursor = self.run.log.read()
+        cursor.offer(self._take)
+        async for batch in cursor:
+            if self.run.log.ended:  # its last words go out with its end
+                self._take(batch.data, batch.first)
+
+    def _take(self, data: Sequence[bytes], _: int) -> bool:
+        deltas = [event["delta"] for event in map(json.loads, data) if "delta" in event]
+        if deltas:
+            self.taken.append(deltas)
         return True
 
-    cursor.offer(take)
-    waiting = asyncio.ensure_future(anext(cursor))
-    await asyncio.sleep(0)
-    task = asyncio.create_task(iterated(agent(), lambda item: log.append("x", str(item).encode()), log))  # type: ignore[arg-type]
-    task.add_done_callback(lambda _: waiting.cancel())
-    return log, taken, task
+    async def ended(self) -> None:
+        """To its end."""
+        async with asyncio.timeout(WAIT):
+            await asyncio.wait([self.task])
+
+
+async def watched(agent: object) -> Watched:
+    """An agent at work."""
+    run = Watched(agent)
+    await run.begin()
+    return run
 
 
 @requirement("speed.bursts")
 async def test_readers_have_what_was_said_before_the_agent_waits() -> None:
     door = Door()
 
-    async def agent() -> AsyncIterator[Item]:
+    async def agent(_: RunAgentInput, __: RunContext) -> AsyncIterator[Item]:
         yield "a"
         yield "b"
-        assert taken == []
-        yield str(await door.passed())
+        assert run.taken == []
+        yield await door.passed()
         yield "c"
 
-    _, taken, task = await driven(agent)
+    run = await watched(agent)
     await eventually(lambda: door.waiting)
-    assert taken == [["a", "b"]]
+    assert run.taken == [["a", "b"]]
     door.open.set()
-    await task
-    assert taken == [["a", "b"], ["passed", "c"]]
+    await run.ended()
+    assert run.taken == [["a", "b"], ["passed", "c"]]
 
 
 @requirement("speed.bursts")
 async def test_nothing_holds_what_was_said_while_the_agent_waits() -> None:
     door, said = Door(), list[weakref.ref[TextMessageContentEvent]]()
 
-    async def agent() -> AsyncIterator[Item]:
-        event = TextMessageContentEvent(message_id="m1", delta="a")
-        said.append(weakref.ref(event))
-        yield event
-        del event
+    async def agent(_: RunAgentInput, __: RunContext) -> AsyncIterator[Item]:
+        yield TextMessageStartEvent(message_id="m1")
+        for text in ("a", "b", "c"):
+            event = TextMessageContentEvent(message_id="m1", delta=text)
+            said.append(weakref.ref(event))
+            yield event
+            del event
         await door.passed()
+        yield TextMessageEndEvent(message_id="m1")
 
-    _, _, task = await driven(agent)
+    run = await watched(agent)
     await eventually(lambda: door.waiting)
-    assert said[0]() is None
+    assert [event() for event in said] == [None, None, None]
     door.open.set()
-    await task
+    await run.ended()
+    assert run.taken == [["a", "b", "c"]]
 
 
 @requirement("speed.bursts")
 async def test_an_agent_that_never_waits_is_read_burst_by_burst() -> None:
-    async def agent() -> AsyncIterator[Item]:
+    async def agent(_: RunAgentInput, __: RunContext) -> AsyncIterator[Item]:
         for number in range(2 * BURST + 1):
             yield str(number)
 
-    _, taken, task = await driven(agent)
-    await task
-    assert [len(batch) for batch in taken] == [BURST, BURST, 1]
+    run = await watched(agent)
+    await run.ended()
+    assert [len(deltas) for deltas in run.taken] == [BURST, BURST, 1]
 
 
 @requirement("speed.bursts")
 async def test_what_comes_from_elsewhere_while_the_agent_waits_wakes_who_reads() -> None:
-    log, door = RunLog("r1", Budget(1 << 30, 1 << 30)), Door()
+    door, contexts = Door(), list[RunContext]()
 
-    async def agent() -> AsyncIterator[Item]:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        contexts.append(ctx)
         await door.passed()
         yield "never"
 
-    reading = asyncio.ensure_future(anext(log.read()))
-    task = asyncio.create_task(iterated(agent(), lambda _: None, log))
+    run = Watched(agent)
+    cursor = run.run.log.read()
+    assert [event.name for event in (await anext(cursor)).types] == ["RUN_STARTED"]
+    reading = asyncio.ensure_future(anext(cursor))
     await eventually(lambda: door.waiting)
-    log.append("x", b"a tool's")  # type: ignore[arg-type]
-    assert (await reading).data == [b"a tool's"]
-    task.cancel()
-    await asyncio.wait([task])
+    contexts[0].emit(CustomEvent(name="a tool's", value=1))
+    assert [event.name for event in (await reading).types] == ["CUSTOM"]
+    run.run.cancel()
+    await run.ended()
 
 
 @requirement("speed.bursts")
 async def test_a_cancellation_reaches_the_agent_where_it_waits() -> None:
     door, seen = Door(), list[str]()
 
-    async def agent() -> AsyncIterator[Item]:
+    async def agent(_: RunAgentInput, __: RunContext) -> AsyncIterator[Item]:
         yield "a"
         try:
             await door.passed()
@@ -134,24 +166,23 @@ async def test_a_cancellation_reaches_the_agent_where_it_waits() -> None:
             seen.append("cancelled")
             raise
 
-    _, taken, task = await driven(agent)
+    run = await watched(agent)
     await eventually(lambda: door.waiting)
-    task.cancel()
-    await asyncio.wait([task])
-    assert (task.cancelled(), seen, taken) == (True, ["cancelled"], [["a"]])
+    run.task.cancel()
+    await run.ended()
+    assert (run.task.cancelled(), seen, run.taken) == (True, ["cancelled"], [["a"]])
 
 
 @requirement("speed.bursts")
-async def test_what_an_agent_raises_after_it_has_waited_is_raised() -> None:
-    async def agent() -> AsyncIterator[Item]:
+async def test_an_agent_that_fails_after_it_has_waited_has_said_what_it_said() -> None:
+    async def agent(_: RunAgentInput, __: RunContext) -> AsyncIterator[Item]:
         yield "a"
         await asyncio.sleep(0)
         raise KeyError("lost")
 
-    _, taken, task = await driven(agent)
-    with pytest.raises(KeyError):
-        await task
-    assert taken == [["a"]]
+    run = await watched(agent)
+    await run.ended()
+    assert (run.run.status, run.taken) == ("error", [["a"]])
 
 
 class Plain:
@@ -172,11 +203,18 @@ class Plain:
         return str(self._left)
 
 
+class Plainly:
+    """An agent that gives one."""
+
+    def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
+        return Plain()
+
+
 @requirement("speed.bursts")
 async def test_any_iterator_will_do() -> None:
-    _, taken, task = await driven(Plain)
-    await task
-    assert taken == [["2"], ["1", "0"]]
+    run = await watched(Plainly())
+    await run.ended()
+    assert run.taken == [["2"], ["1", "0"]]
 
 
 # --- what was begun and goes on ---------------------------------------------------------------------------------------
@@ -186,7 +224,7 @@ def begun(work: Awaitable[object]) -> Awaitable[object]:
     """Its first step, up to where it has to wait."""
     step = work.__await__()
     assert isinstance(step, Generator) or hasattr(step, "send")
-    return stepwise(step, waits_for=step.send(None))
+    return Stepwise(step, waits_for=step.send(None))
 
 
 async def test_what_was_begun_gives_its_result() -> None:
@@ -223,7 +261,7 @@ async def test_what_was_begun_and_is_left_is_closed() -> None:
             left.append("closed")
 
     step = work().__await__()  # held, so that nothing but a close ends it
-    waiting = cast("Generator[object, None, None]", stepwise(step, waits_for=step.send(None)))
+    waiting = Stepwise(step, waits_for=step.send(None))
     next(waiting)
     waiting.close()
     assert left == ["closed"]
@@ -261,7 +299,7 @@ async def test_work_within_a_context_sees_it_alone_and_gives_its_result() -> Non
         return "done"
 
     seen = list[str]()
-    assert await stepwise(work(), own.run) == "done"
+    assert await Stepwise(work(), own.run) == "done"
     assert (seen, who.get()) == (["the work"], "nobody")
 
 
@@ -274,7 +312,7 @@ async def test_work_within_a_context_that_others_enter_while_it_waits_goes_on() 
 
 
 async def passed_within(own: Context, door: Door) -> str:
-    return await stepwise(door.passed(), own.run)
+    return await Stepwise(door.passed(), own.run)
 
 
 async def test_work_within_a_context_handles_its_own_cancellation_and_timeouts() -> None:
@@ -290,7 +328,7 @@ async def test_work_within_a_context_handles_its_own_cancellation_and_timeouts()
         return "done all the same"
 
     async def outer() -> str:
-        return await stepwise(stubborn(), copy_context().run)
+        return await Stepwise(stubborn(), copy_context().run)
 
     seen, door = list[object](), Door()
     task = asyncio.create_task(outer())
@@ -306,7 +344,7 @@ async def test_what_work_within_a_context_raises_is_raised() -> None:
         raise KeyError("lost")
 
     with pytest.raises(KeyError, match="lost"):
-        await stepwise(failing(), copy_context().run)
+        await Stepwise(failing(), copy_context().run)
 
 
 async def test_however_many_have_had_their_burst_one_goes_on_per_turn_of_the_loop() -> None:

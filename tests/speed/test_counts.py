@@ -24,7 +24,7 @@ from app.core.deltas import GoesOn, Put, after
 from app.core.encoder import encode
 from app.core.fold import Transcript
 from app.engine import funnel, run
-from app.engine.bursts import BURST
+from app.engine.turns import BURST
 from app.main import create_app
 from app.ports import Item, RunContext
 from app.settings import Settings
