@@ -45,6 +45,7 @@ class RunStream:
     __slots__ = (
         "_context",
         "_form",
+        "_frames",
         "_limit",
         "_lookout",
         "_reader",
@@ -59,6 +60,7 @@ class RunStream:
     def __init__(self, reader: Reader, form: Format, request_id: str, lookout: Lookout) -> None:
         self._reader = reader
         self._form = form
+        self._frames = form.frames
         self._request_id = request_id
         self._lookout = lookout
         self._limit = asyncio.timeout(None)
@@ -118,11 +120,12 @@ class RunStream:
 
     def _at_once(self, data: Sequence[bytes], first: int) -> bool:
         """Write while the request's task waits, in whoever's task this is; what has to wait that task finishes."""
-        body = self._form.frames(data, first)
+        frames, send = self._frames, self._send  # called by name: a method of a slot is looked up each time
+        body = frames(data, first)
         if body is None:
             return False
         try:
-            sending = self._send({"type": "http.response.body", "body": body, "more_body": True})
+            sending = send({"type": "http.response.body", "body": body, "more_body": True})
             work = sending if isinstance(sending, CoroutineType) else sending.__await__()
             waits_for = self._context.run(work.send, None)
         except StopIteration:

@@ -55,9 +55,9 @@ class Stepwise(Generator[object, None, T], Coroutine[object, None, T]):
 
     def send(self, value: None, /) -> object:
         """Go on: what the work waits for next. Raises what it raises."""
-        waits_for = self._waits_for
+        waits_for, around = self._waits_for, self._around
         if waits_for is BEGINNING:
-            return self._around(self._work.send, value)
+            return around(self._work.send, value)
         self._waits_for = BEGINNING
         return waits_for
 

@@ -5,8 +5,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -137,6 +138,40 @@ async def test_what_a_tool_says_while_the_agent_waits_leaves_in_one_write() -> N
 
     writes = await written("/invocations", json.dumps(ask()).encode(), agent)
     assert [said for write in writes if (said := write.count(b" of them"))] == [BURST]
+
+
+async def test_little_stands_between_the_loop_and_an_agent_and_between_a_token_and_its_server() -> None:
+    to_agent, to_server = list[str](), list[str]()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "the first words open the message"
+        await asyncio.sleep(0)
+        to_agent.extend(standing(sys._getframe(1)))
+        yield "a token that comes alone"
+        await asyncio.sleep(0)
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        async def noting(message: Message) -> None:
+            if b"alone" in message.get("body", b""):
+                to_server.extend(standing(sys._getframe(1)))
+            await send(message)
+
+        await app(scope, receive, noting)
+
+    service = make_service(agent)
+    app = create_app(Settings(), service)
+    await service.open()
+    async with asyncio.timeout(WAIT):
+        await respond(watched, "POST", "/invocations", json.dumps(ask()).encode())
+    assert to_agent == ["Run._main", "RunLog.burst", "Stepwise.send"]
+    assert to_server == ["RunStream._at_once", "Cursor.deliver", "RunLog.burst", "Stepwise.send"]
+
+
+def standing(frame: FrameType | None) -> Iterator[str]:
+    """Whose frames stand there, from this one to the event loop's."""
+    while frame is not None and Path(frame.f_code.co_filename).is_relative_to(ROOT / "app"):
+        yield frame.f_code.co_qualname
+        frame = frame.f_back
 
 
 async def test_a_run_that_is_read_again_leaves_in_one_write() -> None:
