@@ -13,4 +13,8 @@ SPEED = {
         "issue 4, item 3",
         "A lone event is written without a switch of tasks, in order, and harms nobody.",
     ),
+    "speed.memory": (
+        "issue 4, item 3",
+        "What a log keeps of a token that goes on is little more than its text, and the same bytes come out.",
+    ),
 }

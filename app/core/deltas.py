@@ -14,12 +14,13 @@ from orjson import dumps
 
 from app.core.pieces import MAX_DELTA
 from app.core.said import Said
+from app.core.stretch import END
 
 GoesOn = Callable[[BaseEvent | Said | str], bool]
-"""Takes an item that goes on with the same, and no other: puts its JSON to the log and its text to the others."""
+"""Takes an item that goes on with the same, and no other: puts its text to the others."""
 
 Put = Callable[[bytes], None]
-"""Takes the JSON of one more."""
+"""Takes the JSON of one more, from its text on."""
 
 DELTAS: Mapping[type[BaseEvent], str] = {
     TextMessageContentEvent: "message_id",
@@ -32,66 +33,63 @@ ASIDES = ("timestamp", "raw_event", "metadata")
 """What an event says of itself; a model's next token would not say the same."""
 
 
-def after(item: BaseEvent | Said | str, event: BaseEvent, data: bytes, texts: list[str], put: Put) -> GoesOn | None:
-    """What goes on with an item, or None where the next one has to be looked at in full.
+def after(item: BaseEvent | Said | str, event: BaseEvent, data: bytes, put: Put) -> tuple[bytes, GoesOn] | None:
+    """What goes on with an item and what its JSON begins with, or None where the next has to be looked at in full.
 
     Args:
         item: what was accepted.
         event: the delta that it was, or ended with.
         data: its JSON.
-        texts: what has been said of the same message or call.
-        put: where the JSON goes.
+        put: where the rest of the JSON goes.
     """
-    delta = event.__dict__["delta"]
-    head = data.removesuffix(dumps(delta) + b"}")
-    if len(head) == len(data):
-        return None
+    head = data.removesuffix(dumps(event.__dict__["delta"]) + END)
+    goes_on = None if len(head) == len(data) else _goes_on(item, event, put)
+    return None if goes_on is None else (head, goes_on)
+
+
+def _goes_on(item: BaseEvent | Said | str, event: BaseEvent, put: Put) -> GoesOn | None:
     if type(item) is str:
-        return _text_after(head, texts, put)
+        return _text_after(put)
     if type(item) is Said:
-        return _said_after(item.message_id, head, texts, put)
+        return _said_after(item.message_id, put)
     if event is not item or event.__pydantic_extra__ or any(event.__dict__[name] is not None for name in ASIDES):
         return None
-    return _event_after(event, head, texts, put)
+    return _event_after(event, put)
 
 
 # What they need are defaults of their parameters: in a closure each would be an object more of a stream that waits.
 
 
-def _text_after(head: bytes, texts: list[str], put: Put) -> GoesOn:
-    def goes_on(item: BaseEvent | Said | str, head: bytes = head, texts: list[str] = texts, put: Put = put) -> bool:
+def _text_after(put: Put) -> GoesOn:
+    def goes_on(item: BaseEvent | Said | str, put: Put = put) -> bool:
         if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
             return False
         try:
-            put(head + dumps(item) + b"}")
+            put(dumps(item) + END)
         except TypeError:  # half of a surrogate pair
             return False
-        texts.append(item)
         return True
 
     return goes_on
 
 
-def _said_after(key: str, head: bytes, texts: list[str], put: Put) -> GoesOn:
-    def goes_on(
-        item: BaseEvent | Said | str, key: str = key, head: bytes = head, texts: list[str] = texts, put: Put = put
-    ) -> bool:
+def _said_after(key: str, put: Put) -> GoesOn:
+    def goes_on(item: BaseEvent | Said | str, key: str = key, put: Put = put) -> bool:
         if type(item) is not Said or item.message_id != key:
             return False
         text = item.delta
         if type(text) is not str or len(text) > MAX_DELTA:
             return False
         try:
-            put(head + dumps(text) + b"}")
+            put(dumps(text) + END)
         except TypeError:  # half of a surrogate pair
             return False
-        texts.append(text)
         return True
 
     return goes_on
 
 
-def _event_after(event: BaseEvent, head: bytes, texts: list[str], put: Put) -> GoesOn | None:
+def _event_after(event: BaseEvent, put: Put) -> GoesOn | None:
     kind = type(event)
     name = DELTAS.get(kind)
     if name is None:
@@ -108,8 +106,6 @@ def _event_after(event: BaseEvent, head: bytes, texts: list[str], put: Put) -> G
         name: str = name,
         key: str = key,
         same: dict[str, object] = same,
-        head: bytes = head,
-        texts: list[str] = texts,
         put: Put = put,
     ) -> bool:
         if type(item) is not kind or item.__pydantic_extra__:
@@ -120,10 +116,9 @@ def _event_after(event: BaseEvent, head: bytes, texts: list[str], put: Put) -> G
             same["delta"] = text = fields["delta"]
             if type(text) is not str or len(text) > MAX_DELTA or fields != same:
                 return False
-            put(head + dumps(text) + b"}")
+            put(dumps(text) + END)
         except (KeyError, TypeError):  # a field was taken away; half of a surrogate pair
             return False
-        texts.append(text)
         return True
 
     return goes_on

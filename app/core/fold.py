@@ -1,8 +1,9 @@
 """Events to messages: the conversation that a client has after a run's events.
 
 Rule: pure, and the same result as the official client's, message for message, but for activities, which never travel
-back to an agent. Text and metadata are put together when they are asked for, so a token costs an append. Source: AG-UI
-spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
+back to an agent. Text and metadata are put together when they are asked for, so a token costs an append, and nothing
+where a stretch holds it. Source: AG-UI spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of
+``@ag-ui/client`` 1.0.0.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,6 +35,7 @@ from ag_ui.core import (
 )
 
 from app.core.order import KINDS, Kind
+from app.core.stretch import Texts, joined
 
 Metadata = dict[str, Any]
 
@@ -101,12 +103,12 @@ class Transcript:
         self._messages: dict[str, Message] = {}
         self._order = Row()
         self._results: dict[str, str] = {}
-        self._texts: dict[str, list[str]] = {}
+        self._texts: dict[str, Texts] = {}
         self._holders: dict[str, str] = {}
-        self._arguments: dict[str, list[str]] = {}
+        self._arguments: dict[str, Texts] = {}
         self._asides: dict[str, Metadata] = {}
         self._calls_asides: dict[str, Metadata] = {}
-        self.growing: list[str] | None = None
+        self.growing: Texts | None = None
         """What the last delta has been put to, as long as only deltas come; None where that is not kept."""
         self._hold(messages)
         self._before = dict(self._messages)
@@ -140,9 +142,9 @@ class Transcript:
     @property
     def messages(self) -> list[Message]:
         """The conversation so far, in order."""
-        for key, pieces in self._texts.items():
+        for key, more in self._texts.items():
             message = self._messages[key]
-            text = "".join([str(getattr(message, "content", None) or ""), *pieces])
+            text = str(getattr(message, "content", None) or "") + joined(more)
             self._messages[key] = message.model_copy(update={"content": text})
         self._texts.clear()
         for key, aside in self._asides.items():
@@ -175,9 +177,9 @@ class Transcript:
 
     def _completed(self, call: ToolCall) -> ToolCall:
         """The call with what has come of its arguments and metadata."""
-        pieces, aside, new = self._arguments.get(call.id), self._calls_asides.get(call.id), dict[str, object]()
-        if pieces is not None:
-            arguments = "".join([call.function.arguments, *pieces])
+        more, aside, new = self._arguments.get(call.id), self._calls_asides.get(call.id), dict[str, object]()
+        if more is not None:
+            arguments = call.function.arguments + joined(more)
             new["function"] = call.function.model_copy(update={"arguments": arguments})
         if aside is not None:
             new["metadata"] = {**(call.metadata or {}), **aside}
@@ -206,7 +208,7 @@ class Transcript:
     def _text(self, event: TextMessageContentEvent | ReasoningMessageContentEvent) -> None:
         self._grow(self._texts if event.message_id in self._messages else None, event.message_id, event.delta)
 
-    def _grow(self, texts: dict[str, list[str]] | None, key: str, delta: str) -> None:
+    def _grow(self, texts: dict[str, Texts] | None, key: str, delta: str) -> None:
         self.growing = None if texts is None else texts.setdefault(key, [])
         if self.growing is not None:
             self.growing.append(delta)

@@ -27,6 +27,7 @@ from app.core.history import dumped, owed, title_of
 from app.core.order import KINDS, TOOL_CALL, Kind
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
+from app.core.stretch import Texts
 from app.engine.ending import GoalWatch, Left
 from app.engine.log import RunLog
 from app.ports import Item
@@ -53,7 +54,7 @@ class Funnel:
         self._expander = Expander(new_id)
         self._sequence = RunSequence()
         self._goals = GoalWatch()
-        self._texts: list[str] | None = None
+        self._texts: Texts | None = None
         self.start_from(run_input)
 
     def start_from(self, run_input: RunAgentInput) -> None:
@@ -95,7 +96,7 @@ class Funnel:
 
     def look_at(self, item: Item) -> None:
         """``emit``, for an item that is known not to go on with the last event."""
-        self._log.goes_on = None
+        self._log.put_away()
         for event in self._expander.expand(item):
             kind = KINDS[type(event)]
             if kind.is_boundary:
@@ -110,9 +111,15 @@ class Funnel:
             if not fits:
                 raise self._log.excess()
             if kind.is_delta:
-                texts, self._texts = self._texts, self._transcript.growing
-                if texts is not None and texts is self._texts:  # a stream that goes on: several may take turns
-                    self._log.goes_on = after(item, event, data, texts, self._log.put)
+                self._follow(item, event, data)
+
+    def _follow(self, item: Item, event: BaseEvent, data: bytes) -> None:
+        """What goes on with a delta is told by it, once the stream goes on: several may take turns."""
+        texts, self._texts = self._texts, self._transcript.growing
+        if texts is not None and texts is self._texts:
+            found = after(item, event, data, self._log.put)
+            if found is not None:
+                texts.append(self._log.follow(*found))
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -167,6 +174,7 @@ class Funnel:
 
         No end of a run depends on it.
         """
+        self._log.put_away()
         try:
             messages = self._transcript.messages
             change, calls = self._change(run_id, title_of(messages)), owed(messages)

@@ -4,7 +4,7 @@ Rule: the log is the only thing between a run and its readers. A reader is a pos
 nothing and holds up nobody, and one that comes late or again sees the same bytes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, takewhile
 from typing import TypeVar
 
@@ -12,8 +12,10 @@ from ag_ui.core import EventType
 
 from app.core.deltas import GoesOn
 from app.core.errors import AppError, Code
+from app.core.stretch import Stretch
 from app.core.wire import Batch, Envelope
 from app.engine.cursor import Cursor
+from app.engine.pages import Pages
 from app.engine.rendition import Encode, Rendition
 
 V = TypeVar("V")
@@ -22,7 +24,7 @@ BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
 """What a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
 
 ENVELOPE_BYTES = 64
-"""What an envelope takes in memory besides its data: the head of the bytes, and its places in two lists."""
+"""Reckoned for an envelope besides its data: what one takes that is held by itself. Those of a stretch take less."""
 
 
 class Budget:
@@ -53,13 +55,14 @@ class RunLog:
     # What a token touches lies together: in memory that is not at hand each object more is felt (decision 0035).
     __slots__ = (
         "_budget",
-        "_data",
+        "_count",
+        "_fresh",
         "_in_burst",
         "_on_append",
-        "_reckoned",
+        "_pages",
         "_rendered",
         "_rendition",
-        "_types",
+        "_stretch",
         "_waiting",
         "bytes",
         "ended",
@@ -68,6 +71,9 @@ class RunLog:
         "run_id",
         "shown",
     )
+
+    _stretch: Stretch
+    """What holds what goes on, once something may."""
 
     def __init__(self, run_id: str, budget: Budget, on_append: Callable[[], None] | None = None) -> None:
         self.run_id = run_id
@@ -81,9 +87,9 @@ class RunLog:
         """Takes what goes on with the last event, if anything may."""
         self.is_full = False
         """Whether what came last was more than there was room for."""
-        self._types: list[EventType] = []  # of those that were looked at; what follows goes on with the last
-        self._data: list[bytes] = []
-        self._reckoned = 0
+        self._pages = Pages()
+        self._count = 0
+        self._fresh: list[bytes] = []  # what has gone on and is not put away
         self._waiting: tuple[Cursor, ...] = ()
         self._in_burst = False
         self._rendition: Rendition | None = None
@@ -91,43 +97,42 @@ class RunLog:
 
     def __len__(self) -> int:
         """How many events there are; the last one's ``seq``."""
-        return len(self._data)
-
-    @property
-    def _held(self) -> int:
-        """Bytes in all encodings."""
-        return self.bytes + self._rendered
+        return self._count + len(self._fresh)
 
     def append(self, event_type: EventType, data: bytes) -> bool:
         """Number an encoded event and publish it. False where that is too much: only what a run owes may still come.
 
         Amid a burst it is published with all of the burst.
         """
-        self.goes_on = None
-        self._know_types()
-        self._types.append(event_type)
-        self._data.append(data)
-        self._reckon(len(self._data) - self._reckoned)
+        self.put_away()
+        self._pages.append(event_type, data)
+        self._reckon([data])
         if not self._in_burst:
             self._publish()
         return not self.is_full
 
+    def follow(self, head: bytes, goes_on: GoesOn) -> Stretch:
+        """Have what goes on with the last event told like this, and begins like this. Returns what will hold it."""
+        self.goes_on = goes_on
+        self._stretch = stretch = self._pages.stretch(head)
+        return stretch
+
     @property
     def put(self) -> Callable[[bytes], None]:
-        """Takes the JSON of what goes on with the last event: it is reckoned and published with its burst."""
-        return self._data.append
+        """Takes what goes on, from behind its head: it is reckoned and published with its burst."""
+        return self._fresh.append
 
-    def _know_types(self) -> None:
-        """What goes on has the type of what it goes on with."""
-        if more := len(self._data) - len(self._types):
-            self._types += [self._types[-1]] * more
+    def put_away(self) -> None:
+        """Nothing goes on with the last event."""
+        self.goes_on = None
+        if self._fresh:
+            self._reckon(self._stretch.take(self._fresh))
 
-    def _reckon(self, new: int) -> None:
-        """Take account of so many that have come."""
-        data, budget = self._data, self._budget
-        size = ENVELOPE_BYTES * new
-        size += len(data[-1]) if new == 1 else sum(map(len, data[-new:]))  # most tokens come alone
-        self._reckoned += new
+    def _reckon(self, data: Sequence[bytes]) -> None:
+        """Number these, and take account of them."""
+        budget, count = self._budget, len(data)
+        size = ENVELOPE_BYTES * count + (len(data[0]) if count == 1 else sum(map(len, data)))  # most tokens come alone
+        self._count += count
         self.bytes = held = self.bytes + size
         budget.used = used = budget.used + size
         self.is_full = is_full = held > budget.each or used > budget.together
@@ -144,13 +149,17 @@ class RunLog:
         finally:
             del value  # an exception that is thrown in keeps this frame
             self._in_burst = False
-            count = len(self._data)
-            if new := count - self._reckoned:
-                self._reckon(new)
-            if self.shown < count:
+            data: list[bytes] = []
+            if self._fresh:
+                data = self._stretch.take(self._fresh)
+                self._reckon(data)
+            after, count = self.shown, self._count
+            if after < count:
                 if self._on_append is None:
-                    after, self.shown = self.shown, count
-                    data = self.data(after, count)
+                    self.shown = count
+                    new = count - after
+                    if new != len(data) or (new > 1 and self._is_much(data)):
+                        data = self.data(after, count)
                     for cursor in self._waiting:
                         cursor.deliver(data, after)
                 else:
@@ -158,8 +167,8 @@ class RunLog:
 
     def settle(self) -> None:
         """Reckon what has come by now, and publish it where it is no part of a burst."""
-        if new := len(self._data) - self._reckoned:
-            self._reckon(new)
+        if self._fresh:
+            self._reckon(self._stretch.take(self._fresh))
             if not self._in_burst:
                 self._publish()
 
@@ -167,21 +176,21 @@ class RunLog:
         if self._on_append is not None:
             self._on_append()
             return
-        self.shown = len(self._data)
+        self.shown = self._count
         self._wake()
 
     def end(self) -> None:
         """Nothing more will come; readers stop after the last event."""
         self.ended = True
         self.goes_on = None
-        self._budget.kept += self._held
+        self._budget.kept += self.bytes + self._rendered
         if self._on_append is None:
             self._publish()
 
     def discard(self) -> None:
         """The run has ended and nobody will read it any more."""
-        self._budget.used -= self._held
-        self._budget.kept -= self._held
+        self._budget.used -= self.bytes + self._rendered
+        self._budget.kept -= self.bytes + self._rendered
         self._budget = Budget(self._budget.each, self._budget.together)  # its last readers may still have it rendered
 
     def excess(self) -> AppError:
@@ -208,22 +217,24 @@ class RunLog:
 
     def data(self, after: int, last: int) -> list[bytes]:
         """The events after ``seq`` ``after`` to ``last``, up to ``BATCH_BYTES`` and the event that exceeds them."""
-        last = last if last - after < BATCH_EVENTS else after + BATCH_EVENTS
-        data = self._data[after:last]
-        if len(data) > 1 and self.bytes > BATCH_BYTES and sum(map(len, data)) > BATCH_BYTES:  # most runs are short
+        data = self._pages.read(after, min(last, after + BATCH_EVENTS))
+        if self._is_much(data):
             sizes = accumulate(map(len, data))
             del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]
         return data
 
+    def _is_much(self, data: Sequence[bytes]) -> bool:
+        """More than is handed out at once. Most runs are short."""
+        return self.bytes > BATCH_BYTES and len(data) > 1 and sum(map(len, data)) > BATCH_BYTES
+
     def batch(self, after: int, last: int) -> Batch:
         """``data``, and what is known of it."""
-        self._know_types()
         data = self.data(after, last)
-        return Batch(self.run_id, after + 1, self._types[after : after + len(data)], data)
+        return Batch(self.run_id, after + 1, self._pages.types(after, after + len(data)), data)
 
     def unstored(self) -> Batch:
         """What readers may not see yet, as much as one batch holds."""
-        return self.batch(self.shown, len(self._data))
+        return self.batch(self.shown, self._count)
 
     def show(self, count: int) -> None:
         """Let readers see so many more events: they are stored."""
@@ -239,26 +250,24 @@ class RunLog:
     def show_all(self) -> None:
         """Let readers see what there is and will be: nothing is stored any more."""
         self._on_append = None
-        self.shown = len(self._data)
+        self.shown = self._count
         self._wake()
 
     def withdraw(self) -> None:
         """Take back what readers have not seen."""
-        for data in self._data[self.shown :]:
+        self.put_away()
+        for data in self._pages.read(self.shown, self._count):
             self._weigh(-len(data) - ENVELOPE_BYTES)
-        self._know_types()
-        del self._data[self.shown :], self._types[self.shown :]
-        self._reckoned = self.shown
+        self._pages.cut(self.shown)
+        self._count = self.shown
 
     def adopt(self, envelopes: Iterable[Envelope]) -> None:
         """Let readers see what somebody else has written behind it."""
-        self._know_types()
         for envelope in envelopes:
-            self._types.append(envelope.type)
-            self._data.append(envelope.data)
+            self._pages.append(envelope.type, envelope.data)
             self._weigh(len(envelope.data) + ENVELOPE_BYTES)
-        self._reckoned = len(self._data)
-        self.show(len(self._data) - self.shown)
+            self._count += 1
+        self.show(self._count - self.shown)
 
     def _weigh(self, size: int) -> None:
         self.bytes += size
@@ -269,7 +278,7 @@ class RunLog:
     @property
     def over(self) -> bool:
         """Whether readers may see all that there will be."""
-        return self.ended and self.shown == len(self._data)
+        return self.ended and self.shown == self._count
 
     def wait(self, cursor: Cursor) -> None:
         """Have the cursor told when something is appended or the run ends."""

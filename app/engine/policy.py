@@ -34,7 +34,7 @@ class Limits(Struct, frozen=True):
     """What one process holds at most. Each limit bites with a clear error, or forgets only what has ended.
 
     Attributes:
-        run_bytes: events of one run as they are held in memory; more ends it with RUN_LIMIT_EXCEEDED.
+        run_bytes: events of one run, their JSON and 64 bytes each; more ends it with RUN_LIMIT_EXCEEDED.
         all_bytes: encoded events of all runs together, open and kept; above it, runs that go on writing are ended.
         open_runs: runs that are not over; more are refused with RATE_LIMIT_EXCEEDED.
         open_bytes: what asked for those, together; beside them, more is refused with RATE_LIMIT_EXCEEDED.

@@ -60,9 +60,11 @@ def parts() -> list[tuple[str, float]]:
     def told() -> None:
         ahead = RunLog("run", Budget(1 << 40, 1 << 40))
         ahead.append(event_type, data)
-        goes_on = after(event, event, data, [], ahead.put)
-        if goes_on is None:
+        found = after(event, event, data, ahead.put)
+        if found is None:
             raise MeasureError("a delta behind a delta is not told by it")
+        head, goes_on = found
+        ahead.follow(head, goes_on)
         ahead.burst(lambda some: [*map(goes_on, some)], deltas)
 
     batch = Batch("run", 1, [event_type] * BURST, [data] * BURST)

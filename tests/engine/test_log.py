@@ -112,7 +112,7 @@ def test_what_goes_on_is_reckoned_with_its_burst_and_says_when_it_is_too_much() 
     log, one_by_one, data = make_log(each=1_200), make_log(), [b"x" * 100] * 5
     for each in (log, one_by_one):
         each.append(EventType.CUSTOM, b"{}")
-    log.goes_on = lambda _: True
+    log.follow(b"", lambda _: True)
 
     def step(some: Sequence[bytes]) -> int:
         for each in some:
@@ -137,6 +137,7 @@ def test_what_was_too_much_is_not_once_there_is_room() -> None:
     log, other = RunLog("r1", budget), RunLog("r2", budget)
     append(other, "x" * 100)
     append(log, "a")
+    log.follow(b"", lambda _: True)
     log.put(b"{}")
     log.settle()
     assert log.is_full
@@ -150,14 +151,15 @@ def test_what_was_too_much_is_not_once_there_is_room() -> None:
 def test_what_is_settled_is_reckoned_at_once_and_published_unless_amid_a_burst() -> None:
     log, seen = make_log(), list[tuple[int, int]]()
     log.append(EventType.CUSTOM, b"{}")
+    log.follow(b"{", lambda _: True)
 
     def settled(data: bytes) -> None:
         log.put(data)
         log.settle()
         seen.append((log.bytes // (2 + ENVELOPE_BYTES), log.shown))
 
-    log.burst(settled, b"{}")
-    settled(b"{}")
+    log.burst(settled, b"}")
+    settled(b"}")
     log.settle()
     assert seen == [(2, 1), (3, 3)]
     assert log.shown == 3
@@ -190,6 +192,44 @@ async def test_a_reader_that_is_closed_while_it_waits_has_come_to_its_end() -> N
     cursor.close()
     async with asyncio.timeout(WAIT):
         assert await reading is None
+
+
+@requirement("speed.bursts", "attach.replay")
+async def test_readers_get_what_goes_on_as_it_was_said_wherever_they_begin() -> None:
+    log, said = make_log(), [b"{}"]
+    log.append(EventType.CUSTOM, said[0])
+    for head in (b'{"one":', b'{"other":'):
+        log.follow(head, lambda _: True)
+        for count in (1, 300, 1):
+            rests = [b"%d}" % number for number in range(count)]
+            log.burst(lambda some: [*map(log.put, some)], rests)
+            said += [head + rest for rest in rests]
+        said.append(b"{}")
+        log.append(EventType.RAW, said[-1])
+    log.end()
+    for after in (0, 1, 2, 150, 302, 303, 304, len(said) - 1):
+        got = [each for batch in await batches(log, after) for each in batch]
+        assert [each.data for each in got] == said[after:]
+        assert [each.seq for each in got] == list(range(after + 1, len(said) + 1))
+    types = [each.type for each in next(iter(await batches(log)))]
+    assert types == [EventType.CUSTOM] * 303 + [EventType.RAW] * 304
+
+
+@requirement("speed.bursts", "replica.lost")
+def test_what_goes_on_and_was_not_seen_can_be_taken_back() -> None:
+    budget = Budget(10**9, 10**9)
+    log = RunLog("r1", budget, on_append=lambda: None)
+    log.append(EventType.CUSTOM, b"{}")
+    log.follow(b'{"n":', lambda _: True)
+    log.burst(lambda some: [*map(log.put, some)], [b"1}", b"2}", b"3}"])
+    log.put(b"4}")
+    log.show(2)
+    log.withdraw()
+    log.adopt([Envelope("r1", 3, EventType.RUN_ERROR, b"12")])
+    assert log.batch(0, 9).data == [b"{}", b'{"n":1}', b"12"]
+    assert (len(log), log.bytes) == (3, budget.used)
+    assert log.bytes == sum(len(data) + ENVELOPE_BYTES for data in log.batch(0, 9).data)
+    assert not callable(log.goes_on)
 
 
 @requirement("limit.kept-bytes", "replica.lost")

@@ -1,10 +1,12 @@
 """The counts that make speed: encodings, writes, imports. No timings: those are for ``make bench``."""
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -25,11 +27,13 @@ from app.core.deltas import GoesOn, Put, after
 from app.core.encoder import encode
 from app.core.fold import Transcript
 from app.engine import funnel, run
+from app.engine.service import Service
 from app.engine.turns import BURST
 from app.main import create_app
 from app.ports import Item, RunContext
 from app.settings import Settings
 from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, make_service
+from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
 DELTAS = 6 * BURST
@@ -41,6 +45,35 @@ async def talker(_: RunAgentInput) -> AsyncIterator[Item]:
     """An agent that never waits."""
     for _number in range(DELTAS):
         yield "hello world, "
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+@requirement("speed.memory")
+async def test_a_token_that_goes_on_is_kept_in_little_more_than_its_text() -> None:
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        for _number in range(int(asked.thread_id)):
+            yield "hello world, "
+
+    service = make_service(agent)
+    tracemalloc.start()
+    try:
+        held = [await kept(service, count) for count in ("100", "1000", "11000")]
+    finally:
+        tracemalloc.stop()
+    text = len("hello world, ")
+    of_a_token = (held[2] - held[1]) / 10_000
+    assert 2 * text < of_a_token < 3 * text  # in the log as JSON, and in the thread's message
+
+
+async def kept(service: Service, count: str) -> int:
+    """Bytes that stay of a run, its first reader gone."""
+    before = tracemalloc.get_traced_memory()[0]
+    async for _batch in service.start(asking(count, count), caller()):
+        pass
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0] - before
 
 
 # --- encodings --------------------------------------------------------------------------------------------------------
@@ -56,12 +89,12 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
         encoded.append(encode(event))
         return encoded[-1]
 
-    def counting(item: Item, event: BaseEvent, data: bytes, texts: list[str], put: Put) -> GoesOn | None:
-        def counted(data: bytes) -> None:
-            encoded.append(data)
-            put(data)
+    def counting(item: Item, event: BaseEvent, data: bytes, put: Put) -> tuple[bytes, GoesOn] | None:
+        def counted(rest: bytes) -> None:
+            encoded.append(rest)
+            put(rest)
 
-        return after(item, event, data, texts, counted)
+        return after(item, event, data, counted)
 
     monkeypatch.setattr(funnel, "encode", counted)
     monkeypatch.setattr(funnel, "after", counting)
@@ -71,7 +104,8 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
     others = [await service.attach(caller(), "t1", "r1", 0) for _ in range(readers - 1)]
     read = await asyncio.gather(*map(envelopes, (first, *others)))
     assert [len(every) for every in read] == [DELTAS + AROUND] * readers
-    assert encoded == [envelope.data for envelope in read[0]]
+    assert len(encoded) == len(read[0])
+    assert all(envelope.data.endswith(data) for envelope, data in zip(read[0], encoded, strict=True))
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------

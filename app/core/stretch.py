@@ -1,0 +1,111 @@
+"""Deltas that go on with one another, held as what they begin with and their texts.
+
+Rule: each is given back byte for byte. They differ in their texts alone, which stand last, so the texts stand one
+behind another in one piece of memory: a token takes some thirty bytes there, and by itself it would take two hundred.
+What a message says is read from the same bytes.
+"""
+
+from bisect import bisect_left, bisect_right
+from operator import itemgetter
+
+from ag_ui.core import EventType
+from orjson import loads
+
+END = b"}"
+"""Ends the JSON of an event, behind its text."""
+
+LINE = b"\n"
+"""Ends a rest here. No rest has one: a line break in a text is escaped."""
+
+SEAM = b'"' + END + LINE + b'"'
+"""What stands between two texts, and in none."""
+
+LONG = 4_096
+"""So many bytes are looked through to find one rest; those before are known to be so many, once somebody has read."""
+
+
+class Stretch:
+    """Deltas of one stream.
+
+    Args:
+        start: how many events of the run stand before it.
+        head: what their JSON begins with, up to the text.
+        event_type: of all of them.
+    """
+
+    __slots__ = ("_marks", "_rests", "count", "head", "start", "type")
+
+    def __init__(self, start: int, head: bytes, event_type: EventType) -> None:
+        self.start = start
+        self.head = head
+        self.type = event_type
+        self.count = 0
+        self._rests = bytearray()
+        self._marks = [(0, 0)]
+
+    def take(self, rests: list[bytes]) -> list[bytes]:
+        """Put what is in the list behind them, and leave it empty.
+
+        Args:
+            rests: of each its JSON from the text on.
+
+        Returns: the JSON of each.
+        """
+        head = self.head
+        self.count += len(rests)
+        if len(rests) == 1:  # most tokens come alone
+            rest = rests.pop()
+            self._rests += rest + LINE
+            return [head + rest]
+        data = [head + rest for rest in rests]
+        rests.append(b"")
+        self._rests += LINE.join(rests)
+        rests.clear()
+        return data
+
+    def read(self, after: int, last: int) -> list[bytes]:
+        """The JSON of those after number ``after`` to ``last``; the first one's number is 1."""
+        marks = self._marked()
+        begin = marks[bisect_right(marks, after, key=_counted) - 1][1]
+        beyond = bisect_left(marks, last, key=_counted)
+        upto, end = marks[beyond] if beyond < len(marks) else (self.count, len(self._rests))
+        wanted, head = upto - after, self.head
+        rests = bytes(memoryview(self._rests)[begin : end - len(LINE)]).rsplit(LINE, wanted)
+        return [head + rest for rest in rests[-wanted:][: last - after]]
+
+    def _marked(self) -> list[tuple[int, int]]:
+        """How many stand before a place in the bytes, from place to place."""
+        marks = self._marks
+        while place := self._rests.find(LINE, marks[-1][1] + LONG) + 1:
+            count, begin = marks[-1]
+            marks.append((count + self._rests.count(LINE, begin, place), place))
+        return marks
+
+    def types(self, after: int, last: int) -> list[EventType]:
+        """Their types."""
+        return [self.type] * (min(last, self.count) - after)
+
+    def text(self) -> str:
+        """What they say together."""
+        if not self.count:
+            return ""
+        text: str = loads(self._rests.replace(SEAM, b"")[: -len(END + LINE)])
+        return text
+
+    def cut(self, count: int) -> None:
+        """Keep so many, one at least."""
+        kept = [data.removeprefix(self.head) for data in self.read(0, count)]
+        self.count, self._marks = 0, [(0, 0)]
+        self._rests.clear()
+        self.take(kept)
+
+
+_counted = itemgetter(0)
+
+Texts = list[str | Stretch]
+"""What has been said of one message or call, in order."""
+
+
+def joined(texts: Texts) -> str:
+    """All of it."""
+    return "".join([each if isinstance(each, str) else each.text() for each in texts])

@@ -1,0 +1,112 @@
+"""What a log holds: encoded events by number, the deltas of a stream as a stretch.
+
+Rule: an event is given back byte for byte, whatever it is held as.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+
+from ag_ui.core import EventType
+
+from app.core.stretch import Stretch
+
+
+class Whole:
+    """Events that are held as they are.
+
+    Args:
+        start: how many events of the run stand before it.
+    """
+
+    __slots__ = ("_data", "_types", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self._data: list[bytes] = []
+        self._types: list[EventType] = []
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self._data)
+
+    def append(self, event_type: EventType, data: bytes) -> None:
+        """One more."""
+        self._data.append(data)
+        self._types.append(event_type)
+
+    def read(self, after: int, last: int) -> list[bytes]:
+        """The JSON of those after number ``after`` to ``last``; the first one's number is 1."""
+        return self._data[after:last]
+
+    def types(self, after: int, last: int) -> list[EventType]:
+        """Their types."""
+        return self._types[after:last]
+
+    def cut(self, count: int) -> None:
+        """Keep so many."""
+        del self._data[count:], self._types[count:]
+
+
+class Pages:
+    """Events in order."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[Whole | Stretch] = []
+
+    def append(self, event_type: EventType, data: bytes) -> None:
+        """One more, as it is."""
+        if self._parts and not self._parts[-1].count:
+            self._parts.pop()  # nothing went on
+        part = self._parts[-1] if self._parts else None
+        if type(part) is not Whole:
+            part = Whole(self._count)
+            self._parts.append(part)
+        part.append(event_type, data)
+
+    def stretch(self, head: bytes) -> Stretch:
+        """What takes those that go on with the last event and begin like this, until another one is appended."""
+        [kind] = self.types(self._count - 1, self._count)
+        new = Stretch(self._count, head, kind)
+        self._parts.append(new)
+        return new
+
+    @property
+    def _count(self) -> int:
+        last = self._parts[-1] if self._parts else None
+        return 0 if last is None else last.start + last.count
+
+    def read(self, after: int, last: int) -> list[bytes]:
+        """The JSON of those after number ``after`` to ``last``."""
+        found: list[bytes] = []
+        for part in self._with(after, last):
+            found += part.read(max(after - part.start, 0), last - part.start)
+        return found
+
+    def types(self, after: int, last: int) -> list[EventType]:
+        """Their types."""
+        found: list[EventType] = []
+        for part in self._with(after, last):
+            found += part.types(max(after - part.start, 0), last - part.start)
+        return found
+
+    def _with(self, after: int, last: int) -> Sequence[Whole | Stretch]:
+        """The parts that have some of these."""
+        last = min(last, self._count)
+        if after >= last:
+            return ()
+        first = bisect_right(self._parts, after, key=_start) - 1
+        return self._parts[first : bisect_right(self._parts, last - 1, key=_start)]
+
+    def cut(self, count: int) -> None:
+        """Keep so many."""
+        while self._parts and self._parts[-1].start >= count:
+            self._parts.pop()
+        if count < self._count:
+            self._parts[-1].cut(count - self._parts[-1].start)
+
+
+_start = attrgetter("start")
