@@ -75,23 +75,25 @@ class RunStream:
         self._send = send
         self._context = copy_context()
         self._lookout.watch(self)
+        leaving = asyncio.create_task(self._until_left(receive), name="wait for a client to leave")
         try:
-            async with asyncio.TaskGroup() as tasks:
-                leaving = tasks.create_task(self._until_left(receive), name="wait for a client to leave")
-                try:
-                    await Stepwise(self._write(), self._context.run)
-                except TimeoutError:  # it ends here: a group keeps what is raised in it, and with it all that it held
-                    logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
-                    leaving.cancel()
+            await Stepwise(self._write(), self._context.run)
+            await leaving
+        except TimeoutError:
+            logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
         finally:
+            leaving.cancel()
+            await asyncio.wait([leaving])
             self._lookout.leave(self)
             self._reader.close()
 
     async def _until_left(self, receive: Receive) -> None:
         """Until the client has left, which is heard after the response's end, too."""
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self._reader.close()
+        try:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        finally:
+            self._reader.close()
 
     async def _write(self) -> None:
         form, log, time = self._form, self._reader.run.log, asyncio.get_running_loop().time
@@ -108,7 +110,10 @@ class RunStream:
                         body = await form.body(log, batch) if batch.data else form.comment
                         self._writing, self._since = True, time()
                         rest = self._send({"type": "http.response.body", "body": body, "more_body": True})
+                        del body
+                    del batch  # the next one may be long in coming, or be taken at once
                     await rest
+                    del rest
                     self._writing, self._wrote = False, True
             except AppError as error:  # the stream ends here, the run does not: the client may read on later
                 logger.warning("a reader is let go: %s", error.code)
