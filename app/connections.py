@@ -2,12 +2,15 @@
 
 Rule: nothing is read or answered differently here; what no client sends is cut off. uvicorn's parsers take a head of
 any size and at any pace, any number of requests that are sent ahead, and frames for as long as they come, and uvloop
-reads up to eight megabytes of one connection before it looks at another.
+reads up to eight megabytes of one connection before it looks at another. What a connection holds for what seldom comes
+is made when it does: empty, the three queues below took 2 KB of each stream.
 """
 
 import asyncio
+from collections import deque
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
@@ -21,6 +24,30 @@ MAX_FRAMES = 10_000
 REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
+class Flow(FlowControl):
+    """Whether a client takes what is sent. Nobody waits for that until it does not."""
+
+    __slots__ = ()
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.read_paused = self.write_paused = False
+
+    def pause_writing(self) -> None:
+        """Whoever sends has to wait from now on."""
+        if not self.write_paused:
+            self._is_writable_event = asyncio.Event()
+        super().pause_writing()
+
+
+class News(asyncio.Event):
+    """Something has come of a request, or it has lost its client. One waits for it: the application."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiters = []  # type: ignore[assignment] # in place of a deque, which is made for many
+
+
 class Requests(HttpToolsProtocol):
     """An HTTP connection. Its wait for a head ends with the head, not with the head's first byte."""
 
@@ -31,6 +58,8 @@ class Requests(HttpToolsProtocol):
         """Wait for the first head as for every other."""
         self._unused, self._in_head, self._reads = 0, True, False
         super().connection_made(transport)
+        self.flow = Flow(transport)
+        self.pipeline = ()  # type: ignore[assignment] # until a request is sent ahead
         self._wait()
 
     def data_received(self, data: bytes) -> None:
@@ -55,9 +84,17 @@ class Requests(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is complete."""
+        if not (self.pipeline or self._is_idle()):
+            self.pipeline = deque()
         super().on_headers_complete()
+        if not self._is_idle():
+            self.cycle.message_event = News()
         self._unused, self._in_head = 0, False
         super()._unset_keepalive_if_required()
+
+    def _is_idle(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or cycle.response_complete
 
     def on_body(self, body: bytes) -> None:
         """A piece of a body."""

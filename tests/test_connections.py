@@ -4,11 +4,12 @@ import asyncio
 import base64
 import gc
 import weakref
+from collections import deque
 from collections.abc import Callable
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
@@ -69,7 +70,7 @@ class Seen:
         await send({"type": "http.response.body"})
 
 
-def requests(app: Seen, wire: Wire, keep_alive: int = 75) -> Requests:
+def requests(app: ASGIApp, wire: Wire, keep_alive: int = 75) -> Requests:
     config = uvicorn.Config(app, log_config=None, timeout_keep_alive=keep_alive)
     config.load()
     connection = Requests(config, ServerState(), {})
@@ -130,6 +131,48 @@ async def test_what_stands_behind_a_body_is_no_header() -> None:
     connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nowner: another\r\n\r\n")
     await until(lambda: bool(app.scopes))
     assert app.scopes[0]["headers"] == [(b"host", b"here"), (b"transfer-encoding", b"chunked")]
+
+
+async def test_a_connection_holds_no_queue_until_something_waits() -> None:
+    wire, app = Wire(), Seen()
+    connection = requests(app, wire)
+    connection.data_received(HEAD + b"\r\n")
+    await until(lambda: len(app.scopes) == 1)
+    assert not [kept for kept in gc.get_objects() if isinstance(kept, deque) and holds(connection, kept)]
+    connection.data_received((HEAD + b"\r\n") * 2)
+    app.may_answer.release()
+    await until(lambda: len(app.scopes) == 2)
+    assert len(connection.pipeline) == 1
+
+
+def holds(connection: Requests, kept: object) -> bool:
+    """Whether it is a part of the connection or of what answers its request."""
+    cycle = connection.cycle
+    parts = (connection.__dict__, connection.flow.__dict__, cycle.__dict__, cycle.message_event.__dict__)
+    return any(kept is part for each in parts for part in each.values())
+
+
+async def test_who_sends_waits_for_a_client_that_takes_nothing_again_and_again() -> None:
+    wire, sent = Wire(), list[int]()
+
+    async def stream(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for number in range(4):
+            await send({"type": "http.response.body", "body": b"%d" % number, "more_body": True})
+            sent.append(number)
+
+    connection = requests(stream, wire)
+    connection.pause_writing()
+    connection.data_received(HEAD + b"\r\n")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert sent == []
+    connection.resume_writing()
+    await until(lambda: len(sent) == 4)
+    connection.pause_writing()
+    connection.pause_writing()
+    connection.connection_lost(None)
+    assert not connection.flow.write_paused
 
 
 async def test_while_requests_wait_for_their_answers_no_others_are_read() -> None:
