@@ -22,6 +22,8 @@ class Outlet:
         send: takes what is emitted; called on the loop.
     """
 
+    __slots__ = ("_loop", "_send", "_thread")
+
     def __init__(self, send: Callable[[Item], None]) -> None:
         self._send = send
         self._loop = asyncio.get_running_loop()

@@ -116,6 +116,8 @@ class Expander:
         new_id: makes the message ids of strings.
     """
 
+    __slots__ = ("_lanes", "_new_id")
+
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._lanes: dict[str | None, Stream] = {}

@@ -29,6 +29,8 @@ class Duties:
             also where a client sends no history.
     """
 
+    __slots__ = ("_known", "_resumed", "_unanswered")
+
     def __init__(self, history: Iterable[Message], *, resumed: bool = False) -> None:
         self._known = dict.fromkeys(_call_ids(history))  # a set that is empty takes three times as much
         self._resumed = resumed

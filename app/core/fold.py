@@ -6,7 +6,7 @@ where a stretch holds it. Source: AG-UI spec 1.1, events/* and basic/metadata; `
 ``@ag-ui/client`` 1.0.0.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from ag_ui.core import (
@@ -35,6 +35,7 @@ from ag_ui.core import (
 )
 
 from app.core.order import KINDS, Kind
+from app.core.row import Row
 from app.core.stretch import Texts, joined
 
 Metadata = dict[str, Any]
@@ -59,39 +60,6 @@ ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | Develo
 }
 
 
-class Row:
-    """Ids in order. To put one behind another costs the same however many there are."""
-
-    __slots__ = ("_last", "_next")
-
-    def __init__(self, ids: Iterable[str] = ()) -> None:
-        self._next: dict[str | None, str] = {}
-        self._last: str | None = None
-        for each in ids:
-            self.append(each)
-
-    def __iter__(self) -> Iterator[str]:
-        following = self._next.get(None)
-        while following is not None:
-            yield following
-            following = self._next.get(following)
-
-    def after(self, other: str) -> str | None:
-        """The one behind that one; None behind the last."""
-        return self._next.get(other)
-
-    def append(self, new: str) -> None:
-        """Put a new one behind the last."""
-        self._next[self._last] = self._last = new
-
-    def insert(self, new: str, other: str) -> None:
-        """Put a new one behind that one."""
-        if other == self._last:
-            self.append(new)
-        else:
-            self._next[other], self._next[new] = new, self._next[other]
-
-
 class Transcript:
     """A conversation that grows by events (chunks already expanded, order already checked).
 
@@ -99,15 +67,20 @@ class Transcript:
         messages: what was said before.
     """
 
+    __slots__ = (
+        "_arguments",
+        "_asides",
+        "_before",
+        "_calls_asides",
+        "_holders",
+        "_messages",
+        "_order",
+        "_results",
+        "_texts",
+        "growing",
+    )
+
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._messages: dict[str, Message] = {}
-        self._order = Row()
-        self._results: dict[str, str] = {}
-        self._texts: dict[str, Texts] = {}
-        self._holders: dict[str, str] = {}
-        self._arguments: dict[str, Texts] = {}
-        self._asides: dict[str, Metadata] = {}
-        self._calls_asides: dict[str, Metadata] = {}
         self.growing: Texts | None = None
         """What the last delta has been put to, as long as only deltas come; None where that is not kept."""
         self._hold(messages)
@@ -117,12 +90,12 @@ class Transcript:
         """Begin with these."""
         self._messages = {message.id: message for message in messages}
         self._order = Row(self._messages)
-        self._results.clear()
-        self._texts.clear()
-        self._arguments.clear()
-        self._asides.clear()
-        self._calls_asides.clear()
-        self._holders.clear()
+        self._results: dict[str, str] = {}
+        self._texts: dict[str, Texts] = {}
+        self._holders: dict[str, str] = {}
+        self._arguments: dict[str, Texts] = {}
+        self._asides: dict[str, Metadata] = {}
+        self._calls_asides: dict[str, Metadata] = {}
         for message in self._messages.values():
             for call in (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ():
                 self._holders.setdefault(call.id, message.id)

@@ -50,14 +50,17 @@ from app.core.order import (
     State,
 )
 
-SPACES = tuple(Ids)
-
 Open = tuple[Entity, Hashable]
 """One open entity: its kind and its key."""
+
+Name = tuple[Ids, str]
+"""An id in its name space."""
 
 
 class RunSequence:
     """One run's place in the tables. Feed it every event of the run, in order."""
+
+    __slots__ = ("_is_active", "_moves", "_open", "_owners", "_subagents", "state")
 
     def __init__(self) -> None:
         self._enter(State.BEFORE)
@@ -70,7 +73,7 @@ class RunSequence:
 
     def _reset(self) -> None:
         self._open: dict[Open, None] = {}
-        self._owners: dict[Ids, dict[str, str | None]] = {ids: {} for ids in SPACES}
+        self._owners: dict[Name, str | None] = {}
         self._subagents: dict[str, None] = {}
 
     def feed(self, event: BaseEvent) -> None:
@@ -133,7 +136,7 @@ class RunSequence:
             return StepFinishedEvent(step_name=name, subagent_run_id=owner)
         name = str(key)
         if entity.ids is not None:
-            return CLOSERS[entity](name, self._owners[entity.ids].get(name))
+            return CLOSERS[entity](name, self._owners.get((entity.ids, name)))
         if failure is None:
             return SubagentFinishedEvent(subagent_run_id=name)
         return SubagentErrorEvent(subagent_run_id=name, message=failure)
@@ -151,7 +154,7 @@ class RunSequence:
         elif entity.ids is not None:
             tag = tag_of(event)
             self._agree(entity.ids, str(key), tag)
-            self._owners[entity.ids].setdefault(str(key), tag)
+            self._owners.setdefault((entity.ids, str(key)), tag)
         self._open[item] = None
 
     # --- owners ---
@@ -159,23 +162,23 @@ class RunSequence:
     def _agree(self, ids: Ids, key: str, tag: str | None) -> None:
         if tag is None:
             return
-        owners = self._owners[ids]
-        if owners.get(key, tag) != tag:
-            raise IllegalEvent(f"subagentRunId {tag!r} contradicts {owners[key]!r}, the owner of {key!r}")  # V22
+        owner = self._owners.get((ids, key), tag)
+        if owner != tag:
+            raise IllegalEvent(f"subagentRunId {tag!r} contradicts {owner!r}, the owner of {key!r}")  # V22
 
     def _inherit(self, event: ToolCallStartEvent) -> None:
         """A tool call belongs to the message that carries it, else to its own tag (V14, V15)."""
-        tag, key, parent = event.subagent_run_id, event.tool_call_id, event.parent_message_id
-        messages, calls = self._owners[Ids.MESSAGE], self._owners[Ids.TOOL_CALL]
-        self._agree(Ids.TOOL_CALL, key, tag)
-        if parent is not None and parent in messages:
-            owner = messages[parent]
+        tag, owners = event.subagent_run_id, self._owners
+        call, message = (Ids.TOOL_CALL, event.tool_call_id), (Ids.MESSAGE, event.parent_message_id or "")
+        self._agree(*call, tag)
+        if event.parent_message_id is not None and message in owners:
+            owner = owners[message]
             if tag not in (None, owner):
-                raise IllegalEvent(f"tool call {key!r} is tagged {tag!r}, its message belongs to {owner!r}")
-            if tag is None and calls.get(key, owner) != owner:
-                raise IllegalEvent(f"tool call {key!r} belongs to {calls[key]!r}, its message to {owner!r}")
+                raise IllegalEvent(f"tool call {call[1]!r} is tagged {tag!r}, its message belongs to {owner!r}")
+            if tag is None and owners.get(call, owner) != owner:
+                raise IllegalEvent(f"tool call {call[1]!r} belongs to {owners[call]!r}, its message to {owner!r}")
             tag = owner
-        calls.setdefault(key, tag)
+        owners.setdefault(call, tag)
 
     def _announce(self, event: SubagentStartedEvent) -> None:
         if event.subagent_run_id in self._subagents:
@@ -192,8 +195,8 @@ class RunSequence:
                 self._record(Ids.TOOL_CALL, call.id, message.subagent_run_id, restate=restate)
 
     def _record(self, ids: Ids, key: str, owner: str | None, *, restate: bool) -> None:
-        if restate or key not in self._owners[ids]:
-            self._owners[ids][key] = owner
+        if restate or (ids, key) not in self._owners:
+            self._owners[ids, key] = owner
 
     # --- events that open nothing but state or check an owner ---
 
@@ -213,7 +216,7 @@ class RunSequence:
     def _encrypted(self, event: ReasoningEncryptedValueEvent) -> Ids:
         if event.subtype == "tool-call":
             return Ids.TOOL_CALL
-        return Ids.MESSAGE if event.entity_id in self._owners[Ids.MESSAGE] else Ids.REASONING
+        return Ids.MESSAGE if (Ids.MESSAGE, event.entity_id) in self._owners else Ids.REASONING
 
 
 SEEDS: dict[type, Ids] = {ReasoningMessage: Ids.REASONING, ActivityMessage: Ids.ACTIVITY}

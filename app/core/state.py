@@ -17,6 +17,8 @@ class SharedState:
         value: what the run starts from: the input's ``state``; None, which is none, stands for the empty object.
     """
 
+    __slots__ = ("_document", "_json", "is_new")
+
     def __init__(self, value: Json) -> None:
         self._json: bytes | None = None
         self._document: Document | None = None

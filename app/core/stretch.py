@@ -41,7 +41,7 @@ class Stretch:
         self.type = event_type
         self.count = 0
         self._rests = bytearray()
-        self._marks = [(0, 0)]
+        self._marks: list[tuple[int, int]] | None = None
 
     def take(self, rests: list[bytes]) -> list[bytes]:
         """Put what is in the list behind them, and leave it empty.
@@ -75,7 +75,7 @@ class Stretch:
 
     def _marked(self) -> list[tuple[int, int]]:
         """How many stand before a place in the bytes, from place to place."""
-        marks = self._marks
+        marks = self._marks = self._marks or [(0, 0)]
         while place := self._rests.find(LINE, marks[-1][1] + LONG) + 1:
             count, begin = marks[-1]
             marks.append((count + self._rests.count(LINE, begin, place), place))
@@ -95,7 +95,7 @@ class Stretch:
     def cut(self, count: int) -> None:
         """Keep so many, one at least."""
         kept = [data.removeprefix(self.head) for data in self.read(0, count)]
-        self.count, self._marks = 0, [(0, 0)]
+        self.count, self._marks = 0, None
         self._rests.clear()
         self.take(kept)
 

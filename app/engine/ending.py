@@ -60,6 +60,8 @@ def turn_after(event: RunFinishedEvent | RunErrorEvent, left: Left) -> ThreadSta
 class GoalWatch:
     """How the goals of a run stand, by its CUSTOM events (docs/goals.md)."""
 
+    __slots__ = ("_failed", "_pending")
+
     def __init__(self) -> None:
         self._pending: dict[str, None] = {}
         self._failed = False

@@ -45,6 +45,8 @@ class Funnel:
         log: where accepted events go.
     """
 
+    __slots__ = ("_duties", "_expander", "_goals", "_log", "_sequence", "_texts", "_transcript", "cross", "state")
+
     cross: Callable[[BaseEvent], None]
     """Takes what begins or ends a run, which is the run's own to do. It is there only while the agent is iterated:
     a context leads to this funnel, which would lead to the run."""

@@ -71,6 +71,8 @@ class Reader:
         at_end: whether it begins behind the last event of a run that has ended, so that nothing comes.
     """
 
+    __slots__ = ("_on_close", "_place", "at_end", "run")
+
     def __init__(self, run: Readable, after: int, on_close: Callable[[Readable], None]) -> None:
         if after > len(run.log):
             raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")

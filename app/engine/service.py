@@ -24,11 +24,11 @@ from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.lifecycle import Lifecycle, shutting_down
 from app.engine.log import RunLog
 from app.engine.policy import OnBusy, Policy, busy_choice
+from app.engine.reach import Reach
 from app.engine.reader import Reader
 from app.engine.readers import Readers
 from app.engine.run import Run
 from app.engine.threads import Threads
-from app.outlet import Outlet
 from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, State, Tool
 from app.ports.records import RunKey, RunRecord, ThreadKey
 from app.ports.store import available
@@ -223,7 +223,7 @@ class Service:
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: RunLog, ledger: Ledger | None) -> Run:
         funnel = Funnel(run_input, self.new_id, log)
-        outlet = Outlet(funnel.send)
+        reach = Reach(funnel, log, self._lifecycle)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -231,10 +231,10 @@ class Service:
             tools=self._tools,
             new_id=self.new_id,
             logger=logging.getLogger("agent"),
-            background=lambda work: outlet.on_loop(lambda: self._lifecycle.background(work)),
-            is_cancelled=lambda: log.ended,
-            emit=outlet.emit,
-            state=State(lambda: outlet.on_loop(funnel.value), outlet.emit),
+            background=reach.background,
+            is_cancelled=reach.is_over,
+            emit=reach.emit,
+            state=State(reach.value, reach.emit),
             allowance=self._policy.allowance(run_input.forwarded_props),
         )
         return Run(run_input, ctx, self._clock, log, funnel, ledger=ledger, on_end=self._lifecycle.ended)

@@ -1,0 +1,41 @@
+"""What an agent and its tools can reach of their run and of the process, from any thread.
+
+Rule: everything happens on the event loop (``app/outlet.py``). One object for each run, in place of a function for each
+thing, because a run that waits for its model is little else.
+"""
+
+from collections.abc import Awaitable
+
+from app.engine.funnel import Funnel
+from app.engine.lifecycle import Lifecycle
+from app.engine.log import RunLog
+from app.outlet import Outlet
+from app.ports import Item
+
+
+class Reach:
+    """What one run's context leads to."""
+
+    __slots__ = ("_funnel", "_lifecycle", "_log", "_outlet")
+
+    def __init__(self, funnel: Funnel, log: RunLog, lifecycle: Lifecycle) -> None:
+        self._funnel = funnel
+        self._log = log
+        self._lifecycle = lifecycle
+        self._outlet = Outlet(funnel.send)
+
+    def emit(self, item: Item) -> None:
+        """Send an event or a string of assistant text."""
+        self._outlet.emit(item)
+
+    def value(self) -> object:
+        """The shared state of the moment."""
+        return self._outlet.on_loop(self._funnel.value)
+
+    def background(self, work: Awaitable[object]) -> None:
+        """Hand over work that outlives the run."""
+        self._outlet.on_loop(lambda: self._lifecycle.background(work))
+
+    def is_over(self) -> bool:
+        """Whether the run has ended for its readers."""
+        return self._log.ended
