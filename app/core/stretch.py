@@ -44,24 +44,30 @@ class Stretch:
         self._marks: list[tuple[int, int]] | None = None
 
     def take(self, rests: list[bytes]) -> list[bytes]:
-        """Put what is in the list behind them, and leave it empty.
-
-        Args:
-            rests: of each its JSON from the text on.
-
-        Returns: the JSON of each.
-        """
+        """``keep``, and the JSON of each."""
         head = self.head
-        self.count += len(rests)
         if len(rests) == 1:  # most tokens come alone
             rest = rests.pop()
             self._rests += rest + LINE
+            self.count += 1
             return [head + rest]
         data = [head + rest for rest in rests]
-        rests.append(b"")
-        self._rests += LINE.join(rests)
-        rests.clear()
+        self.keep(rests)
         return data
+
+    def keep(self, rests: list[bytes]) -> int:
+        """Put what is in the list behind them, and leave it empty. Returns the bytes of its JSON.
+
+        Args:
+            rests: of each its JSON from the text on.
+        """
+        count = len(rests)
+        rests.append(b"")
+        joined = LINE.join(rests)
+        rests.clear()
+        self._rests += joined
+        self.count += count
+        return len(joined) + count * (len(self.head) - len(LINE))
 
     def read(self, after: int, last: int) -> list[bytes]:
         """The JSON of those after number ``after`` to ``last``; the first one's number is 1."""
@@ -97,7 +103,7 @@ class Stretch:
         kept = [data.removeprefix(self.head) for data in self.read(0, count)]
         self.count, self._marks = 0, None
         self._rests.clear()
-        self.take(kept)
+        self.keep(kept)
 
 
 _counted = itemgetter(0)

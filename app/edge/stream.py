@@ -82,8 +82,8 @@ class RunStream:
         except TimeoutError:
             logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
         finally:
-            leaving.cancel()
-            await asyncio.wait([leaving])
+            if leaving.cancel():
+                await asyncio.wait([leaving])
             self._lookout.leave(self)
             self._reader.close()
 

@@ -15,7 +15,7 @@ class Admission:
         self.is_settled = False
         """Whether there is an answer."""
         self._error: Exception | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: tuple[asyncio.Future[None], ...] = ()
 
     def settle(self, error: Exception | None = None) -> None:
         """Let it in, or say why not. What was said first counts."""
@@ -25,13 +25,13 @@ class Admission:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
-        self._waiting.clear()
+        self._waiting = ()
 
     async def granted(self) -> None:
         """Wait for the answer. Raises what it was settled with."""
         if not self.is_settled:
             waiter = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
+            self._waiting += (waiter,)
             await waiter
         if self._error is not None:
             raise self._error

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Iterator, Sequence
 from functools import partial
 
 from app.core.errors import AppError, Code
+from app.engine.budget import Budget
 from app.engine.health import Health
-from app.engine.log import Budget
 from app.engine.policy import Limits
 from app.engine.reader import Readable
 from app.engine.run import Run

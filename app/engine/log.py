@@ -14,6 +14,7 @@ from app.core.deltas import GoesOn
 from app.core.errors import AppError, Code
 from app.core.stretch import Stretch
 from app.core.wire import Batch, Envelope
+from app.engine.budget import Budget
 from app.engine.cursor import Cursor
 from app.engine.pages import Pages
 from app.engine.rendition import Encode, Rendition
@@ -25,22 +26,6 @@ BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
 
 ENVELOPE_BYTES = 64
 """Reckoned for an envelope besides its data: what one takes that is held by itself. Those of a stretch take less."""
-
-
-class Budget:
-    """Bytes that logs may hold: each one at most, and all of a process together.
-
-    Args:
-        each: encoded events of one run, and at most the deltas of one burst more.
-        together: encoded events of all runs, open and kept.
-    """
-
-    def __init__(self, each: int, together: int) -> None:
-        self.each = each
-        self.together = together
-        self.used = 0
-        self.kept = 0
-        """The part of ``used`` that logs of ended runs hold."""
 
 
 class RunLog:
@@ -106,7 +91,7 @@ class RunLog:
         """
         self.put_away()
         self._pages.append(event_type, data)
-        self._reckon([data])
+        self._reckon(1, len(data))
         if not self._in_burst:
             self._publish()
         return not self.is_full
@@ -126,12 +111,16 @@ class RunLog:
         """Nothing goes on with the last event."""
         self.goes_on = None
         if self._fresh:
-            self._reckon(self._stretch.take(self._fresh))
+            self._number()
 
-    def _reckon(self, data: Sequence[bytes]) -> None:
-        """Number these, and take account of them."""
-        budget, count = self._budget, len(data)
-        size = ENVELOPE_BYTES * count + (len(data[0]) if count == 1 else sum(map(len, data)))  # most tokens come alone
+    def _number(self) -> None:
+        """Put what has gone on behind what there is."""
+        self._reckon(len(self._fresh), self._stretch.keep(self._fresh))
+
+    def _reckon(self, count: int, size: int) -> None:
+        """Take account of so many more, and their JSON."""
+        budget = self._budget
+        size += count * ENVELOPE_BYTES
         self._count += count
         self.bytes = held = self.bytes + size
         budget.used = used = budget.used + size
@@ -149,18 +138,21 @@ class RunLog:
         finally:
             del value  # an exception that is thrown in keeps this frame
             self._in_burst = False
+            waiting = self._waiting
             data: list[bytes] = []
             if self._fresh:
-                data = self._stretch.take(self._fresh)
-                self._reckon(data)
+                if waiting:
+                    data = self._stretch.take(self._fresh)
+                    self._reckon(len(data), len(data[0]) if len(data) == 1 else sum(map(len, data)))  # most come alone
+                else:
+                    self._number()
             after, count = self.shown, self._count
             if after < count:
                 if self._on_append is None:
                     self.shown = count
-                    new = count - after
-                    if new != len(data) or (new > 1 and self._is_much(data)):
+                    if waiting and (count - after != len(data) or (len(data) > 1 and self._is_much(data))):
                         data = self.data(after, count)
-                    for cursor in self._waiting:
+                    for cursor in waiting:
                         cursor.deliver(data, after)
                 else:
                     self._on_append()
@@ -168,7 +160,7 @@ class RunLog:
     def settle(self) -> None:
         """Reckon what has come by now, and publish it where it is no part of a burst."""
         if self._fresh:
-            self._reckon(self._stretch.take(self._fresh))
+            self._number()
             if not self._in_burst:
                 self._publish()
 
@@ -217,7 +209,7 @@ class RunLog:
 
     def data(self, after: int, last: int) -> list[bytes]:
         """The events after ``seq`` ``after`` to ``last``, up to ``BATCH_BYTES`` and the event that exceeds them."""
-        data = self._pages.read(after, min(last, after + BATCH_EVENTS))
+        data = self._pages.read(after, last if last - after < BATCH_EVENTS else after + BATCH_EVENTS)
         if self._is_much(data):
             sizes = accumulate(map(len, data))
             del data[1 + sum(1 for _ in takewhile(lambda size: size < BATCH_BYTES, sizes)) :]

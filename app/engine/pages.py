@@ -81,20 +81,23 @@ class Pages:
 
     def read(self, after: int, last: int) -> list[bytes]:
         """The JSON of those after number ``after`` to ``last``."""
-        found: list[bytes] = []
-        for part in self._with(after, last):
-            found += part.read(max(after - part.start, 0), last - part.start)
-        return found
+        parts = self._with(after, last)
+        if len(parts) == 1:  # most are read when they have come
+            return parts[0].read(after - parts[0].start, last - parts[0].start)
+        return [each for part in parts for each in part.read(max(after - part.start, 0), last - part.start)]
 
     def types(self, after: int, last: int) -> list[EventType]:
         """Their types."""
-        found: list[EventType] = []
-        for part in self._with(after, last):
-            found += part.types(max(after - part.start, 0), last - part.start)
-        return found
+        parts = self._with(after, last)
+        if len(parts) == 1:
+            return parts[0].types(after - parts[0].start, last - parts[0].start)
+        return [each for part in parts for each in part.types(max(after - part.start, 0), last - part.start)]
 
     def _with(self, after: int, last: int) -> Sequence[Whole | Stretch]:
         """The parts that have some of these."""
+        tail = self._parts[-1:]
+        if tail and tail[0].start <= after < tail[0].start + tail[0].count:
+            return tail if after < last else ()
         last = min(last, self._count)
         if after >= last:
             return ()

@@ -69,7 +69,7 @@ class Run:
         on_end: Callable[["Run"], None],
     ) -> None:
         self.ctx = ctx
-        self.key = RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
+        self.key = ledger.key if ledger is not None else RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
         """What makes a run the same run."""
         self.log = log
         self.status = Status.QUEUED

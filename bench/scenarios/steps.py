@@ -19,7 +19,8 @@ from app.core.frames import frames
 from app.core.inbound import RunRequest, parse
 from app.core.sequence import RunSequence
 from app.core.wire import Batch, sse
-from app.engine.log import Budget, RunLog
+from app.engine.budget import Budget
+from app.engine.log import RunLog
 from app.engine.service import Service
 from app.engine.turns import BURST
 from app.main import build_service

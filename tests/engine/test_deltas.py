@@ -33,8 +33,9 @@ from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.pieces import MAX_DELTA
 from app.engine import funnel
+from app.engine.budget import Budget
 from app.engine.funnel import Funnel
-from app.engine.log import Budget, RunLog
+from app.engine.log import RunLog
 from app.ports import Said
 from app.ports.conversation import Change
 from tests.core.samples import forged

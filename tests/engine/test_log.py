@@ -9,7 +9,8 @@ from ag_ui.core import CustomEvent, EventType
 from app.core.encoder import encode
 from app.core.errors import Code
 from app.core.wire import Envelope
-from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, Budget, RunLog
+from app.engine.budget import Budget
+from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, RunLog
 from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 

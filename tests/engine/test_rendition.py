@@ -7,7 +7,8 @@ from ag_ui.core import CustomEvent, EventType
 
 from app.core.encoder import encode
 from app.core.wire import Batch
-from app.engine.log import ENVELOPE_BYTES, Budget, RunLog
+from app.engine.budget import Budget
+from app.engine.log import ENVELOPE_BYTES, RunLog
 from app.engine.rendition import LARGE_BYTES
 from tests.engine.doubles import WAIT, eventually
 from tests.requirements import requirement

@@ -10,8 +10,9 @@ from app.core.commands import ThreadsDelete
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine import ledger
+from app.engine.budget import Budget
 from app.engine.leases import KEPT_SECONDS, Leases
-from app.engine.log import Budget, RunLog
+from app.engine.log import RunLog
 from app.engine.service import Service
 from app.ports.records import RunKey, RunRecord
 from app.ports.store import StoreUnavailable
