@@ -138,18 +138,20 @@ async def test_a_connection_holds_no_queue_until_something_waits() -> None:
     connection = requests(app, wire)
     connection.data_received(HEAD + b"\r\n")
     await until(lambda: len(app.scopes) == 1)
-    assert not [kept for kept in gc.get_objects() if isinstance(kept, deque) and holds(connection, kept)]
+    assert queues(connection) == []
+    assert not hasattr(connection.flow, "_is_writable_event")
     connection.data_received((HEAD + b"\r\n") * 2)
     app.may_answer.release()
     await until(lambda: len(app.scopes) == 2)
+    assert queues(connection) == [connection.pipeline]
     assert len(connection.pipeline) == 1
 
 
-def holds(connection: Requests, kept: object) -> bool:
-    """Whether it is a part of the connection or of what answers its request."""
-    cycle = connection.cycle
-    parts = (connection.__dict__, connection.flow.__dict__, cycle.__dict__, cycle.message_event.__dict__)
-    return any(kept is part for each in parts for part in each.values())
+def queues(connection: Requests) -> list[object]:
+    """Those of the connection, and of what answers its request."""
+    flow, cycle = connection.flow, connection.cycle
+    parts = (connection, flow, cycle, cycle.message_event)
+    return [kept for part in parts for kept in vars(part).values() if isinstance(kept, deque)]
 
 
 async def test_who_sends_waits_for_a_client_that_takes_nothing_again_and_again() -> None:
