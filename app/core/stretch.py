@@ -21,7 +21,7 @@ SEAM = b'"' + END + LINE + b'"'
 """What stands between two texts, and in none."""
 
 LONG = 4_096
-"""So many bytes are looked through to find one rest; those before are known to be so many, once somebody has read."""
+"""Every so many bytes it is noted how many rests stand before, when somebody reads: that much is looked through."""
 
 
 class Stretch:

@@ -82,10 +82,10 @@ class RunStream:
         except TimeoutError:
             logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
         finally:
-            if leaving.cancel():
-                await asyncio.wait([leaving])
             self._lookout.leave(self)
             self._reader.close()
+            if leaving.cancel():
+                await asyncio.wait([leaving])
 
     async def _until_left(self, receive: Receive) -> None:
         """Until the client has left, which is heard after the response's end, too."""

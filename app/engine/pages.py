@@ -49,13 +49,16 @@ class Whole:
         del self._data[count:], self._types[count:]
 
 
+Part = Whole | Stretch
+
+
 class Pages:
     """Events in order."""
 
     __slots__ = ("_parts",)
 
     def __init__(self) -> None:
-        self._parts: list[Whole | Stretch] = []
+        self._parts: list[Part] = []
 
     def append(self, event_type: EventType, data: bytes) -> None:
         """One more, as it is."""
@@ -93,7 +96,7 @@ class Pages:
             return parts[0].types(after - parts[0].start, last - parts[0].start)
         return [each for part in parts for each in part.types(max(after - part.start, 0), last - part.start)]
 
-    def _with(self, after: int, last: int) -> Sequence[Whole | Stretch]:
+    def _with(self, after: int, last: int) -> Sequence[Part]:
         """The parts that have some of these."""
         tail = self._parts[-1:]
         if tail and tail[0].start <= after < tail[0].start + tail[0].count:
