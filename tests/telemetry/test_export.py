@@ -64,6 +64,7 @@ async def test_sending_that_hangs_does_not_keep_the_process_busy(
     await eventually(lambda: client.service.health.report()["status"] == "Healthy")
     assert "telemetry was not exported" in caplog.text
     provider.gate.set()
+    await eventually(lambda: provider.sent == 2)  # or its thread would be one of those of the next test
 
 
 @requirement("trace.exported")
