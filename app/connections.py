@@ -9,6 +9,8 @@ is made when it does: empty, the three queues below took 2 KB of each stream.
 import asyncio
 from collections import deque
 
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -46,6 +48,27 @@ class News(asyncio.Event):
     def __init__(self) -> None:
         super().__init__()
         self._waiters = []  # type: ignore[assignment] # in place of a deque, which is made for many
+
+
+class Answer(RequestResponseCycle):
+    """An answer. A piece of a stream is told first: for each token, asking what else it might be is felt."""
+
+    streams = False
+    """Whether it has begun, goes on, and is sent in chunks."""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send. Raises what uvicorn raises for what may not come now."""
+        may_go_on = self.streams and not (self.disconnected or self.flow.write_paused)
+        if may_go_on and message["type"] == "http.response.body" and message.get("more_body"):
+            body = message.get("body")
+            if body:
+                self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        else:
+            await super().send(message)
+            self.streams = bool(self.chunked_encoding) and not self.response_complete and self.scope["method"] != "HEAD"
+
+
+httptools_impl.RequestResponseCycle = Answer  # type: ignore[misc] # it makes what this name says, and has no other way
 
 
 class Requests(HttpToolsProtocol):

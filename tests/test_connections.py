@@ -5,15 +5,17 @@ import base64
 import gc
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 
 import pytest
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http import httptools_impl
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
-from app.connections import MAX_FRAMES, MAX_HEAD, Frames, Requests
+from app.connections import MAX_FRAMES, MAX_HEAD, Answer, Frames, Requests
 
 HEAD = b"GET / HTTP/1.1\r\nhost: here\r\n"
 HELLO = (
@@ -175,6 +177,58 @@ async def test_who_sends_waits_for_a_client_that_takes_nothing_again_and_again()
     connection.pause_writing()
     connection.connection_lost(None)
     assert not connection.flow.write_paused
+
+
+HEADERS: tuple[list[tuple[bytes, bytes]], ...] = (
+    [],
+    [(b"content-length", b"3")],
+    [(b"transfer-encoding", b"chunked")],
+    [(b"connection", b"close")],
+)
+LEFT: Message = {"type": "the client leaves"}
+PIECES: tuple[Message, ...] = (
+    {"type": "http.response.body", "body": b"abc", "more_body": True},
+    {"type": "http.response.body", "body": b"", "more_body": True},
+    {"type": "http.response.body", "more_body": True},
+    {"type": "http.response.body", "body": b"abc"},
+    {"type": "http.response.body"},
+    {"type": "http.response.start", "status": 200},
+    LEFT,
+)
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD"])
+@pytest.mark.parametrize("headers", HEADERS)
+async def test_an_answer_is_sent_as_uvicorn_sends_it(
+    monkeypatch: pytest.MonkeyPatch, method: bytes, headers: list[tuple[bytes, bytes]]
+) -> None:
+    start: Message = {"type": "http.response.start", "status": 200, "headers": headers}
+    asked = [some for pieces in product(PIECES, repeat=3) for some in ((start, *pieces), pieces)]
+    ours = [await answered(method, messages) for messages in asked]
+    monkeypatch.setattr(httptools_impl, "RequestResponseCycle", Answer.__base__)
+    assert ours == [await answered(method, messages) for messages in asked]
+
+
+async def answered(method: bytes, messages: Sequence[Message]) -> tuple[bytes, list[str], bool]:
+    """What is written, what is raised, and whether the connection is closed."""
+    wire, raised, done = Wire(), list[str](), asyncio.Event()
+
+    async def application(_scope: Scope, _receive: Receive, send: Send) -> None:
+        for message in messages:
+            if message is LEFT:
+                connection.connection_lost(None)
+                continue
+            try:
+                await send(message)
+            except RuntimeError as error:
+                raised.append(str(error))
+        done.set()
+
+    connection = requests(application, wire)
+    connection.data_received(method + HEAD.removeprefix(b"GET") + b"\r\n")
+    async with asyncio.timeout(PATIENCE):
+        await done.wait()
+    return wire.written, raised, wire.is_closing()
 
 
 async def test_while_requests_wait_for_their_answers_no_others_are_read() -> None:
