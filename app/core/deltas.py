@@ -6,8 +6,9 @@ its JSON is the same but for the text. An item that is different in any other wa
 model says token by token.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
+from typing import Protocol
 
 from ag_ui.core import BaseEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 from orjson import dumps
@@ -16,11 +17,13 @@ from app.core.pieces import MAX_DELTA
 from app.core.said import Said
 from app.core.stretch import END
 
-GoesOn = Callable[[BaseEvent | Said | str], bool]
-"""Takes an item that goes on with the same, and no other: puts its text to the others."""
 
-Put = Callable[[bytes], None]
-"""Takes the JSON of one more, from its text on."""
+class GoesOn(Protocol):
+    """What goes on with the same."""
+
+    def takes(self, item: BaseEvent | Said | str) -> bool:
+        """Put the item's text to the others, if it goes on with them."""
+
 
 DELTAS: Mapping[type[BaseEvent], str] = {
     TextMessageContentEvent: "message_id",
@@ -33,95 +36,113 @@ ASIDES = ("timestamp", "raw_event", "metadata")
 """What an event says of itself; a model's next token would not say the same."""
 
 
-def after(item: BaseEvent | Said | str, event: BaseEvent, data: bytes, put: Put) -> tuple[bytes, GoesOn] | None:
+def after(
+    item: BaseEvent | Said | str, event: BaseEvent, data: bytes, rests: list[bytes]
+) -> tuple[bytes, GoesOn] | None:
     """What goes on with an item and what its JSON begins with, or None where the next has to be looked at in full.
 
     Args:
         item: what was accepted.
         event: the delta that it was, or ended with.
         data: its JSON.
-        put: where the rest of the JSON goes.
+        rests: takes the JSON of what goes on, each from its text on.
     """
     head = data.removesuffix(dumps(event.__dict__["delta"]) + END)
-    goes_on = None if len(head) == len(data) else _goes_on(item, event, put)
+    goes_on = None if len(head) == len(data) else _goes_on(item, event, rests)
     return None if goes_on is None else (head, goes_on)
 
 
-def _goes_on(item: BaseEvent | Said | str, event: BaseEvent, put: Put) -> GoesOn | None:
+def _goes_on(item: BaseEvent | Said | str, event: BaseEvent, rests: list[bytes]) -> GoesOn | None:
     if type(item) is str:
-        return _text_after(put)
+        return TextAfter(rests)
     if type(item) is Said:
-        return _said_after(item.message_id, put)
+        return SaidAfter(item.message_id, rests)
     if event is not item or event.__pydantic_extra__ or any(event.__dict__[name] is not None for name in ASIDES):
         return None
-    return _event_after(event, put)
+    name = DELTAS.get(type(event))
+    return None if name is None else EventAfter(event, name, rests)
 
 
-# What they need are defaults of their parameters: in a closure each would be an object more of a stream that waits.
+# Objects of slots, no closures: each cell of one is an object more that is not at hand when the next token comes.
 
 
-def _text_after(put: Put) -> GoesOn:
-    def goes_on(item: BaseEvent | Said | str, put: Put = put) -> bool:
+class TextAfter:
+    """Text behind text."""
+
+    __slots__ = ("_rests",)
+
+    def __init__(self, rests: list[bytes]) -> None:
+        self._rests = rests
+
+    def takes(self, item: BaseEvent | Said | str) -> bool:
+        """Put the item's text to the others, if it goes on with them."""
         if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
             return False
         try:
-            put(dumps(item) + END)
+            self._rests.append(dumps(item) + END)
         except TypeError:  # half of a surrogate pair
             return False
         return True
 
-    return goes_on
 
+class SaidAfter:
+    """More text of the same message."""
 
-def _said_after(key: str, put: Put) -> GoesOn:
-    def goes_on(item: BaseEvent | Said | str, key: str = key, put: Put = put) -> bool:
-        if type(item) is not Said or item.message_id != key:
+    __slots__ = ("_key", "_rests")
+
+    def __init__(self, key: str, rests: list[bytes]) -> None:
+        self._key = key
+        self._rests = rests
+
+    def takes(self, item: BaseEvent | Said | str) -> bool:
+        """Put the item's text to the others, if it goes on with them."""
+        if type(item) is not Said or item.message_id != self._key:
             return False
         text = item.delta
         if type(text) is not str or len(text) > MAX_DELTA:
             return False
         try:
-            put(dumps(text) + END)
+            self._rests.append(dumps(text) + END)
         except TypeError:  # half of a surrogate pair
             return False
         return True
 
-    return goes_on
 
+class EventAfter:
+    """A delta of the same class and the same fields.
 
-def _event_after(event: BaseEvent, put: Put) -> GoesOn | None:
-    kind = type(event)
-    name = DELTAS.get(kind)
-    if name is None:
-        return None
-    fields = event.__dict__
-    key, same = fields[name], _plain(kind)
-    same[name], same["delta"] = key, fields["delta"]
-    if fields != same:  # a subagent's
-        same = dict(fields)
+    Args:
+        event: the one before.
+        name: of the field that says what it belongs to.
+    """
 
-    def goes_on(  # noqa: PLR0913, PLR0917 - see above
-        item: BaseEvent | Said | str,
-        kind: type[BaseEvent] = kind,
-        name: str = name,
-        key: str = key,
-        same: dict[str, object] = same,
-        put: Put = put,
-    ) -> bool:
-        if type(item) is not kind or item.__pydantic_extra__:
+    __slots__ = ("_key", "_kind", "_name", "_rests", "_same")
+
+    def __init__(self, event: BaseEvent, name: str, rests: list[bytes]) -> None:
+        self._kind = type(event)
+        self._name = name
+        self._key = event.__dict__[name]
+        self._rests = rests
+        self._same = _plain(self._kind)
+        self._same[name], self._same["delta"] = self._key, event.__dict__["delta"]
+        if event.__dict__ != self._same:  # a subagent's
+            self._same = dict(event.__dict__)
+
+    def takes(self, item: BaseEvent | Said | str) -> bool:
+        """Put the item's text to the others, if it goes on with them."""
+        if type(item) is not self._kind or item.__pydantic_extra__:
             return False
+        same = self._same
         try:
             fields = item.__dict__
-            same[name] = key
+            same[self._name] = self._key
             same["delta"] = text = fields["delta"]
             if type(text) is not str or len(text) > MAX_DELTA or fields != same:
                 return False
-            put(dumps(text) + END)
+            self._rests.append(dumps(text) + END)
         except (KeyError, TypeError):  # a field was taken away; half of a surrogate pair
             return False
         return True
-
-    return goes_on
 
 
 @cache

@@ -23,6 +23,9 @@ SEAM = b'"' + END + LINE + b'"'
 LONG = 4_096
 """Every so many bytes it is noted how many rests stand before, when somebody reads: that much is looked through."""
 
+SHORT = 512
+"""Every so many bytes it is to be weighed: for each token that would be a twentieth of its work."""
+
 
 class Stretch:
     """Deltas of one stream.
@@ -33,58 +36,71 @@ class Stretch:
         event_type: of all of them.
     """
 
-    __slots__ = ("_marks", "_rests", "count", "head", "start", "type")
+    __slots__ = ("_marks", "_weighed", "due", "end", "head", "rests", "start", "type")
 
     def __init__(self, start: int, head: bytes, event_type: EventType) -> None:
         self.start = start
         self.head = head
         self.type = event_type
-        self.count = 0
-        self._rests = bytearray()
+        self.end = start
+        """How many events there are with its own."""
+        self.rests = bytearray()
+        self.due = SHORT
+        """At so many bytes of ``rests`` it is to be weighed."""
+        self._weighed = 0
         self._marks: list[tuple[int, int]] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return self.end - self.start
 
     def take(self, rests: list[bytes]) -> list[bytes]:
         """``keep``, and the JSON of each."""
         head = self.head
         if len(rests) == 1:  # most tokens come alone
             rest = rests.pop()
-            self._rests += rest + LINE
-            self.count += 1
+            self.rests += rest + LINE
+            self.end += 1
             return [head + rest]
         data = [head + rest for rest in rests]
         self.keep(rests)
         return data
 
-    def keep(self, rests: list[bytes]) -> int:
-        """Put what is in the list behind them, and leave it empty. Returns the bytes of its JSON.
+    def keep(self, rests: list[bytes]) -> None:
+        """Put what is in the list behind them, and leave it empty.
 
         Args:
             rests: of each its JSON from the text on.
         """
-        count = len(rests)
+        self.end += len(rests)
         rests.append(b"")
-        joined = LINE.join(rests)
+        self.rests += LINE.join(rests)
         rests.clear()
-        self._rests += joined
-        self.count += count
-        return len(joined) + count * (len(self.head) - len(LINE))
+
+    def weigh(self, envelope: int) -> int:
+        """Bytes of those that have come since it was last weighed: the JSON of each, and ``envelope`` besides."""
+        held = len(self.rests)
+        before, self._weighed = self._weighed, held + self.count * (len(self.head) - len(LINE) + envelope)
+        self.due = held + SHORT
+        return self._weighed - before
 
     def read(self, after: int, last: int) -> list[bytes]:
         """The JSON of those after number ``after`` to ``last``; the first one's number is 1."""
         marks = self._marked()
         begin = marks[bisect_right(marks, after, key=_counted) - 1][1]
         beyond = bisect_left(marks, last, key=_counted)
-        upto, end = marks[beyond] if beyond < len(marks) else (self.count, len(self._rests))
+        upto, end = marks[beyond] if beyond < len(marks) else (self.count, len(self.rests))
         wanted, head = upto - after, self.head
-        rests = bytes(memoryview(self._rests)[begin : end - len(LINE)]).rsplit(LINE, wanted)
+        rests = bytes(memoryview(self.rests)[begin : end - len(LINE)]).rsplit(LINE, wanted)
         return [head + rest for rest in rests[-wanted:][: last - after]]
 
     def _marked(self) -> list[tuple[int, int]]:
         """How many stand before a place in the bytes, from place to place."""
         marks = self._marks = self._marks or [(0, 0)]
-        while place := self._rests.find(LINE, marks[-1][1] + LONG) + 1:
+        while place := self.rests.find(LINE, marks[-1][1] + LONG) + 1:
             count, begin = marks[-1]
-            marks.append((count + self._rests.count(LINE, begin, place), place))
+            marks.append((count + self.rests.count(LINE, begin, place), place))
         return marks
 
     def types(self, after: int, last: int) -> list[EventType]:
@@ -95,14 +111,14 @@ class Stretch:
         """What they say together."""
         if not self.count:
             return ""
-        text: str = loads(self._rests.replace(SEAM, b"")[: -len(END + LINE)])
+        text: str = loads(self.rests.replace(SEAM, b"")[: -len(END + LINE)])
         return text
 
     def cut(self, count: int) -> None:
         """Keep so many, one at least."""
         kept = [data.removeprefix(self.head) for data in self.read(0, count)]
-        self.count, self._marks = 0, None
-        self._rests.clear()
+        self.end, self._marks = self.start, None
+        self.rests.clear()
         self.keep(kept)
 
 

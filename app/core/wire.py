@@ -7,10 +7,9 @@ Source: AG-UI spec 1.1, basic/transports/http-sse (one event per frame, LF frami
 only).
 """
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ag_ui.core import EventType
 
@@ -21,6 +20,9 @@ OPENING = b"id: %d\ndata: "
 CLOSING = b"\n\n"
 MANY = 4_096
 """Of so many events the frames' openings are kept, for all runs alike."""
+
+OPENINGS: list[bytes] = []
+"""They are made with the first frame of the process."""
 
 
 class Envelope(NamedTuple):
@@ -51,15 +53,18 @@ class Batch(NamedTuple):
         return [Envelope(self.run_id, seq, event_type, data) for seq, event_type, data in numbered]
 
 
-Take = Callable[[Sequence[bytes], int], bool]
-"""Takes events at once, or says that it cannot: their JSON, and the first one's ``seq``. Raises nothing."""
+class Taker(Protocol):
+    """Takes events at once."""
+
+    def take(self, data: Sequence[bytes], first: int) -> bool:
+        """Take their JSON, or say that it cannot; ``first`` is the first one's ``seq``. Raises nothing."""
 
 
 def sse(data: Sequence[bytes], first: int) -> bytes:
     """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""
     count = len(data)
     if count == 1:  # a token that comes alone: without the lists this takes a third
-        return b"".join((_first_openings()[first] if first < MANY else OPENING % first, data[0], CLOSING))
+        return b"".join((OPENINGS[first] if first < len(OPENINGS) else opening(first), data[0], CLOSING))
     pieces = [CLOSING] * (3 * count)
     pieces[::3], pieces[1::3] = openings(first, count), data
     return b"".join(pieces)
@@ -68,14 +73,14 @@ def sse(data: Sequence[bytes], first: int) -> bytes:
 def openings(first: int, count: int) -> list[bytes]:
     """What stands before the data of so many events: to write a number takes longer than all else of a frame."""
     end = first + count
-    if end <= MANY:
-        return _first_openings()[first:end]
-    return [OPENING % seq for seq in range(first, end)]
+    return OPENINGS[first:end] if end <= len(OPENINGS) else [opening(seq) for seq in range(first, end)]
 
 
-@cache
-def _first_openings() -> list[bytes]:
-    return [OPENING % seq for seq in range(MANY)]
+def opening(seq: int) -> bytes:
+    """What stands before the data of an event."""
+    if not OPENINGS:
+        OPENINGS.extend(OPENING % number for number in range(MANY))
+    return OPENING % seq
 
 
 def sse_refusal(data: bytes) -> bytes:

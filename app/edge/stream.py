@@ -102,7 +102,7 @@ class RunStream:
             self._writing = True
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
             self._writing = False
-            self._reader.offer(self._at_once)
+            self._reader.offer(self)
             try:
                 async for batch in self._reader:
                     rest, self._rest = self._rest, None
@@ -123,7 +123,7 @@ class RunStream:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
             self._writing = False
 
-    def _at_once(self, data: Sequence[bytes], first: int) -> bool:
+    def take(self, data: Sequence[bytes], first: int) -> bool:
         """Write while the request's task waits, in whoever's task this is; what has to wait that task finishes."""
         frames, send = self._frames, self._send  # called by name: a method of a slot is looked up each time
         body = frames(data, first)

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol, Self
 
-from app.core.wire import Batch, Take
+from app.core.wire import Batch, Taker
 
 
 class Source(Protocol):
@@ -40,21 +40,21 @@ class Cursor:
     to who takes it at once, so that a lone event costs no switch of tasks.
     """
 
-    __slots__ = ("_after", "_closed", "_log", "_take", "_waiter")
+    __slots__ = ("_after", "_closed", "_log", "_taker", "_waiter")
 
     def __init__(self, log: Source, after: int) -> None:
         self._log = log
         self._after = after
         self._waiter: asyncio.Future[bool] | None = None
         self._closed = False
-        self._take: Take | None = None
+        self._taker: Taker | None = None
 
     def __aiter__(self) -> Self:
         return self
 
-    def offer(self, take: Take) -> None:
-        """Offer what comes while this waits; what ``take`` takes is not handed out."""
-        self._take = take
+    def offer(self, taker: Taker) -> None:
+        """Offer what comes while this waits; what ``taker`` takes is not handed out."""
+        self._taker = taker
 
     async def __anext__(self) -> Batch:
         """What comes next; empty only where ``nudge`` asked for it."""
@@ -79,17 +79,15 @@ class Cursor:
         """Go on: there is something, or the run has ended."""
         self._go_on(there_is_more=True)
 
-    def deliver(self, data: Sequence[bytes], after: int) -> None:
-        """Have what has come taken, all of it or as much as is handed out at once, or go on."""
+    def deliver(self, data: Sequence[bytes], after: int, last: int) -> None:
+        """Have what has come taken, or go on: ``data`` has the events after number ``after`` to ``last``."""
         if self._waiter is None:
             return
-        take = self._take
-        if take is None or self._after != after or not take(data, after + 1):
+        taker = self._taker
+        if taker is None or self._after != after or not taker.take(data, after + 1):
             self.wake()
-            return
-        self._after = after = after + len(data)
-        if after < self._log.shown:
-            self.wake()
+        else:
+            self._after = last
 
     def nudge(self) -> None:
         """Hand out an empty batch now, if nothing else is ready."""
@@ -102,5 +100,5 @@ class Cursor:
 
     def close(self) -> None:
         """End here."""
-        self._closed, self._take = True, None
+        self._closed, self._taker = True, None
         self.nudge()

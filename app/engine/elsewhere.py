@@ -16,7 +16,7 @@ from ag_ui.core import EventType, RunErrorEvent
 
 from app.closing import closing
 from app.core.errors import Code
-from app.core.wire import Batch, Envelope, Take
+from app.core.wire import Batch, Envelope, Taker
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, Told
 from app.engine.audience import WATCH_SECONDS, Audience
 from app.engine.boundary import numbered
@@ -104,7 +104,7 @@ class PlaceElsewhere:
         """What comes next; empty only where ``nudge`` asked for it."""
         return await anext(self._batches)
 
-    def offer(self, take: Take) -> None:
+    def offer(self, taker: Taker) -> None:
         """Nothing comes at once here: it is read."""
 
     def nudge(self) -> None:

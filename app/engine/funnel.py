@@ -93,7 +93,7 @@ class Funnel:
         For deltas that go on with one another it is too large behind their burst, so that the next item is told.
         """
         goes_on = self._log.goes_on
-        if goes_on is None or not goes_on(item):
+        if goes_on is None or not goes_on.takes(item):
             self.look_at(item)
 
     def look_at(self, item: Item) -> None:
@@ -119,7 +119,7 @@ class Funnel:
         """What goes on with a delta is told by it, once the stream goes on: several may take turns."""
         texts, self._texts = self._texts, self._transcript.growing
         if texts is not None and texts is self._texts:
-            found = after(item, event, data, self._log.put)
+            found = after(item, event, data, self._log.fresh)
             if found is not None:
                 texts.append(self._log.follow(*found))
 

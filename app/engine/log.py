@@ -27,6 +27,9 @@ BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
 ENVELOPE_BYTES = 64
 """Reckoned for an envelope besides its data: what one takes that is held by itself. Those of a stretch take less."""
 
+NOTHING = Stretch(0, b"", EventType.RAW)
+"""What goes on with nothing."""
+
 
 class RunLog:
     """The log of one run.
@@ -41,7 +44,6 @@ class RunLog:
     __slots__ = (
         "_budget",
         "_count",
-        "_fresh",
         "_in_burst",
         "_on_append",
         "_pages",
@@ -51,14 +53,12 @@ class RunLog:
         "_waiting",
         "bytes",
         "ended",
+        "fresh",
         "goes_on",
         "is_full",
         "run_id",
         "shown",
     )
-
-    _stretch: Stretch
-    """What holds what goes on, once something may."""
 
     def __init__(self, run_id: str, budget: Budget, on_append: Callable[[], None] | None = None) -> None:
         self.run_id = run_id
@@ -74,7 +74,9 @@ class RunLog:
         """Whether what came last was more than there was room for."""
         self._pages = Pages()
         self._count = 0
-        self._fresh: list[bytes] = []  # what has gone on and is not put away
+        self._stretch = NOTHING  # what holds what goes on
+        self.fresh: list[bytes] = []
+        """Takes what goes on, from behind its head: it is published with its burst."""
         self._waiting: tuple[Cursor, ...] = ()
         self._in_burst = False
         self._rendition: Rendition | None = None
@@ -82,7 +84,7 @@ class RunLog:
 
     def __len__(self) -> int:
         """How many events there are; the last one's ``seq``."""
-        return self._count + len(self._fresh)
+        return self._count + len(self.fresh)
 
     def append(self, event_type: EventType, data: bytes) -> bool:
         """Number an encoded event and publish it. False where that is too much: only what a run owes may still come.
@@ -91,7 +93,8 @@ class RunLog:
         """
         self.put_away()
         self._pages.append(event_type, data)
-        self._reckon(1, len(data))
+        self._count += 1
+        self._grow(len(data) + ENVELOPE_BYTES)
         if not self._in_burst:
             self._publish()
         return not self.is_full
@@ -102,67 +105,67 @@ class RunLog:
         self._stretch = stretch = self._pages.stretch(head)
         return stretch
 
-    @property
-    def put(self) -> Callable[[bytes], None]:
-        """Takes what goes on, from behind its head: it is reckoned and published with its burst."""
-        return self._fresh.append
-
     def put_away(self) -> None:
         """Nothing goes on with the last event."""
         self.goes_on = None
-        if self._fresh:
+        if self._stretch is not NOTHING:
             self._number()
+            self._stretch = NOTHING
 
-    def _number(self) -> None:
-        """Put what has gone on behind what there is."""
-        self._reckon(len(self._fresh), self._stretch.keep(self._fresh))
+    def _number(self) -> bool:
+        """Put what has gone on behind what there is, and reckon it. False where nothing has."""
+        is_new = bool(self.fresh)
+        if is_new:
+            self._stretch.keep(self.fresh)
+            self._count = self._stretch.end
+        self._grow(self._stretch.weigh(ENVELOPE_BYTES))
+        return is_new
 
-    def _reckon(self, count: int, size: int) -> None:
-        """Take account of so many more, and their JSON."""
+    def _grow(self, size: int) -> None:
+        """Take account of so many bytes more."""
         budget = self._budget
-        size += count * ENVELOPE_BYTES
-        self._count += count
-        self.bytes = held = self.bytes + size
-        budget.used = used = budget.used + size
-        self.is_full = is_full = held > budget.each or used > budget.together
-        if is_full:
+        budget.take(size)
+        self.bytes += size
+        self.is_full = budget.is_full or self.bytes > budget.each
+        if self.is_full:
             self.goes_on = None  # so that the next event is told
 
     def burst(self, step: Callable[[V], object], value: V, /) -> object:
         """Call a step in which more may follow at once: readers hear of it behind the step. Raises what it raises."""
         self._in_burst = True
-        if self._budget.used > self._budget.together:  # what goes on is let in unseen: not by every run at once
+        if self._budget.is_full:  # what goes on is let in unseen: not by every run at once
             self.goes_on = None
         try:
             return step(value)
         finally:
             del value  # an exception that is thrown in keeps this frame
             self._in_burst = False
-            waiting = self._waiting
-            data: list[bytes] = []
-            if self._fresh:
+            waiting, data = self._waiting, None
+            if self.fresh:
+                stretch = self._stretch
                 if waiting:
-                    data = self._stretch.take(self._fresh)
-                    self._reckon(len(data), len(data[0]) if len(data) == 1 else sum(map(len, data)))  # most come alone
+                    data = stretch.take(self.fresh)
                 else:
-                    self._number()
+                    stretch.keep(self.fresh)
+                self._count = stretch.end
+                if len(stretch.rests) > stretch.due:
+                    self._grow(stretch.weigh(ENVELOPE_BYTES))
             after, count = self.shown, self._count
             if after < count:
                 if self._on_append is None:
                     self.shown = count
-                    if waiting and (count - after != len(data) or (len(data) > 1 and self._is_much(data))):
-                        data = self.data(after, count)
-                    for cursor in waiting:
-                        cursor.deliver(data, after)
+                    if data is None or (count > after + 1 and (count - after > len(data) or self._is_much(data))):
+                        self._deliver(after)
+                    else:
+                        for cursor in waiting:
+                            cursor.deliver(data, after, count)
                 else:
                     self._on_append()
 
     def settle(self) -> None:
         """Reckon what has come by now, and publish it where it is no part of a burst."""
-        if self._fresh:
-            self._number()
-            if not self._in_burst:
-                self._publish()
+        if self._stretch is not NOTHING and self._number() and not self._in_burst:
+            self._publish()
 
     def _publish(self) -> None:
         if self._on_append is not None:
@@ -181,15 +184,14 @@ class RunLog:
 
     def discard(self) -> None:
         """The run has ended and nobody will read it any more."""
-        self._budget.used -= self.bytes + self._rendered
+        self._budget.take(-self.bytes - self._rendered)
         self._budget.kept -= self.bytes + self._rendered
         self._budget = Budget(self._budget.each, self._budget.together)  # its last readers may still have it rendered
 
     def excess(self) -> AppError:
         """RUN_LIMIT_EXCEEDED: what was too much."""
-        if self.bytes > self._budget.each:
-            return AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
-        return AppError(Code.RUN_LIMIT_EXCEEDED, "The run was ended because this server holds too many events.")
+        what = "it produced" if self.bytes > self._budget.each else "this server holds"
+        return AppError(Code.RUN_LIMIT_EXCEEDED, f"The run was ended because {what} too many events.")
 
     def rendition(self, encode: Encode) -> Rendition:
         """The events in the one other encoding that there is, for all readers who ask for it."""
@@ -199,7 +201,7 @@ class RunLog:
 
     def _keep(self, size: int) -> None:
         self._rendered += size
-        self._budget.used += size
+        self._budget.take(size)
         if self.ended:
             self._budget.kept += size
 
@@ -234,10 +236,8 @@ class RunLog:
         self.shown += count
         if self.over:
             self._wake()
-            return
-        data = self.data(after, self.shown)
-        for cursor in self._waiting:
-            cursor.deliver(data, after)
+        else:
+            self._deliver(after)
 
     def show_all(self) -> None:
         """Let readers see what there is and will be: nothing is stored any more."""
@@ -263,7 +263,7 @@ class RunLog:
 
     def _weigh(self, size: int) -> None:
         self.bytes += size
-        self._budget.used += size
+        self._budget.take(size)
         if self.ended:
             self._budget.kept += size
 
@@ -279,6 +279,16 @@ class RunLog:
     def leave(self, cursor: Cursor) -> None:
         """It does not wait any more."""
         self._waiting = tuple(other for other in self._waiting if other is not cursor)
+
+    def _deliver(self, after: int) -> None:
+        """Offer what comes after that number to who waits; more than is handed out at once they read themselves."""
+        waiting, shown = self._waiting, self.shown
+        data = self.data(after, shown) if waiting else ()
+        if len(data) < shown - after:
+            self._wake()
+            return
+        for cursor in waiting:
+            cursor.deliver(data, after, shown)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, ()

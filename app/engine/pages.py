@@ -27,9 +27,9 @@ class Whole:
         self._types: list[EventType] = []
 
     @property
-    def count(self) -> int:
-        """How many they are."""
-        return len(self._data)
+    def end(self) -> int:
+        """How many events there are with its own."""
+        return self.start + len(self._data)
 
     def append(self, event_type: EventType, data: bytes) -> None:
         """One more."""
@@ -62,7 +62,7 @@ class Pages:
 
     def append(self, event_type: EventType, data: bytes) -> None:
         """One more, as it is."""
-        if self._parts and not self._parts[-1].count:
+        if self._parts and self._parts[-1].end == self._parts[-1].start:
             self._parts.pop()  # nothing went on
         part = self._parts[-1] if self._parts else None
         if type(part) is not Whole:
@@ -80,7 +80,7 @@ class Pages:
     @property
     def _count(self) -> int:
         last = self._parts[-1] if self._parts else None
-        return 0 if last is None else last.start + last.count
+        return 0 if last is None else last.end
 
     def read(self, after: int, last: int) -> list[bytes]:
         """The JSON of those after number ``after`` to ``last``."""
@@ -99,7 +99,7 @@ class Pages:
     def _with(self, after: int, last: int) -> Sequence[Part]:
         """The parts that have some of these."""
         tail = self._parts[-1:]
-        if tail and tail[0].start <= after < tail[0].start + tail[0].count:
+        if tail and tail[0].start <= after < tail[0].end:
             return tail if after < last else ()
         last = min(last, self._count)
         if after >= last:

@@ -53,13 +53,17 @@ class Stepwise(Generator[object, None, T], Coroutine[object, None, T]):
         self._around = around
         self._waits_for = waits_for
 
-    def send(self, value: None, /) -> object:
-        """Go on: what the work waits for next. Raises what it raises."""
-        waits_for, around = self._waits_for, self._around
+    def __next__(self) -> object:
+        """Go on: what the work waits for next. Raises what it raises. This is what a task and ``await`` call."""
+        waits_for = self._waits_for
         if waits_for is BEGINNING:
-            return around(self._work.send, value)
+            return self._around(self._work.send, None)
         self._waits_for = BEGINNING
         return waits_for
+
+    def send(self, _: None, /) -> object:
+        """The same, for who calls it by the name that coroutines have."""
+        return self.__next__()
 
     def throw(self, error: BaseException, /, *_: object) -> object:  # type: ignore[override] # all that is thrown today
         """Go on with what was thrown, such as a cancellation."""

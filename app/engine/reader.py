@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, Self
 
 from app.core.errors import AppError, Code
-from app.core.wire import Batch, Take
+from app.core.wire import Batch, Taker
 from app.engine.audience import Audience
 from app.engine.rendition import Encode, Rendition
 from app.ports.records import RunKey
@@ -20,8 +20,8 @@ class Place(Protocol):
 
     async def __anext__(self) -> Batch: ...
 
-    def offer(self, take: Take) -> None:
-        """Offer what comes while this waits, where it comes at once; what ``take`` takes is not handed out."""
+    def offer(self, taker: Taker) -> None:
+        """Offer what comes while this waits, where it comes at once; what ``taker`` takes is not handed out."""
 
     def nudge(self) -> None:
         """Hand out an empty batch now, if nothing else is ready."""
@@ -85,9 +85,9 @@ class Reader:
     def __aiter__(self) -> Place:
         return self._place
 
-    def offer(self, take: Take) -> None:
-        """Have what comes offered while the iteration waits; what ``take`` takes is not handed out."""
-        self._place.offer(take)
+    def offer(self, taker: Taker) -> None:
+        """Have what comes offered while the iteration waits; what ``taker`` takes is not handed out."""
+        self._place.offer(taker)
 
     def nudge(self) -> None:
         """Have the iteration give an empty batch, if there is nothing else to give."""

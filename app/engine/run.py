@@ -115,7 +115,7 @@ class Run:
             async with closing(agent.run(self._input, self.ctx)) as stream:
                 async for item in stream:
                     goes_on = log.goes_on  # as ``Funnel.emit`` does, which would be a call more for each token
-                    if goes_on is None or not goes_on(item):
+                    if goes_on is None or not goes_on.takes(item):
                         if log.ended:
                             logger.warning("the agent went on after the end of its run; the rest is dropped")
                             break

@@ -58,12 +58,13 @@ class Watched:
 
     async def _read(self) -> None:
         cursor = self.run.log.read()
-        cursor.offer(self._take)
+        cursor.offer(self)
         async for batch in cursor:
             if self.run.log.ended:  # its last words go out with its end
-                self._take(batch.data, batch.first)
+                self.take(batch.data, batch.first)
 
-    def _take(self, data: Sequence[bytes], _: int) -> bool:
+    def take(self, data: Sequence[bytes], _: int) -> bool:
+        """As a stream does."""
         deltas = [event["delta"] for event in map(json.loads, data) if "delta" in event]
         if deltas:
             self.taken.append(deltas)

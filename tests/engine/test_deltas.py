@@ -199,9 +199,9 @@ def test_so_it_is_behind_each_delta_and_with_anything_between_two(first: int) ->
 
 def test_what_does_not_end_with_its_text_says_nothing_of_the_next() -> None:
     event = TextMessageContentEvent(message_id="m1", delta="a")
-    put = list[bytes]().append
-    assert after(event, event, encode(event), put) is not None
-    assert after(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', put) is None
+    rests = list[bytes]()
+    assert after(event, event, encode(event), rests) is not None
+    assert after(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', rests) is None
 
 
 @requirement("speed.deltas")

@@ -8,6 +8,7 @@ from ag_ui.core import CustomEvent, EventType
 
 from app.core.encoder import encode
 from app.core.errors import Code
+from app.core.stretch import SHORT
 from app.core.wire import Envelope
 from app.engine.budget import Budget
 from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, RunLog
@@ -17,6 +18,17 @@ from tests.requirements import requirement
 
 def make_log(each: int = 10**9, together: int = 10**9) -> RunLog:
     return RunLog("r1", Budget(each, together))
+
+
+class Anything:
+    """Goes on with what was appended."""
+
+    def takes(self, _: object) -> bool:
+        return True
+
+
+def may_go_on(log: RunLog) -> bool:
+    return log.goes_on is not None
 
 
 def append(log: RunLog, *values: str) -> bool:
@@ -108,28 +120,53 @@ def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     assert budget.used == one.bytes
 
 
-@requirement("speed.bursts", "limit.size")
-def test_what_goes_on_is_reckoned_with_its_burst_and_says_when_it_is_too_much() -> None:
-    log, one_by_one, data = make_log(each=1_200), make_log(), [b"x" * 100] * 5
-    for each in (log, one_by_one):
-        each.append(EventType.CUSTOM, b"{}")
-    log.follow(b"", lambda _: True)
+def say(log: RunLog, *rests: bytes) -> int:
+    """All of it in one burst. Returns how many events readers saw amid it."""
 
     def step(some: Sequence[bytes]) -> int:
-        for each in some:
-            log.put(each)
+        log.fresh.extend(some)
         return log.shown
 
+    shown = log.burst(step, rests)
+    assert isinstance(shown, int)
+    return shown
+
+
+@requirement("speed.bursts", "limit.size")
+def test_what_goes_on_is_reckoned_with_its_burst_and_says_when_it_is_too_much() -> None:
+    log, one_by_one, data = make_log(each=1_500), make_log(), [b"x" * 110] * 5
+    for each in (log, one_by_one):
+        each.append(EventType.CUSTOM, b"{}")
+    log.follow(b"", Anything())
     for more in data:
         one_by_one.append(EventType.CUSTOM, more)
-    assert log.burst(step, data) == 1
+    assert say(log, *data) == 1
     assert (log.batch(0, log.shown), log.bytes) == (one_by_one.batch(0, 6), one_by_one.bytes)
-    assert callable(log.goes_on)
+    assert may_go_on(log)
     assert not log.is_full
-    log.burst(step, data)
-    assert not callable(log.goes_on)
+    say(log, *data)
+    assert not may_go_on(log)
     assert (log.shown, log.is_full) == (11, True)
     assert log.excess().code is Code.RUN_LIMIT_EXCEEDED
+
+
+@requirement("speed.bursts", "limit.size")
+def test_what_goes_on_alone_is_reckoned_by_the_half_kilobyte_and_with_what_comes_else() -> None:
+    log, head = make_log(), b'{"n":'
+    weight = len(head) + 2 + ENVELOPE_BYTES
+    log.append(EventType.CUSTOM, b"")
+    log.follow(head, Anything())
+    for count in range(1, 400):
+        say(log, b"1}")
+        unreckoned = count - (log.bytes - ENVELOPE_BYTES) // weight
+        assert 0 <= unreckoned <= SHORT // len(b"1}\n")
+        assert (log.bytes - ENVELOPE_BYTES) % weight == 0
+    assert 0 < log.bytes - ENVELOPE_BYTES < 399 * weight
+    log.settle()
+    assert log.bytes == 399 * weight + ENVELOPE_BYTES
+    say(log, b"1}")
+    log.append(EventType.CUSTOM, b"")
+    assert log.bytes == 400 * weight + 2 * ENVELOPE_BYTES
 
 
 @requirement("limit.all")
@@ -138,12 +175,12 @@ def test_what_was_too_much_is_not_once_there_is_room() -> None:
     log, other = RunLog("r1", budget), RunLog("r2", budget)
     append(other, "x" * 100)
     append(log, "a")
-    log.follow(b"", lambda _: True)
-    log.put(b"{}")
+    log.follow(b"", Anything())
+    log.fresh.append(b"{}")
     log.settle()
     assert log.is_full
     other.discard()
-    log.put(b"{}")
+    log.fresh.append(b"{}")
     log.settle()
     assert not log.is_full
 
@@ -152,10 +189,10 @@ def test_what_was_too_much_is_not_once_there_is_room() -> None:
 def test_what_is_settled_is_reckoned_at_once_and_published_unless_amid_a_burst() -> None:
     log, seen = make_log(), list[tuple[int, int]]()
     log.append(EventType.CUSTOM, b"{}")
-    log.follow(b"{", lambda _: True)
+    log.follow(b"{", Anything())
 
     def settled(data: bytes) -> None:
-        log.put(data)
+        log.fresh.append(data)
         log.settle()
         seen.append((log.bytes // (2 + ENVELOPE_BYTES), log.shown))
 
@@ -166,22 +203,32 @@ def test_what_is_settled_is_reckoned_at_once_and_published_unless_amid_a_burst()
     assert log.shown == 3
 
 
-@requirement("speed.at-once")
-async def test_who_takes_a_part_of_what_there_is_is_handed_the_rest() -> None:
-    log, taken = make_log(), list[int]()
-    cursor = log.read()
+class Taking:
+    """Takes what it is offered."""
 
-    def take(data: Sequence[bytes], _: int) -> bool:
-        taken.append(len(data))
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, int]] = []
+
+    def take(self, data: Sequence[bytes], first: int) -> bool:
+        self.taken.append((first, len(data)))
         return True
 
-    cursor.offer(take)
+
+@requirement("speed.at-once")
+@pytest.mark.parametrize("stored", [False, True])
+async def test_more_than_is_handed_out_at_once_is_read_by_who_waits(*, stored: bool) -> None:
+    log, taking = RunLog("r1", Budget(10**9, 10**9), (lambda: None) if stored else None), Taking()
+    cursor = log.read()
+    cursor.offer(taking)
     reading = asyncio.ensure_future(anext(cursor))
     await asyncio.sleep(0)
-    log.burst(lambda texts: append(log, *texts), ["x" * BATCH_BYTES] * 3)
+    for texts in (["a", "b"], ["x" * BATCH_BYTES] * 3):
+        log.burst(lambda texts: append(log, *texts), texts)
+        if stored:
+            log.show(len(texts))
     async with asyncio.timeout(WAIT):
         batch = await reading
-    assert (taken, batch.first, len(batch.data)) == ([1], 2, 1)
+    assert (taking.taken, batch.first, len(batch.data)) == ([(1, 2)], 3, 1)
 
 
 @requirement("attach.replay")
@@ -200,10 +247,10 @@ async def test_readers_get_what_goes_on_as_it_was_said_wherever_they_begin() -> 
     log, said = make_log(), [b"{}"]
     log.append(EventType.CUSTOM, said[0])
     for head in (b'{"one":', b'{"other":'):
-        log.follow(head, lambda _: True)
+        log.follow(head, Anything())
         for count in (1, 300, 1):
             rests = [b"%d}" % number for number in range(count)]
-            log.burst(lambda some: [*map(log.put, some)], rests)
+            log.burst(lambda some: [*map(log.fresh.append, some)], rests)
             said += [head + rest for rest in rests]
         said.append(b"{}")
         log.append(EventType.RAW, said[-1])
@@ -221,16 +268,16 @@ def test_what_goes_on_and_was_not_seen_can_be_taken_back() -> None:
     budget = Budget(10**9, 10**9)
     log = RunLog("r1", budget, on_append=lambda: None)
     log.append(EventType.CUSTOM, b"{}")
-    log.follow(b'{"n":', lambda _: True)
-    log.burst(lambda some: [*map(log.put, some)], [b"1}", b"2}", b"3}"])
-    log.put(b"4}")
+    log.follow(b'{"n":', Anything())
+    log.burst(lambda some: [*map(log.fresh.append, some)], [b"1}", b"2}", b"3}"])
+    log.fresh.append(b"4}")
     log.show(2)
     log.withdraw()
     log.adopt([Envelope("r1", 3, EventType.RUN_ERROR, b"12")])
     assert log.batch(0, 9).data == [b"{}", b'{"n":1}', b"12"]
     assert (len(log), log.bytes) == (3, budget.used)
     assert log.bytes == sum(len(data) + ENVELOPE_BYTES for data in log.batch(0, 9).data)
-    assert not callable(log.goes_on)
+    assert not may_go_on(log)
 
 
 @requirement("limit.kept-bytes", "replica.lost")

@@ -21,11 +21,14 @@ from ag_ui.core import (
     ToolCallResultEvent,
     ToolCallStartEvent,
 )
+from orjson import dumps
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.core.deltas import GoesOn, Put, after
+from app.core import deltas
+from app.core.deltas import GoesOn, after
 from app.core.encoder import encode
 from app.core.fold import Transcript
+from app.core.stretch import END
 from app.engine import funnel, run
 from app.engine.service import Service
 from app.engine.turns import BURST
@@ -89,13 +92,17 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
         encoded.append(encode(event))
         return encoded[-1]
 
-    def counting(item: Item, event: BaseEvent, data: bytes, put: Put) -> tuple[bytes, GoesOn] | None:
-        def counted(rest: bytes) -> None:
-            encoded.append(rest)
-            put(rest)
+    def counting(item: Item, event: BaseEvent, data: bytes, rests: list[bytes]) -> tuple[bytes, GoesOn] | None:
+        found = after(item, event, data, rests)
+        encoded.pop()  # the text of what was looked at in full, written again to find where it begins
+        return found
 
-        return after(item, event, data, counted)
+    def dumped(text: str) -> bytes:
+        rest = dumps(text)
+        encoded.append(rest + END)
+        return rest
 
+    monkeypatch.setattr(deltas, "dumps", dumped)
     monkeypatch.setattr(funnel, "encode", counted)
     monkeypatch.setattr(funnel, "after", counting)
     monkeypatch.setattr(run, "encode", counted)
@@ -179,6 +186,7 @@ async def test_little_stands_between_the_loop_and_an_agent_and_between_a_token_a
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "the first words open the message"
+        yield "the second tell that it goes on"
         await asyncio.sleep(0)
         to_agent.extend(standing(sys._getframe(1)))
         yield "a token that comes alone"
@@ -197,8 +205,8 @@ async def test_little_stands_between_the_loop_and_an_agent_and_between_a_token_a
     await service.open()
     async with asyncio.timeout(WAIT):
         await respond(watched, "POST", "/invocations", json.dumps(ask()).encode())
-    assert to_agent == ["Run._main", "RunLog.burst", "Stepwise.send"]
-    assert to_server == ["RunStream._at_once", "Cursor.deliver", "RunLog.burst", "Stepwise.send"]
+    assert to_agent == ["Run._main", "RunLog.burst", "Stepwise.__next__"]
+    assert to_server == ["RunStream.take", "Cursor.deliver", "RunLog.burst", "Stepwise.__next__"]
 
 
 def standing(frame: FrameType | None) -> Iterator[str]:
