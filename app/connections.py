@@ -29,7 +29,7 @@ REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r
 class Flow(FlowControl):
     """Whether a client takes what is sent. Nobody waits for that until it does not."""
 
-    __slots__ = ()
+    __slots__ = ("_transport", "read_paused", "write_paused")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -53,7 +53,10 @@ class News(asyncio.Event):
 class Answer(RequestResponseCycle):
     """An answer. A piece of a stream is told first: for each token, asking what else it might be is felt."""
 
-    streams = False
+    # Slots: what is asked for each token lies together, outside of a dictionary.
+    __slots__ = ("disconnected", "flow", "streams", "transport")
+
+    streams: bool
     """Whether it has begun, goes on, and is sent in chunks."""
 
     async def send(self, message: ASGISendEvent) -> None:
@@ -73,6 +76,8 @@ httptools_impl.RequestResponseCycle = Answer  # type: ignore[misc] # it makes wh
 
 class Requests(HttpToolsProtocol):
     """An HTTP connection. Its wait for a head ends with the head, not with the head's first byte."""
+
+    cycle: Answer
 
     # Slots: with one attribute more its dictionary would share no keys, which takes 1.3 KB of each connection.
     __slots__ = ("_in_head", "_reads", "_unused")
@@ -112,6 +117,7 @@ class Requests(HttpToolsProtocol):
         super().on_headers_complete()
         if not self._is_idle():
             self.cycle.message_event = News()
+            self.cycle.streams = False
         self._unused, self._in_head = 0, False
         super()._unset_keepalive_if_required()
 
