@@ -8,22 +8,13 @@ model says token by token.
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Protocol
 
-from ag_ui.core import BaseEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
+from ag_ui.core import BaseEvent, EventType, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 from orjson import dumps
 
 from app.core.pieces import MAX_DELTA
 from app.core.said import Said
-from app.core.stretch import END
-
-
-class GoesOn(Protocol):
-    """What goes on with the same."""
-
-    def takes(self, item: BaseEvent | Said | str) -> bool:
-        """Put the item's text to the others, if it goes on with them."""
-
+from app.core.stretch import END, Stretch
 
 DELTAS: Mapping[type[BaseEvent], str] = {
     TextMessageContentEvent: "message_id",
@@ -36,63 +27,34 @@ ASIDES = ("timestamp", "raw_event", "metadata")
 """What an event says of itself; a model's next token would not say the same."""
 
 
-def after(
-    item: BaseEvent | Said | str, event: BaseEvent, data: bytes, rests: list[bytes]
-) -> tuple[bytes, GoesOn] | None:
-    """What goes on with an item and what its JSON begins with, or None where the next has to be looked at in full.
+class Strings(Stretch):
+    """Of strings."""
 
-    Args:
-        item: what was accepted.
-        event: the delta that it was, or ended with.
-        data: its JSON.
-        rests: takes the JSON of what goes on, each from its text on.
-    """
-    head = data.removesuffix(dumps(event.__dict__["delta"]) + END)
-    goes_on = None if len(head) == len(data) else _goes_on(item, event, rests)
-    return None if goes_on is None else (head, goes_on)
-
-
-def _goes_on(item: BaseEvent | Said | str, event: BaseEvent, rests: list[bytes]) -> GoesOn | None:
-    if type(item) is str:
-        return TextAfter(rests)
-    if type(item) is Said:
-        return SaidAfter(item.message_id, rests)
-    if event is not item or event.__pydantic_extra__ or any(event.__dict__[name] is not None for name in ASIDES):
-        return None
-    name = DELTAS.get(type(event))
-    return None if name is None else EventAfter(event, name, rests)
-
-
-# Objects of slots, no closures: each cell of one is an object more that is not at hand when the next token comes.
-
-
-class TextAfter:
-    """Text behind text."""
-
-    __slots__ = ("_rests",)
-
-    def __init__(self, rests: list[bytes]) -> None:
-        self._rests = rests
+    __slots__ = ()
 
     def takes(self, item: BaseEvent | Said | str) -> bool:
         """Put the item's text to the others, if it goes on with them."""
         if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
             return False
         try:
-            self._rests.append(dumps(item) + END)
+            self.fresh.append(dumps(item))
         except TypeError:  # half of a surrogate pair
             return False
         return True
 
 
-class SaidAfter:
-    """More text of the same message."""
+class Sayings(Stretch):
+    """Of text by its message.
 
-    __slots__ = ("_key", "_rests")
+    Args:
+        key: the message's id.
+    """
 
-    def __init__(self, key: str, rests: list[bytes]) -> None:
+    __slots__ = ("_key",)
+
+    def __init__(self, start: int, head: bytes, event_type: EventType, key: str) -> None:
+        super().__init__(start, head, event_type)
         self._key = key
-        self._rests = rests
 
     def takes(self, item: BaseEvent | Said | str) -> bool:
         """Put the item's text to the others, if it goes on with them."""
@@ -102,27 +64,27 @@ class SaidAfter:
         if type(text) is not str or len(text) > MAX_DELTA:
             return False
         try:
-            self._rests.append(dumps(text) + END)
+            self.fresh.append(dumps(text))
         except TypeError:  # half of a surrogate pair
             return False
         return True
 
 
-class EventAfter:
-    """A delta of the same class and the same fields.
+class Deltas(Stretch):
+    """Of events of the same class and the same fields.
 
     Args:
         event: the one before.
         name: of the field that says what it belongs to.
     """
 
-    __slots__ = ("_key", "_kind", "_name", "_rests", "_same")
+    __slots__ = ("_key", "_kind", "_name", "_same")
 
-    def __init__(self, event: BaseEvent, name: str, rests: list[bytes]) -> None:
+    def __init__(self, start: int, head: bytes, event_type: EventType, event: BaseEvent, name: str) -> None:
+        super().__init__(start, head, event_type)
         self._kind = type(event)
         self._name = name
         self._key = event.__dict__[name]
-        self._rests = rests
         self._same = _plain(self._kind)
         self._same[name], self._same["delta"] = self._key, event.__dict__["delta"]
         if event.__dict__ != self._same:  # a subagent's
@@ -139,10 +101,41 @@ class EventAfter:
             same["delta"] = text = fields["delta"]
             if type(text) is not str or len(text) > MAX_DELTA or fields != same:
                 return False
-            self._rests.append(dumps(text) + END)
+            self.fresh.append(dumps(text))
         except (KeyError, TypeError):  # a field was taken away; half of a surrogate pair
             return False
         return True
+
+
+GoesOn = Strings | Sayings | Deltas
+"""Takes what goes on with the same."""
+
+
+def after(
+    item: BaseEvent | Said | str, event: BaseEvent, data: bytes, start: int, event_type: EventType
+) -> GoesOn | None:
+    """What takes what goes on with an item, or None where the next has to be looked at in full.
+
+    Args:
+        item: what was accepted.
+        event: the delta that it was, or ended with.
+        data: its JSON.
+        start: its number in the run.
+        event_type: its own.
+    """
+    head = data.removesuffix(dumps(event.__dict__["delta"]) + END)
+    if len(head) == len(data):
+        return None
+    if type(item) is str:
+        return Strings(start, head, event_type)
+    if type(item) is Said:
+        return Sayings(start, head, event_type, item.message_id)
+    name = DELTAS.get(type(event))
+    if name is None or event is not item or event.__pydantic_extra__:
+        return None
+    if any(event.__dict__[name] is not None for name in ASIDES):
+        return None
+    return Deltas(start, head, event_type, event, name)
 
 
 @cache

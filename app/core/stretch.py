@@ -15,13 +15,13 @@ END = b"}"
 """Ends the JSON of an event, behind its text."""
 
 LINE = b"\n"
-"""Ends a rest here. No rest has one: a line break in a text is escaped."""
+"""Ends a text's JSON here. None has one: a line break in a text is escaped."""
 
-SEAM = b'"' + END + LINE + b'"'
+SEAM = b'"' + LINE + b'"'
 """What stands between two texts, and in none."""
 
 LONG = 4_096
-"""Every so many bytes it is noted how many rests stand before, when somebody reads: that much is looked through."""
+"""Every so many bytes it is noted how many texts stand before, when somebody reads: that much is looked through."""
 
 SHORT = 512
 """Every so many bytes it is to be weighed: for each token that would be a twentieth of its work."""
@@ -36,7 +36,8 @@ class Stretch:
         event_type: of all of them.
     """
 
-    __slots__ = ("_marks", "_weighed", "due", "end", "head", "rests", "start", "type")
+    # Slots, and one object with what tells that an item goes on with it (``deltas``): each object more is felt.
+    __slots__ = ("_marks", "_weighed", "due", "end", "fresh", "head", "start", "texts", "type")
 
     def __init__(self, start: int, head: bytes, event_type: EventType) -> None:
         self.start = start
@@ -44,9 +45,12 @@ class Stretch:
         self.type = event_type
         self.end = start
         """How many events there are with its own."""
-        self.rests = bytearray()
-        self.due = SHORT
-        """At so many bytes of ``rests`` it is to be weighed."""
+        self.texts = bytearray()
+        """The JSON of each, line by line."""
+        self.fresh: list[bytes] = []
+        """Those that have come since and are not among them yet."""
+        self.due = 0
+        """How often ``SHORT`` their bytes were when they were last weighed. A small number, which is always at hand."""
         self._weighed = 0
         self._marks: list[tuple[int, int]] | None = None
 
@@ -55,34 +59,27 @@ class Stretch:
         """How many they are."""
         return self.end - self.start
 
-    def take(self, rests: list[bytes]) -> list[bytes]:
-        """``keep``, and the JSON of each."""
-        head = self.head
-        if len(rests) == 1:  # most tokens come alone
-            rest = rests.pop()
-            self.rests += rest + LINE
-            self.end += 1
-            return [head + rest]
-        data = [head + rest for rest in rests]
-        self.keep(rests)
+    def take(self) -> list[bytes]:
+        """``keep`` those that are fresh, and give their JSON."""
+        head, fresh = self.head, self.fresh
+        # Most tokens come alone, which needs no loop.
+        data = [head + fresh[0] + END] if len(fresh) == 1 else [head + text + END for text in fresh]
+        self.keep()
         return data
 
-    def keep(self, rests: list[bytes]) -> None:
-        """Put what is in the list behind them, and leave it empty.
-
-        Args:
-            rests: of each its JSON from the text on.
-        """
-        self.end += len(rests)
-        rests.append(b"")
-        self.rests += LINE.join(rests)
-        rests.clear()
+    def keep(self) -> None:
+        """Put those that are fresh behind the others."""
+        texts, fresh = self.texts, self.fresh
+        self.end += len(fresh)
+        texts += LINE.join(fresh)
+        texts += LINE
+        fresh.clear()
 
     def weigh(self, envelope: int) -> int:
         """Bytes of those that have come since it was last weighed: the JSON of each, and ``envelope`` besides."""
-        held = len(self.rests)
-        before, self._weighed = self._weighed, held + self.count * (len(self.head) - len(LINE) + envelope)
-        self.due = held + SHORT
+        held = len(self.texts)
+        before, self._weighed = self._weighed, held + self.count * (len(self.head) + len(END) - len(LINE) + envelope)
+        self.due = held // SHORT
         return self._weighed - before
 
     def read(self, after: int, last: int) -> list[bytes]:
@@ -90,17 +87,17 @@ class Stretch:
         marks = self._marked()
         begin = marks[bisect_right(marks, after, key=_counted) - 1][1]
         beyond = bisect_left(marks, last, key=_counted)
-        upto, end = marks[beyond] if beyond < len(marks) else (self.count, len(self.rests))
+        upto, end = marks[beyond] if beyond < len(marks) else (self.count, len(self.texts))
         wanted, head = upto - after, self.head
-        rests = bytes(memoryview(self.rests)[begin : end - len(LINE)]).rsplit(LINE, wanted)
-        return [head + rest for rest in rests[-wanted:][: last - after]]
+        texts = bytes(memoryview(self.texts)[begin : end - len(LINE)]).rsplit(LINE, wanted)
+        return [head + text + END for text in texts[-wanted:][: last - after]]
 
     def _marked(self) -> list[tuple[int, int]]:
         """How many stand before a place in the bytes, from place to place."""
         marks = self._marks = self._marks or [(0, 0)]
-        while place := self.rests.find(LINE, marks[-1][1] + LONG) + 1:
+        while place := self.texts.find(LINE, marks[-1][1] + LONG) + 1:
             count, begin = marks[-1]
-            marks.append((count + self.rests.count(LINE, begin, place), place))
+            marks.append((count + self.texts.count(LINE, begin, place), place))
         return marks
 
     def types(self, after: int, last: int) -> list[EventType]:
@@ -111,15 +108,16 @@ class Stretch:
         """What they say together."""
         if not self.count:
             return ""
-        text: str = loads(self.rests.replace(SEAM, b"")[: -len(END + LINE)])
+        text: str = loads(self.texts.replace(SEAM, b"")[: -len(LINE)])
         return text
 
     def cut(self, count: int) -> None:
         """Keep so many, one at least."""
-        kept = [data.removeprefix(self.head) for data in self.read(0, count)]
+        kept = [data[len(self.head) : -len(END)] for data in self.read(0, count)]
         self.end, self._marks = self.start, None
-        self.rests.clear()
-        self.keep(kept)
+        self.texts.clear()
+        self.fresh = kept
+        self.keep()
 
 
 _counted = itemgetter(0)

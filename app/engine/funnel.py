@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ag_ui.core import (
     BaseEvent,
     CustomEvent,
+    EventType,
     RunAgentInput,
     RunErrorEvent,
     RunFinishedEvent,
@@ -113,15 +114,16 @@ class Funnel:
             if not fits:
                 raise self._log.excess()
             if kind.is_delta:
-                self._follow(item, event, data)
+                self._follow(item, event, data, kind.type)
 
-    def _follow(self, item: Item, event: BaseEvent, data: bytes) -> None:
+    def _follow(self, item: Item, event: BaseEvent, data: bytes, event_type: EventType) -> None:
         """What goes on with a delta is told by it, once the stream goes on: several may take turns."""
         texts, self._texts = self._texts, self._transcript.growing
         if texts is not None and texts is self._texts:
-            found = after(item, event, data, self._log.fresh)
-            if found is not None:
-                texts.append(self._log.follow(*found))
+            goes_on = after(item, event, data, len(self._log), event_type)
+            if goes_on is not None:
+                self._log.follow(goes_on)
+                texts.append(goes_on)
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""

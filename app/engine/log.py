@@ -12,7 +12,7 @@ from ag_ui.core import EventType
 
 from app.core.deltas import GoesOn
 from app.core.errors import AppError, Code
-from app.core.stretch import Stretch
+from app.core.stretch import SHORT, Stretch
 from app.core.wire import Batch, Envelope
 from app.engine.budget import Budget
 from app.engine.cursor import Cursor
@@ -53,7 +53,6 @@ class RunLog:
         "_waiting",
         "bytes",
         "ended",
-        "fresh",
         "goes_on",
         "is_full",
         "run_id",
@@ -74,9 +73,7 @@ class RunLog:
         """Whether what came last was more than there was room for."""
         self._pages = Pages()
         self._count = 0
-        self._stretch = NOTHING  # what holds what goes on
-        self.fresh: list[bytes] = []
-        """Takes what goes on, from behind its head: it is published with its burst."""
+        self._stretch: Stretch = NOTHING  # what holds what goes on
         self._waiting: tuple[Cursor, ...] = ()
         self._in_burst = False
         self._rendition: Rendition | None = None
@@ -84,7 +81,7 @@ class RunLog:
 
     def __len__(self) -> int:
         """How many events there are; the last one's ``seq``."""
-        return self._count + len(self.fresh)
+        return self._count + len(self._stretch.fresh)
 
     def append(self, event_type: EventType, data: bytes) -> bool:
         """Number an encoded event and publish it. False where that is too much: only what a run owes may still come.
@@ -99,11 +96,10 @@ class RunLog:
             self._publish()
         return not self.is_full
 
-    def follow(self, head: bytes, goes_on: GoesOn) -> Stretch:
-        """Have what goes on with the last event told like this, and begins like this. Returns what will hold it."""
-        self.goes_on = goes_on
-        self._stretch = stretch = self._pages.stretch(head)
-        return stretch
+    def follow(self, goes_on: GoesOn) -> None:
+        """Have what goes on with the last event told and held by this: it is published with its burst."""
+        self.goes_on = self._stretch = goes_on
+        self._pages.follow(goes_on)
 
     def put_away(self) -> None:
         """Nothing goes on with the last event."""
@@ -114,11 +110,12 @@ class RunLog:
 
     def _number(self) -> bool:
         """Put what has gone on behind what there is, and reckon it. False where nothing has."""
-        is_new = bool(self.fresh)
+        stretch = self._stretch
+        is_new = bool(stretch.fresh)
         if is_new:
-            self._stretch.keep(self.fresh)
-            self._count = self._stretch.end
-        self._grow(self._stretch.weigh(ENVELOPE_BYTES))
+            stretch.keep()
+            self._count = stretch.end
+        self._grow(stretch.weigh(ENVELOPE_BYTES))
         return is_new
 
     def _grow(self, size: int) -> None:
@@ -141,14 +138,14 @@ class RunLog:
             del value  # an exception that is thrown in keeps this frame
             self._in_burst = False
             waiting, data = self._waiting, None
-            if self.fresh:
-                stretch = self._stretch
+            stretch = self._stretch
+            if stretch.fresh:
                 if waiting:
-                    data = stretch.take(self.fresh)
+                    data = stretch.take()
                 else:
-                    stretch.keep(self.fresh)
+                    stretch.keep()
                 self._count = stretch.end
-                if len(stretch.rests) > stretch.due:
+                if len(stretch.texts) // SHORT > stretch.due:
                     self._grow(stretch.weigh(ENVELOPE_BYTES))
             after, count = self.shown, self._count
             if after < count:

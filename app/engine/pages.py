@@ -70,12 +70,9 @@ class Pages:
             self._parts.append(part)
         part.append(event_type, data)
 
-    def stretch(self, head: bytes) -> Stretch:
-        """What takes those that go on with the last event and begin like this, until another one is appended."""
-        [kind] = self.types(self._count - 1, self._count)
-        new = Stretch(self._count, head, kind)
-        self._parts.append(new)
-        return new
+    def follow(self, stretch: Stretch) -> None:
+        """Those that go on with the last event are there, until another one is appended."""
+        self._parts.append(stretch)
 
     @property
     def _count(self) -> int:

@@ -199,9 +199,9 @@ def test_so_it_is_behind_each_delta_and_with_anything_between_two(first: int) ->
 
 def test_what_does_not_end_with_its_text_says_nothing_of_the_next() -> None:
     event = TextMessageContentEvent(message_id="m1", delta="a")
-    rests = list[bytes]()
-    assert after(event, event, encode(event), rests) is not None
-    assert after(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', rests) is None
+    kind = EventType.TEXT_MESSAGE_CONTENT
+    assert after(event, event, encode(event), 1, kind) is not None
+    assert after(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', 1, kind) is None
 
 
 @requirement("speed.deltas")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 from ag_ui.core import CustomEvent, EventType
 
+from app.core.deltas import Strings
 from app.core.encoder import encode
 from app.core.errors import Code
 from app.core.stretch import SHORT
@@ -20,15 +21,30 @@ def make_log(each: int = 10**9, together: int = 10**9) -> RunLog:
     return RunLog("r1", Budget(each, together))
 
 
-class Anything:
-    """Goes on with what was appended."""
+def follow(log: RunLog, head: bytes, kind: EventType = EventType.CUSTOM) -> None:
+    """Have strings go on with what was appended."""
+    log.follow(Strings(len(log), head, kind))
 
-    def takes(self, _: object) -> bool:
-        return True
+
+def say(log: RunLog, *texts: str) -> None:
+    """It goes on so."""
+    assert log.goes_on is not None
+    assert all(map(log.goes_on.takes, texts))
 
 
 def may_go_on(log: RunLog) -> bool:
     return log.goes_on is not None
+
+
+class Taking:
+    """Takes what it is offered."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, int]] = []
+
+    def take(self, data: Sequence[bytes], first: int) -> bool:
+        self.taken.append((first, len(data)))
+        return True
 
 
 def append(log: RunLog, *values: str) -> bool:
@@ -120,53 +136,54 @@ def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     assert budget.used == one.bytes
 
 
-def say(log: RunLog, *rests: bytes) -> int:
-    """All of it in one burst. Returns how many events readers saw amid it."""
-
-    def step(some: Sequence[bytes]) -> int:
-        log.fresh.extend(some)
-        return log.shown
-
-    shown = log.burst(step, rests)
-    assert isinstance(shown, int)
-    return shown
-
-
 @requirement("speed.bursts", "limit.size")
 def test_what_goes_on_is_reckoned_with_its_burst_and_says_when_it_is_too_much() -> None:
-    log, one_by_one, data = make_log(each=1_500), make_log(), [b"x" * 110] * 5
+    log, one_by_one, texts = make_log(each=1_500), make_log(), ["x" * 110] * 5
     for each in (log, one_by_one):
         each.append(EventType.CUSTOM, b"{}")
-    log.follow(b"", Anything())
-    for more in data:
-        one_by_one.append(EventType.CUSTOM, more)
-    assert say(log, *data) == 1
+    follow(log, b'{"n":')
+    for text in texts:
+        one_by_one.append(EventType.CUSTOM, b'{"n":"%b"}' % text.encode())
+
+    def shown_amid(some: Sequence[str]) -> int:
+        say(log, *some)
+        return log.shown
+
+    assert log.burst(shown_amid, texts) == 1
     assert (log.batch(0, log.shown), log.bytes) == (one_by_one.batch(0, 6), one_by_one.bytes)
     assert may_go_on(log)
     assert not log.is_full
-    say(log, *data)
+    log.burst(lambda some: say(log, *some), texts)
     assert not may_go_on(log)
     assert (log.shown, log.is_full) == (11, True)
     assert log.excess().code is Code.RUN_LIMIT_EXCEEDED
 
 
 @requirement("speed.bursts", "limit.size")
-def test_what_goes_on_alone_is_reckoned_by_the_half_kilobyte_and_with_what_comes_else() -> None:
-    log, head = make_log(), b'{"n":'
-    weight = len(head) + 2 + ENVELOPE_BYTES
+@pytest.mark.parametrize("read", [False, True])
+async def test_what_goes_on_alone_is_reckoned_by_the_half_kilobyte_and_with_what_comes_else(*, read: bool) -> None:
+    log, head, taking = make_log(), b'{"n":', Taking()
+    weight = len(head) + len(b'"1"}') + ENVELOPE_BYTES
     log.append(EventType.CUSTOM, b"")
-    log.follow(head, Anything())
+    follow(log, head)
+    cursor = log.read(1)
+    cursor.offer(taking)
+    reading = asyncio.ensure_future(anext(cursor, None))
+    if read:
+        await asyncio.sleep(0)
     for count in range(1, 400):
-        say(log, b"1}")
+        log.burst(lambda text: say(log, text), "1")
         unreckoned = count - (log.bytes - ENVELOPE_BYTES) // weight
-        assert 0 <= unreckoned <= SHORT // len(b"1}\n")
+        assert 0 <= unreckoned <= SHORT // len(b'"1"\n')
         assert (log.bytes - ENVELOPE_BYTES) % weight == 0
     assert 0 < log.bytes - ENVELOPE_BYTES < 399 * weight
     log.settle()
     assert log.bytes == 399 * weight + ENVELOPE_BYTES
-    say(log, b"1}")
+    log.burst(lambda text: say(log, text), "1")
     log.append(EventType.CUSTOM, b"")
     assert log.bytes == 400 * weight + 2 * ENVELOPE_BYTES
+    assert taking.taken == [(number, 1) for number in range(2, 402) if read]
+    reading.cancel()
 
 
 @requirement("limit.all")
@@ -175,12 +192,13 @@ def test_what_was_too_much_is_not_once_there_is_room() -> None:
     log, other = RunLog("r1", budget), RunLog("r2", budget)
     append(other, "x" * 100)
     append(log, "a")
-    log.follow(b"", Anything())
-    log.fresh.append(b"{}")
+    follow(log, b"")
+    say(log, "{")
     log.settle()
     assert log.is_full
     other.discard()
-    log.fresh.append(b"{}")
+    follow(log, b"")
+    say(log, "}")
     log.settle()
     assert not log.is_full
 
@@ -189,29 +207,19 @@ def test_what_was_too_much_is_not_once_there_is_room() -> None:
 def test_what_is_settled_is_reckoned_at_once_and_published_unless_amid_a_burst() -> None:
     log, seen = make_log(), list[tuple[int, int]]()
     log.append(EventType.CUSTOM, b"{}")
-    log.follow(b"{", Anything())
+    follow(log, b"")
+    weights = [2 + ENVELOPE_BYTES + count * (len(b'"1"}') + ENVELOPE_BYTES) for count in range(3)]
 
-    def settled(data: bytes) -> None:
-        log.fresh.append(data)
+    def settled(text: str) -> None:
+        say(log, text)
         log.settle()
-        seen.append((log.bytes // (2 + ENVELOPE_BYTES), log.shown))
+        seen.append((weights.index(log.bytes), log.shown))
 
-    log.burst(settled, b"}")
-    settled(b"}")
+    log.burst(settled, "1")
+    settled("1")
     log.settle()
-    assert seen == [(2, 1), (3, 3)]
+    assert seen == [(1, 1), (2, 3)]
     assert log.shown == 3
-
-
-class Taking:
-    """Takes what it is offered."""
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[int, int]] = []
-
-    def take(self, data: Sequence[bytes], first: int) -> bool:
-        self.taken.append((first, len(data)))
-        return True
 
 
 @requirement("speed.at-once")
@@ -246,12 +254,12 @@ async def test_a_reader_that_is_closed_while_it_waits_has_come_to_its_end() -> N
 async def test_readers_get_what_goes_on_as_it_was_said_wherever_they_begin() -> None:
     log, said = make_log(), [b"{}"]
     log.append(EventType.CUSTOM, said[0])
-    for head in (b'{"one":', b'{"other":'):
-        log.follow(head, Anything())
+    for head, kind in ((b'{"one":', EventType.CUSTOM), (b'{"other":', EventType.RAW)):
+        follow(log, head, kind)
         for count in (1, 300, 1):
-            rests = [b"%d}" % number for number in range(count)]
-            log.burst(lambda some: [*map(log.fresh.append, some)], rests)
-            said += [head + rest for rest in rests]
+            texts = [str(number) for number in range(count)]
+            log.burst(lambda some: say(log, *some), texts)
+            said += [b'%b"%b"}' % (head, text.encode()) for text in texts]
         said.append(b"{}")
         log.append(EventType.RAW, said[-1])
     log.end()
@@ -268,13 +276,13 @@ def test_what_goes_on_and_was_not_seen_can_be_taken_back() -> None:
     budget = Budget(10**9, 10**9)
     log = RunLog("r1", budget, on_append=lambda: None)
     log.append(EventType.CUSTOM, b"{}")
-    log.follow(b'{"n":', Anything())
-    log.burst(lambda some: [*map(log.fresh.append, some)], [b"1}", b"2}", b"3}"])
-    log.fresh.append(b"4}")
+    follow(log, b'{"n":')
+    log.burst(lambda some: say(log, *some), ["1", "2", "3"])
+    say(log, "4")
     log.show(2)
     log.withdraw()
     log.adopt([Envelope("r1", 3, EventType.RUN_ERROR, b"12")])
-    assert log.batch(0, 9).data == [b"{}", b'{"n":1}', b"12"]
+    assert log.batch(0, 9).data == [b"{}", b'{"n":"1"}', b"12"]
     assert (len(log), log.bytes) == (3, budget.used)
     assert log.bytes == sum(len(data) + ENVELOPE_BYTES for data in log.batch(0, 9).data)
     assert not may_go_on(log)

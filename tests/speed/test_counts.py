@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ag_ui.core import (
     BaseEvent,
+    EventType,
     RunAgentInput,
     TextMessageStartEvent,
     ToolCallArgsEvent,
@@ -92,8 +93,8 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
         encoded.append(encode(event))
         return encoded[-1]
 
-    def counting(item: Item, event: BaseEvent, data: bytes, rests: list[bytes]) -> tuple[bytes, GoesOn] | None:
-        found = after(item, event, data, rests)
+    def counting(item: Item, event: BaseEvent, data: bytes, start: int, event_type: EventType) -> GoesOn | None:
+        found = after(item, event, data, start, event_type)
         encoded.pop()  # the text of what was looked at in full, written again to find where it begins
         return found
 
