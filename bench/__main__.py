@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from bench.machine import described
 from bench.options import QUICK, MeasureError, Options, Scenario, Section
 from bench.results import HEAD, table
-from bench.scenarios import cold, first, growth, paced, sockets, steps, throughput
+from bench.scenarios import abreast, cold, first, growth, paced, sockets, steps, throughput
 from bench.server import CLIENT_CORE, pin
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -24,6 +24,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "assistant": throughput.assistant,
     "short": throughput.short,
     "paced": paced.measure,
+    "abreast": abreast.measure,
     "sockets": sockets.measure,
     "cold": cold.measure,
     "first": first.measure,
