@@ -9,6 +9,7 @@ is made when it does: empty, the three queues below took 2 KB of each stream. Wh
 
 import asyncio
 from collections import deque
+from typing import Any
 
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http import httptools_impl
@@ -57,8 +58,10 @@ class Answer(RequestResponseCycle):
     # Slots: what is asked for each token lies together, outside of a dictionary.
     __slots__ = ("disconnected", "flow", "streams", "transport")
 
-    streams: bool
-    """Whether it has begun, goes on, and is sent in chunks."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as uvicorn has it
+        super().__init__(*args, **kwargs)
+        self.streams = False
+        """Whether it has begun, goes on, and is sent in chunks."""
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send. Raises what uvicorn raises for what may not come now."""
@@ -77,8 +80,6 @@ httptools_impl.RequestResponseCycle = Answer  # type: ignore[misc] # it makes wh
 
 class Requests(HttpToolsProtocol):
     """An HTTP connection. Its wait for a head ends with the head, not with the head's first byte."""
-
-    cycle: Answer
 
     # Slots: with one attribute more its dictionary would share no keys, which takes 1.3 KB of each connection.
     __slots__ = ("_in_head", "_reads", "_unused")
@@ -118,7 +119,6 @@ class Requests(HttpToolsProtocol):
         super().on_headers_complete()
         if not self._is_idle():
             self.cycle.message_event = News()
-            self.cycle.streams = False
         self._unused, self._in_head = 0, False
         super()._unset_keepalive_if_required()
 

@@ -7,15 +7,19 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import TypeVar
 
 import pytest
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http import httptools_impl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
 from app.connections import MAX_FRAMES, MAX_HEAD, Answer, Frames, Requests
+
+P = TypeVar("P", bound=HttpToolsProtocol)
 
 HEAD = b"GET / HTTP/1.1\r\nhost: here\r\n"
 HELLO = (
@@ -73,9 +77,13 @@ class Seen:
 
 
 def requests(app: ASGIApp, wire: Wire, keep_alive: int = 75) -> Requests:
+    return connected(Requests, app, wire, keep_alive)
+
+
+def connected(protocol: type[P], app: ASGIApp, wire: Wire, keep_alive: int = 75) -> P:
     config = uvicorn.Config(app, log_config=None, timeout_keep_alive=keep_alive)
     config.load()
-    connection = Requests(config, ServerState(), {})
+    connection = protocol(config, ServerState(), {})
     connection.connection_made(wire)
     return connection
 
@@ -197,19 +205,26 @@ PIECES: tuple[Message, ...] = (
 )
 
 
+@pytest.mark.parametrize("protocol", [Requests, HttpToolsProtocol])
 @pytest.mark.parametrize("method", [b"GET", b"HEAD"])
 @pytest.mark.parametrize("headers", HEADERS)
 async def test_an_answer_is_sent_as_uvicorn_sends_it(
-    monkeypatch: pytest.MonkeyPatch, method: bytes, headers: list[tuple[bytes, bytes]]
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: type[HttpToolsProtocol],
+    method: bytes,
+    headers: list[tuple[bytes, bytes]],
 ) -> None:
+    """Also where uvicorn serves somebody else in the same process."""
     start: Message = {"type": "http.response.start", "status": 200, "headers": headers}
     asked = [some for pieces in product(PIECES, repeat=3) for some in ((start, *pieces), pieces)]
-    ours = [await answered(method, messages) for messages in asked]
+    ours = [await answered(protocol, method, messages) for messages in asked]
     monkeypatch.setattr(httptools_impl, "RequestResponseCycle", Answer.__base__)
-    assert ours == [await answered(method, messages) for messages in asked]
+    assert ours == [await answered(protocol, method, messages) for messages in asked]
 
 
-async def answered(method: bytes, messages: Sequence[Message]) -> tuple[bytes, list[str], bool]:
+async def answered(
+    protocol: type[HttpToolsProtocol], method: bytes, messages: Sequence[Message]
+) -> tuple[bytes, list[str], bool]:
     """What is written, what is raised, and whether the connection is closed."""
     wire, raised, done = Wire(), list[str](), asyncio.Event()
 
@@ -224,7 +239,7 @@ async def answered(method: bytes, messages: Sequence[Message]) -> tuple[bytes, l
                 raised.append(str(error))
         done.set()
 
-    connection = requests(application, wire)
+    connection = connected(protocol, application, wire)
     connection.data_received(method + HEAD.removeprefix(b"GET") + b"\r\n")
     async with asyncio.timeout(PATIENCE):
         await done.wait()
