@@ -44,10 +44,10 @@ class RunLog:
     __slots__ = (
         "_budget",
         "_count",
+        "_held",
         "_in_burst",
         "_on_append",
         "_pages",
-        "_rendered",
         "_rendition",
         "_stretch",
         "_waiting",
@@ -77,7 +77,7 @@ class RunLog:
         self._waiting: tuple[Cursor, ...] = ()
         self._in_burst = False
         self._rendition: Rendition | None = None
-        self._rendered = 0
+        self._held = 0
 
     def __len__(self) -> int:
         """How many events there are; the last one's ``seq``."""
@@ -119,13 +119,23 @@ class RunLog:
         return is_new
 
     def _grow(self, size: int) -> None:
-        """Take account of so many bytes more."""
-        budget = self._budget
-        budget.take(size)
-        self.bytes += size
-        self.is_full = budget.is_full or self.bytes > budget.each
+        """Take account of so many bytes of events more, and tell where that is too much."""
+        self._weigh(size)
+        self.is_full = self._budget.is_full or self.bytes > self._budget.each
         if self.is_full:
             self.goes_on = None  # so that the next event is told
+
+    def _weigh(self, size: int) -> None:
+        """Take account of so many bytes of events more."""
+        self.bytes += size
+        self._hold(size)
+
+    def _hold(self, size: int) -> None:
+        """Take account of so many bytes more, in whatever encoding."""
+        self._held += size
+        self._budget.take(size)
+        if self.ended:
+            self._budget.kept += size
 
     def burst(self, step: Callable[[V], object], value: V, /) -> object:
         """Call a step in which more may follow at once: readers hear of it behind the step. Raises what it raises."""
@@ -175,14 +185,13 @@ class RunLog:
         """Nothing more will come; readers stop after the last event."""
         self.ended = True
         self.goes_on = None
-        self._budget.kept += self.bytes + self._rendered
+        self._budget.kept += self._held
         if self._on_append is None:
             self._publish()
 
     def discard(self) -> None:
         """The run has ended and nobody will read it any more."""
-        self._budget.take(-self.bytes - self._rendered)
-        self._budget.kept -= self.bytes + self._rendered
+        self._hold(-self._held)
         self._budget = Budget(self._budget.each, self._budget.together)  # its last readers may still have it rendered
 
     def excess(self) -> AppError:
@@ -193,14 +202,8 @@ class RunLog:
     def rendition(self, encode: Encode) -> Rendition:
         """The events in the one other encoding that there is, for all readers who ask for it."""
         if self._rendition is None:
-            self._rendition = Rendition(encode, self._keep)
+            self._rendition = Rendition(encode, self._hold)
         return self._rendition
-
-    def _keep(self, size: int) -> None:
-        self._rendered += size
-        self._budget.take(size)
-        if self.ended:
-            self._budget.kept += size
 
     def read(self, after: int = 0) -> Cursor:
         """Read what comes after ``seq`` ``after``, to the end of the run."""
@@ -257,12 +260,6 @@ class RunLog:
             self._weigh(len(envelope.data) + ENVELOPE_BYTES)
             self._count += 1
         self.show(self._count - self.shown)
-
-    def _weigh(self, size: int) -> None:
-        self.bytes += size
-        self._budget.take(size)
-        if self.ended:
-            self._budget.kept += size
 
     @property
     def over(self) -> bool:
