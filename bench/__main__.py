@@ -10,9 +10,9 @@ measurements of their own, each a program.
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from bench.machine import described
+from bench.machine import described, pace
 from bench.options import QUICK, MeasureError, Options, Scenario, Section
 from bench.results import HEAD, table
 from bench.scenarios import abreast, cold, first, growth, paced, sockets, steps, throughput
@@ -41,9 +41,12 @@ def main() -> None:
     arguments = parser.parse_args()
     options = QUICK if arguments.quick else Options()
     pin(CLIENT_CORE)
-    found = {name: run(name, options) for name in arguments.only.split(",")}
-    sys.stdout.write(report([section for section in found.values() if section]))
-    sys.exit(None in found.values())
+    found, paces = list[Section | None](), [pace()]
+    for name in arguments.only.split(","):
+        found.append(run(name, options))
+        paces.append(pace())
+    sys.stdout.write(report([section for section in found if section], paces))
+    sys.exit(None in found)
 
 
 def run(name: str, options: Options) -> Section | None:
@@ -56,10 +59,10 @@ def run(name: str, options: Options) -> Section | None:
         return None
 
 
-def report(sections: list[Section]) -> str:
+def report(sections: list[Section], paces: Sequence[float]) -> str:
     """Markdown: the machine, the ratios, the rest."""
     rows = [row.cells() for section in sections for row in section.rows]
-    parts = [described(), *([table(HEAD, rows)] if rows else [])]
+    parts = [described(paces), *([table(HEAD, rows)] if rows else [])]
     for extra in (extra for section in sections for extra in section.extras):
         parts += [f"**{extra.title}**", table(extra.head, extra.lines)]
     return "\n\n".join(parts) + "\n"

@@ -2,28 +2,51 @@
 
 import platform
 import re
+import statistics
 import subprocess
+import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import cpu_count, getloadavg
 from pathlib import Path
 
-from bench.server import PEERS_PYTHON
+from bench.server import CLIENT_CORE, PEERS_PYTHON, SERVER_CORE, pin
 
 OURS = ("uvicorn", "uvloop", "httptools", "fastapi", "pydantic", "ag-ui-protocol")
 PEERS = ("bedrock-agentcore", "ag-ui-strands", "strands-agents", "pydantic-ai-slim")
 VERSIONS = "import sys; from importlib.metadata import version; print(*map(version, sys.argv[1:]))"
 
+TURNS = 500_000
 
-def described() -> str:
-    """A paragraph."""
+
+def described(paces: Sequence[float]) -> str:
+    """A paragraph, with what ``pace`` gave while the figures were taken."""
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     cpu = model[1] if model else platform.machine()
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {cpu_count()} cores of {cpu}, {platform.system()} {platform.release()}, "
         f"Python {platform.python_version()}, load average of the last 15 minutes {getloadavg()[2]:.1f}.\n"
-        f"{', '.join(f'{name} {version(name)}' for name in OURS)}; {', '.join(peers())}."
+        f"{', '.join(f'{name} {version(name)}' for name in OURS)}; {', '.join(peers())}.\n"
+        f"A fixed piece of work took {statistics.median(paces):.0f} ms of the server's core "
+        f"({min(paces):.0f} to {max(paces):.0f}), before and after each scenario."
     )
+
+
+def pace() -> float:
+    """Milliseconds of the server's core for a fixed piece of work: a virtual core is not always as fast."""
+    pin(SERVER_CORE)
+    taken = statistics.median(work() for _ in range(3))
+    pin(CLIENT_CORE)
+    return taken * 1e3
+
+
+def work() -> float:
+    """Seconds of CPU for it: the interpreter's own work, in little memory."""
+    began, numbers = time.process_time(), dict[int, int]()
+    for number in range(TURNS):
+        numbers[number & 1023] = number
+    return time.process_time() - began
 
 
 def peers() -> list[str]:
