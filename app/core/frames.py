@@ -64,15 +64,15 @@ def _merged(envelopes: Sequence[Envelope]) -> Iterator[tuple[bytes, int]]:
     texts: list[bytes] = []
     size = 0
     for envelope in envelopes:
-        size += len(envelope.data)
-        text = _continued(first, envelope) if first and size <= MERGED_BYTES else None
-        if text is None:
+        text = _continued(first, envelope) if first else None
+        if text is None or size + len(text) > MERGED_BYTES:
             if group:
                 yield _joined(group, first, texts)
             first = _delta(envelope)
             group, texts, size = [], [], len(envelope.data)
         else:
             texts.append(text)
+            size += len(text)
         group.append(envelope)
     yield _joined(group, first, texts)
 

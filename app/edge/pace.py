@@ -8,11 +8,14 @@ import asyncio
 from collections.abc import Callable
 
 RATE = 200.0
-BURST = 50.0
+BURST = 49.0
+
+ENOUGH = 1 - 1e-6
+"""Of a token, to have it: what a sum of fractions lacks could be too little to wait for."""
 
 
 class Pace:
-    """A token bucket: ``BURST`` plus one second of ``RATE`` make 250.
+    """A token bucket: ``BURST``, one second of ``RATE`` and a frame that is late on its way make 250.
 
     Args:
         now: monotonic seconds.
@@ -24,14 +27,16 @@ class Pace:
         self._filled_at = now()
 
     def delay(self) -> float:
-        """Take a token; the seconds to wait until it is there."""
+        """The seconds until a frame may leave. If it may now, that takes a token."""
         now = self._now()
-        self._tokens = min(BURST, self._tokens + (now - self._filled_at) * RATE) - 1
+        self._tokens = min(BURST, self._tokens + (now - self._filled_at) * RATE)
         self._filled_at = now
-        return max(0.0, -self._tokens / RATE)
+        if self._tokens < ENOUGH:
+            return (1 - self._tokens) / RATE
+        self._tokens -= 1
+        return 0.0
 
     async def wait(self) -> None:
-        """Until the next frame may leave."""
-        delay = self.delay()
-        if delay > 0:
+        """Until the next frame leaves. Whoever wakes late has taken nothing in the meantime."""
+        while (delay := self.delay()) > 0:  # noqa: ASYNC110 - a token is told by the time alone
             await asyncio.sleep(delay)

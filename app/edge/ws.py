@@ -77,7 +77,7 @@ class Connection:
         self._readers: list[Reader] = []
         self._tasks = asyncio.TaskGroup()
         self._streaming: asyncio.Task[None] | None = None
-        self._pace = Pace(asyncio.get_running_loop().time)
+        self._pace, self._saying = Pace(asyncio.get_running_loop().time), asyncio.Lock()
         self._undone: list[Asked] = []
         self._working: asyncio.Task[None] | None = None
         self._at_once = asyncio.Semaphore(MAX_WAITING)
@@ -121,12 +121,17 @@ class Connection:
         await self._say(json.dumps({"control": kind, **known}, ensure_ascii=False))
 
     async def _say(self, frame: str) -> None:
-        """Raises ``WebSocketDisconnect`` once the connection is closed, by whomever."""
-        await self._pace.wait()
-        try:
-            await self._websocket.send_text(frame)
-        except RuntimeError as error:  # what starlette and uvicorn say of a second frame, and of a close of their own
-            raise WebSocketDisconnect(CLOSED) from error
+        """Send one frame, behind those that wait to be sent.
+
+        Raises:
+            WebSocketDisconnect: the connection is closed, by whomever.
+        """
+        async with self._saying:
+            await self._pace.wait()
+            try:
+                await self._websocket.send_text(frame)
+            except RuntimeError as error:  # of starlette's and uvicorn's: a second frame, or a close of their own
+                raise WebSocketDisconnect(CLOSED) from error
 
     # --- in ---
 

@@ -75,12 +75,20 @@ def test_argument_deltas_merge_too_and_not_with_text() -> None:
     assert [frame["delta"] for frame in read([*arguments, *deltas("a", start=3)])] == ["{}", "a"]
 
 
-def test_merging_stops_where_a_frame_would_grow_too_large() -> None:
-    texts = ["x" * 5_000 for _ in range(20)]
-    merged = frames(deltas(*texts), with_seq=True)
-    assert 4 <= len(merged) <= 5
-    assert all(len(frame.encode()) <= MERGED_BYTES + 100 for frame in merged)
+@pytest.mark.parametrize("text", ["x" * 5_000, "token ", "\N{GRINNING FACE}\n", "\x00" * 1_000])
+def test_merging_stops_where_a_frame_would_grow_too_large_and_not_before(text: str) -> None:
+    texts = [text] * (20 * 5_000 // len(text))
+    merged = [frame.encode() for frame in frames(deltas(*texts), with_seq=False)]
+    assert all(len(frame) <= MERGED_BYTES for frame in merged)
+    assert all(len(frame) + len(json.dumps(text)) > MERGED_BYTES for frame in merged[:-1])
     assert "".join(json.loads(frame)["delta"] for frame in merged) == "".join(texts)
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_a_frame_may_be_filled_to_the_last_byte(length: int) -> None:
+    bare = len(encode(TextMessageContentEvent(message_id="m", delta="")))
+    merged = frames(deltas("x" * (MERGED_BYTES - bare - 1), "y" * length), with_seq=False)
+    assert len(merged) == length
 
 
 def test_the_cursor_joins_the_events_own_metadata() -> None:
@@ -93,20 +101,25 @@ def test_the_cursor_joins_the_events_own_metadata() -> None:
 
 def by_parsing(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[Json]:
     """The same rule, written over parsed events. Fields in another order are another class's: they stay apart."""
-    merged: list[tuple[Json, list[tuple[str, object]] | None, int]] = []
+    merged: list[tuple[Json, list[tuple[str, object]] | None]] = []
     for each in envelopes:
         event = json.loads(each.data)
         stream = [field for field in event.items() if field[0] not in {"delta", "timestamp"}]
         mergeable = each.type in DELTA_TYPES and not {"metadata", "rawEvent"} & event.keys()
-        if mergeable and merged and merged[-1][1] == stream and merged[-1][2] + len(each.data) <= MERGED_BYTES:
-            before, _, size = merged.pop()
-            event = before | {"delta": before["delta"] + event["delta"]}
-            merged.append((event, stream, size + len(each.data)))
+        before, of = merged[-1] if merged else (event, None)
+        together = before | {"delta": before.get("delta", "") + event.get("delta", "")}
+        if mergeable and of == stream and len(compact(together)) <= MERGED_BYTES:
+            merged[-1] = (together, stream)
         else:
-            merged.append((event, stream if mergeable else None, len(each.data)))
+            merged.append((event, stream if mergeable else None))
         if with_seq:
             merged[-1][0]["seq of the last"] = each.seq
-    return [numbered(event) for event, *_ in merged]
+    return [numbered(event) for event, _ in merged]
+
+
+def compact(event: Json) -> bytes:
+    event = {name: value for name, value in event.items() if name != "seq of the last"}
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def numbered(event: Json) -> Json:
