@@ -33,6 +33,8 @@ SHALLOW = 100
 AROUND = 1
 """Levels around a value where it is read again, an event's. What pydantic reads of a body may be sent on, too."""
 
+NULL = b"null"
+
 COPY = b"%b"
 """A copy of orjson's bytes, which hold on to the buffer they were written in: 4 KB for a token that is kept."""
 
@@ -137,11 +139,13 @@ REQUIRED = """
 
 def _piece(name: str, field: FieldInfo) -> str:
     """The lines that lay out one field. One that may be left out and has no value is."""
-    if field.default is None and not field.is_required():
-        piece = OPTIONAL
-    else:
-        piece = TEXT if layout(field) is _text else REQUIRED
+    present = TEXT if layout(field) is _text else REQUIRED
+    piece = OPTIONAL if _is_optional(field) else present
     return piece.format(name=name, key=field.alias or name)
+
+
+def _is_optional(field: FieldInfo) -> bool:
+    return field.default is None and not field.is_required()
 
 
 # --- layouts ----------------------------------------------------------------------------------------------------------
@@ -152,7 +156,9 @@ def layout(field: FieldInfo) -> Layout:
     kinds = _alternatives(field.annotation)
     if kinds == [int]:
         return _integer(field.metadata)
-    return _unknown if field.metadata or int in kinds else _layout(kinds)
+    if field.metadata or int in kinds:
+        return _unknown
+    return _said if kinds == [Any] and _is_optional(field) else _layout(kinds)
 
 
 def _layout(kinds: Sequence[Any]) -> Layout:
@@ -203,6 +209,18 @@ def _integer(bounds: Sequence[object]) -> Layout:
 
 
 def _json(value: object) -> orjson.Fragment:
+    return orjson.Fragment(_written(value))
+
+
+def _said(value: object) -> orjson.Fragment:
+    """Of a field that may be left out. What becomes null, such as an infinite number, is left out as well."""
+    data = _written(value)
+    if data == NULL:
+        raise Unsure
+    return orjson.Fragment(data)
+
+
+def _written(value: object) -> bytes:
     """By pydantic, which knows more types. Raises ``IllegalEvent`` for what nobody who keeps it could read again."""
     data = to_json(value, by_alias=True, inf_nan_mode="null")
     if data.count(b"[") + data.count(b"{") >= SHALLOW:
@@ -210,7 +228,7 @@ def _json(value: object) -> orjson.Fragment:
             from_json(b"[" * AROUND + data + b"]" * AROUND)
         except ValueError:
             raise IllegalEvent("a value is nested too deeply") from None
-    return orjson.Fragment(data)
+    return data
 
 
 def _object(value: object) -> orjson.Fragment:

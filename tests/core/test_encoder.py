@@ -3,9 +3,9 @@
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from enum import StrEnum
+from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import orjson
 import pytest
@@ -20,9 +20,11 @@ from ag_ui.core import (
     TextMessageStartEvent,
     TokenUsage,
 )
+from ag_ui.encoder import EventEncoder
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import from_json
 
 from app.core.encoder import PLANS, Unsure, encode, exactly
@@ -50,6 +52,19 @@ def outcome(function: Any, event: BaseEvent) -> bytes | str:  # noqa: ANN401 - a
     return data
 
 
+def published(event: BaseEvent) -> bytes:
+    """What the ``EventEncoder`` of the published package puts behind ``data:``."""
+    return EventEncoder().encode(event).removeprefix("data: ").removesuffix("\n\n").encode()
+
+
+def check(event: BaseEvent) -> None:
+    """It is the published bytes, and refused where the official model would not understand them."""
+    written = outcome(encode, event)
+    assert written == outcome(exactly, event)
+    if written != "refused":
+        assert written == published(event)
+
+
 def models(value: object) -> Iterator[BaseModel]:
     """The models inside a value, at any depth."""
     inside = value.__dict__.values() if isinstance(value, BaseModel) else value if isinstance(value, list) else ()
@@ -59,15 +74,20 @@ def models(value: object) -> Iterator[BaseModel]:
         yield from models(one)
 
 
+def is_free(field: FieldInfo) -> bool:
+    """Whether it takes any JSON."""
+    return Any in (field.annotation, *(get_args(field.annotation) if get_origin(field.annotation) is not dict else ()))
+
+
 @pytest.mark.parametrize("event", SAMPLES, ids=lambda event: event.type.value)
-def test_every_sample_is_written_as_the_official_model_writes_it(event: BaseEvent) -> None:
-    assert encode(event) == exactly(event)
+def test_every_sample_is_written_as_the_published_encoder_writes_it(event: BaseEvent) -> None:
+    assert encode(event) == exactly(event) == published(event)
 
 
 def test_every_character_is_written_as_the_official_model_writes_it() -> None:
     whole = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
     event = TextMessageContentEvent(message_id="m", delta=whole)
-    assert encode(event) == exactly(event)
+    assert encode(event) == exactly(event) == published(event)
 
 
 class Markup(str):
@@ -92,8 +112,7 @@ def test_a_text_of_another_class_is_written_as_the_text_that_it_is(text: str) ->
 @given(st.sampled_from(SAMPLES), st.data())
 def test_whatever_a_field_holds_the_outcome_is_the_official_one(event: BaseEvent, data: st.DataObject) -> None:
     fields = data.draw(st.lists(st.sampled_from(sorted(type(event).model_fields)), max_size=3))
-    changed = event.model_copy(update={name: data.draw(values, name) for name in fields})
-    assert outcome(encode, changed) == outcome(exactly, changed)
+    check(event.model_copy(update={name: data.draw(values, name) for name in fields}))
 
 
 @given(st.sampled_from(SAMPLES), st.data())
@@ -106,8 +125,26 @@ def test_a_field_that_is_not_there_is_the_official_outcome(event: BaseEvent, dat
 
 @given(values)
 def test_unknown_fields_follow_the_known_ones(value: Json) -> None:
-    event = TextMessageContentEvent.model_validate({"messageId": "m", "delta": "d", "x-own": value})
-    assert outcome(encode, event) == outcome(exactly, event)
+    check(TextMessageContentEvent.model_validate({"messageId": "m", "delta": "d", "x-own": value}))
+
+
+class Nothing(Enum):
+    """A name for nothing."""
+
+    NONE = None
+
+
+NOTHINGS = [float("nan"), float("inf"), -float("inf"), Nothing.NONE]
+FREE = [(event, name) for event in SAMPLES for name, field in type(event).model_fields.items() if is_free(field)]
+
+
+@pytest.mark.parametrize("value", [*NOTHINGS, NOTHINGS, {"a": NOTHINGS}], ids=str)
+@pytest.mark.parametrize(("event", "name"), FREE, ids=lambda part: getattr(part, "type", part))
+def test_what_is_written_as_null_is_left_out_where_the_published_encoder_leaves_it_out(
+    event: BaseEvent, name: str, value: object
+) -> None:
+    changed = event.model_copy(update={name: value})
+    assert encode(changed) == published(changed)
 
 
 PATCHES = {"STATE_DELTA", "ACTIVITY_DELTA"}
@@ -143,7 +180,7 @@ def test_whatever_a_model_inside_holds_the_outcome_is_the_official_one(event: Ba
     inner = data.draw(st.sampled_from(list(models(changed))))
     for name in data.draw(st.lists(st.sampled_from(sorted(type(inner).model_fields)), max_size=3)):
         inner.__dict__[name] = data.draw(values, name)
-    assert outcome(encode, changed) == outcome(exactly, changed)
+    check(changed)
 
 
 PATCHED = StateDeltaEvent.model_validate({"delta": [{"op": "remove", "path": "/a"}]})
