@@ -43,6 +43,12 @@ def test_array_indexes_come_first_as_in_javascript() -> None:
     assert members == ["0", "2", "10", "4294967294", "b", "a", "01", "-1", "4294967295", "\u0663", ""]
 
 
+def test_what_would_be_a_prototype_in_javascript_stays_behind() -> None:
+    [message] = messages(frame(encode(CustomEvent(name="n", value={"__proto__": {"a": 1}, "b": {"__proto__": 2}}))))
+    [member] = event(message).value.object_value.members
+    assert (member.key, [*member.value.object_value.members]) == ("b", [])
+
+
 def test_a_value_that_is_not_of_the_fields_type_stays_behind() -> None:
     user = {"id": "u", "role": "user", "content": "x", "error": 5, "toolCalls": "no", "activityContent": []}
     [message] = messages(frame(encode(MessagesSnapshotEvent.model_validate({"messages": [user]}))))

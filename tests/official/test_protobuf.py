@@ -62,6 +62,7 @@ EXTENDED: dict[str, BaseEvent] = {
         {"delta": [{"op": "remove", "path": "/a", "value": None, "from": "/b", "x": 1}]}
     ),
     "as deep as is accepted": CustomEvent(name="n", value=nested(1, 195)),
+    "what JavaScript's objects cannot have": CustomEvent(name="n", value=[{"__proto__": {"a": 1}}]),
 }
 
 

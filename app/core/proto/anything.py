@@ -2,6 +2,7 @@
 
 Rule: the members of an object keep the order that a JavaScript client would give them, which is what makes two encoders
 agree byte for byte: array indexes first, by size, then the others as they came (ECMA-262, OrdinaryOwnPropertyKeys).
+What is called ``PROTOTYPE`` is no member there but the object's prototype, so it is left out.
 """
 
 import math
@@ -10,6 +11,8 @@ from typing import Any
 
 MAX_INDEX = 2**32 - 2
 """The largest array index. Greater numbers are names like any other."""
+
+PROTOTYPE = "__proto__"
 
 
 def fill_value(message: Any, value: Any) -> None:  # noqa: ANN401 - a JsonValue, and any JSON
@@ -37,9 +40,10 @@ def fill_object(message: Any, value: dict[str, Any]) -> None:  # noqa: ANN401 - 
     message.SetInParent()
     add = message.members.add
     for key in _in_order(value):
-        member = add()
-        member.key = key
-        fill_value(member.value, value[key])
+        if key != PROTOTYPE:
+            member = add()
+            member.key = key
+            fill_value(member.value, value[key])
 
 
 def _double(number: float) -> float:
