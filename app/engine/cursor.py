@@ -34,7 +34,7 @@ class Source(Protocol):
 
 
 class Cursor:
-    """A place in a log that moves on: batches of what has come, each all that is ready.
+    """A place in a log that moves on: batches of what has come, each as much as is ready and handed out at once.
 
     Ends when the run has ended and all was handed over, or when it is closed. While it waits it first offers what comes
     to who takes it at once, so that a lone event costs no switch of tasks.

@@ -22,7 +22,7 @@ from app.engine.rendition import Encode, Rendition
 V = TypeVar("V")
 
 BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
-"""What a reader is handed at once, so that replaying a long run to a slow reader stays small in memory."""
+"""What a reader is handed at once, and the event that exceeds it: replaying a long run stays small in memory."""
 
 ENVELOPE_BYTES = 64
 """Reckoned for an envelope besides its data: what one takes that is held by itself. Those of a stretch take less."""
@@ -210,7 +210,7 @@ class RunLog:
         return Cursor(self, after)
 
     def data(self, after: int, last: int) -> list[bytes]:
-        """The events after ``seq`` ``after`` to ``last``, up to ``BATCH_BYTES`` and the event that exceeds them."""
+        """The events after ``seq`` ``after`` to ``last``, as many as are handed out at once."""
         data = self._pages.read(after, last if last - after < BATCH_EVENTS else after + BATCH_EVENTS)
         if self._is_much(data):
             sizes = accumulate(map(len, data))

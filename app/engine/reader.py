@@ -14,7 +14,7 @@ from app.ports.records import RunKey
 
 
 class Place(Protocol):
-    """A place in a log that moves on: batches of what has come, each all that is ready."""
+    """A place in a log that moves on: batches of what has come."""
 
     def __aiter__(self) -> Self: ...
 

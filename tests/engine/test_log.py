@@ -12,7 +12,7 @@ from app.core.errors import Code
 from app.core.stretch import SHORT
 from app.core.wire import Envelope
 from app.engine.budget import Budget
-from app.engine.log import BATCH_BYTES, ENVELOPE_BYTES, RunLog
+from app.engine.log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, RunLog
 from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 
@@ -117,6 +117,13 @@ async def test_a_long_replay_comes_in_bounded_batches(count: int) -> None:
     got = await batches(log)
     assert [envelope.seq for batch in got for envelope in batch] == list(range(1, count + 1))
     assert max(sum(len(envelope.data) for envelope in batch) for batch in got) < BATCH_BYTES + 100_100
+
+
+async def test_a_replay_of_many_short_events_comes_in_batches_of_bounded_number() -> None:
+    log = make_log()
+    append(log, *("a" for _ in range(2 * BATCH_EVENTS + 1)))
+    log.end()
+    assert [len(batch) for batch in await batches(log)] == [BATCH_EVENTS, BATCH_EVENTS, 1]
 
 
 @requirement("limit.size", "limit.all")
