@@ -37,7 +37,7 @@ class Strings(Stretch):
         if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
             return False
         try:
-            self.fresh.append(dumps(item))
+            self.fresh.append(dumps(item) + END)
         except TypeError:  # half of a surrogate pair
             return False
         return True
@@ -64,7 +64,7 @@ class Sayings(Stretch):
         if type(text) is not str or len(text) > MAX_DELTA:
             return False
         try:
-            self.fresh.append(dumps(text))
+            self.fresh.append(dumps(text) + END)
         except TypeError:  # half of a surrogate pair
             return False
         return True
@@ -101,7 +101,7 @@ class Deltas(Stretch):
             same["delta"] = text = fields["delta"]
             if type(text) is not str or len(text) > MAX_DELTA or fields != same:
                 return False
-            self.fresh.append(dumps(text))
+            self.fresh.append(dumps(text) + END)
         except (KeyError, TypeError):  # a field was taken away; half of a surrogate pair
             return False
         return True

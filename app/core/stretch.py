@@ -1,8 +1,8 @@
 """Deltas that go on with one another, held as what they begin with and their texts.
 
-Rule: each is given back byte for byte. They differ in their texts alone, which stand last, so the texts stand one
-behind another in one piece of memory: a token takes some thirty bytes there, and by itself it would take two hundred.
-What a message says is read from the same bytes.
+Rule: each is given back byte for byte. They differ in their tails alone, a text and the end of the JSON, so the tails
+stand one behind another in one piece of memory: a token takes some thirty bytes there, and by itself it would take two
+hundred. What a message says is read from the same bytes.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,13 +15,13 @@ END = b"}"
 """Ends the JSON of an event, behind its text."""
 
 LINE = b"\n"
-"""Ends a text's JSON here. None has one: a line break in a text is escaped."""
+"""Ends a tail here. None has one: a line break in a text is escaped."""
 
-SEAM = b'"' + LINE + b'"'
-"""What stands between two texts, and in none."""
+SEAM = b'"' + END + LINE + b'"'
+"""What stands between two texts, and in none: within a text's JSON no line ends."""
 
 LONG = 4_096
-"""Every so many bytes it is noted how many texts stand before, when somebody reads: that much is looked through."""
+"""Every so many bytes it is noted how many tails stand before, when somebody reads: that much is looked through."""
 
 SHORT = 512
 """Every so many bytes it is to be weighed: for each token that would be a twentieth of its work."""
@@ -37,7 +37,7 @@ class Stretch:
     """
 
     # Slots, and one object with what tells that an item goes on with it (``deltas``): each object more is felt.
-    __slots__ = ("_marks", "_weighed", "due", "end", "fresh", "head", "start", "texts", "type")
+    __slots__ = ("_marks", "_weighed", "due", "end", "fresh", "head", "start", "tails", "type")
 
     def __init__(self, start: int, head: bytes, event_type: EventType) -> None:
         self.start = start
@@ -45,10 +45,10 @@ class Stretch:
         self.type = event_type
         self.end = start
         """How many events there are with its own."""
-        self.texts = bytearray()
-        """The JSON of each, line by line."""
+        self.tails = bytearray()
+        """The tail of each, line by line."""
         self.fresh: list[bytes] = []
-        """Those that have come since and are not among them yet."""
+        """Those that have come since and are not among them yet, copied: orjson's own hold on to 4 KB each."""
         self.due = 0
         """How often ``SHORT`` their bytes were when they were last weighed. A small number, which is always at hand."""
         self._weighed = 0
@@ -63,22 +63,22 @@ class Stretch:
         """``keep`` those that are fresh, and give their JSON."""
         head, fresh = self.head, self.fresh
         # Most tokens come alone, which needs no loop.
-        data = [head + fresh[0] + END] if len(fresh) == 1 else [head + text + END for text in fresh]
+        data = [head + fresh[0]] if len(fresh) == 1 else [head + tail for tail in fresh]
         self.keep()
         return data
 
     def keep(self) -> None:
         """Put those that are fresh behind the others."""
-        texts, fresh = self.texts, self.fresh
+        tails, fresh = self.tails, self.fresh
         self.end += len(fresh)
-        texts += LINE.join(fresh)
-        texts += LINE
+        tails += LINE.join(fresh)
+        tails += LINE
         fresh.clear()
 
     def weigh(self, envelope: int) -> int:
         """Bytes of those that have come since it was last weighed: the JSON of each, and ``envelope`` besides."""
-        held = len(self.texts)
-        before, self._weighed = self._weighed, held + self.count * (len(self.head) + len(END) - len(LINE) + envelope)
+        held = len(self.tails)
+        before, self._weighed = self._weighed, held + self.count * (len(self.head) - len(LINE) + envelope)
         self.due = held // SHORT
         return self._weighed - before
 
@@ -87,17 +87,17 @@ class Stretch:
         marks = self._marked()
         begin = marks[bisect_right(marks, after, key=_counted) - 1][1]
         beyond = bisect_left(marks, last, key=_counted)
-        upto, end = marks[beyond] if beyond < len(marks) else (self.count, len(self.texts))
+        upto, end = marks[beyond] if beyond < len(marks) else (self.count, len(self.tails))
         wanted, head = upto - after, self.head
-        texts = bytes(memoryview(self.texts)[begin : end - len(LINE)]).rsplit(LINE, wanted)
-        return [head + text + END for text in texts[-wanted:][: last - after]]
+        tails = bytes(memoryview(self.tails)[begin : end - len(LINE)]).rsplit(LINE, wanted)
+        return [head + tail for tail in tails[-wanted:][: last - after]]
 
     def _marked(self) -> list[tuple[int, int]]:
         """How many stand before a place in the bytes, from place to place."""
         marks = self._marks = self._marks or [(0, 0)]
-        while place := self.texts.find(LINE, marks[-1][1] + LONG) + 1:
+        while place := self.tails.find(LINE, marks[-1][1] + LONG) + 1:
             count, begin = marks[-1]
-            marks.append((count + self.texts.count(LINE, begin, place), place))
+            marks.append((count + self.tails.count(LINE, begin, place), place))
         return marks
 
     def types(self, after: int, last: int) -> list[EventType]:
@@ -108,14 +108,14 @@ class Stretch:
         """What they say together."""
         if not self.count:
             return ""
-        text: str = loads(self.texts.replace(SEAM, b"")[: -len(LINE)])
+        text: str = loads(self.tails.replace(SEAM, b"")[: -len(END + LINE)])
         return text
 
     def cut(self, count: int) -> None:
         """Keep so many, one at least."""
-        kept = [data[len(self.head) : -len(END)] for data in self.read(0, count)]
+        kept = [data[len(self.head) :] for data in self.read(0, count)]
         self.end, self._marks = self.start, None
-        self.texts.clear()
+        self.tails.clear()
         self.fresh = kept
         self.keep()
 

@@ -155,7 +155,7 @@ class RunLog:
                 else:
                     stretch.keep()
                 self._count = stretch.end
-                if len(stretch.texts) // SHORT > stretch.due:
+                if len(stretch.tails) // SHORT > stretch.due:
                     self._grow(stretch.weigh(ENVELOPE_BYTES))
             after, count = self.shown, self._count
             if after < count:

@@ -1,12 +1,10 @@
 """The counts that make speed: encodings, writes, imports. No timings: those are for ``make bench``."""
 
 import asyncio
-import gc
 import json
 import os
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -31,13 +29,11 @@ from app.core.encoder import encode
 from app.core.fold import Transcript
 from app.core.stretch import END
 from app.engine import funnel, run
-from app.engine.service import Service
 from app.engine.turns import BURST
 from app.main import create_app
 from app.ports import Item, RunContext
 from app.settings import Settings
 from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, make_service
-from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
 DELTAS = 6 * BURST
@@ -49,35 +45,6 @@ async def talker(_: RunAgentInput) -> AsyncIterator[Item]:
     """An agent that never waits."""
     for _number in range(DELTAS):
         yield "hello world, "
-
-
-# --- memory ---------------------------------------------------------------------------------------------------------
-
-
-@requirement("speed.memory")
-async def test_a_token_that_goes_on_is_kept_in_little_more_than_its_text() -> None:
-    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
-        for _number in range(int(asked.thread_id)):
-            yield "hello world, "
-
-    service = make_service(agent)
-    tracemalloc.start()
-    try:
-        held = [await kept(service, count) for count in ("100", "1000", "11000")]
-    finally:
-        tracemalloc.stop()
-    text = len("hello world, ")
-    of_a_token = (held[2] - held[1]) / 10_000
-    assert 2 * text < of_a_token < 3 * text  # in the log as JSON, and in the thread's message
-
-
-async def kept(service: Service, count: str) -> int:
-    """Bytes that stay of a run, its first reader gone."""
-    before = tracemalloc.get_traced_memory()[0]
-    async for _batch in service.start(asking(count, count), caller()):
-        pass
-    gc.collect()
-    return tracemalloc.get_traced_memory()[0] - before
 
 
 # --- encodings --------------------------------------------------------------------------------------------------------
