@@ -10,6 +10,7 @@ measurements of their own, each a program.
 
 import argparse
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 from bench.machine import described, pace
@@ -41,11 +42,12 @@ def main() -> None:
     arguments = parser.parse_args()
     options = QUICK if arguments.quick else Options()
     pin(CLIENT_CORE)
+    began = time.monotonic()
     found, paces = list[Section | None](), [pace()]
     for name in arguments.only.split(","):
         found.append(run(name, options))
         paces.append(pace())
-    sys.stdout.write(report([section for section in found if section], paces))
+    sys.stdout.write(report([section for section in found if section], time.monotonic() - began, paces))
     sys.exit(None in found)
 
 
@@ -59,10 +61,10 @@ def run(name: str, options: Options) -> Section | None:
         return None
 
 
-def report(sections: list[Section], paces: Sequence[float]) -> str:
+def report(sections: list[Section], seconds: float, paces: Sequence[float]) -> str:
     """Markdown: the machine, the ratios, the rest."""
     rows = [row.cells() for section in sections for row in section.rows]
-    parts = [described(paces), *([table(HEAD, rows)] if rows else [])]
+    parts = [described(seconds, paces), *([table(HEAD, rows)] if rows else [])]
     for extra in (extra for section in sections for extra in section.extras):
         parts += [f"**{extra.title}**", table(extra.head, extra.lines)]
     return "\n\n".join(parts) + "\n"

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from os import cpu_count, getloadavg
 from pathlib import Path
 
-from bench.server import CLIENT_CORE, PEERS_PYTHON, SERVER_CORE, pin
+from bench.server import CLIENT_CORE, PEERS_PYTHON, ROOT, SERVER_CORE, pin
 
 OURS = ("uvicorn", "uvloop", "httptools", "fastapi", "pydantic", "ag-ui-protocol")
 PEERS = ("bedrock-agentcore", "ag-ui-strands", "strands-agents", "pydantic-ai-slim")
@@ -20,17 +20,28 @@ VERSIONS = "import sys; from importlib.metadata import version; print(*map(versi
 TURNS = 500_000
 
 
-def described(paces: Sequence[float]) -> str:
-    """A paragraph, with what ``pace`` gave while the figures were taken."""
+def described(seconds: float, paces: Sequence[float]) -> str:
+    """A paragraph: of how long it took, too, and what ``pace`` gave while the figures were taken."""
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     cpu = model[1] if model else platform.machine()
     return (
-        f"{datetime.now(UTC):%Y-%m-%d}, {cpu_count()} cores of {cpu}, {platform.system()} {platform.release()}, "
+        f"{datetime.now(UTC):%Y-%m-%d}, {commit()}, {cpu_count()} cores of {cpu}, "
+        f"{platform.system()} {platform.release()}, "
         f"Python {platform.python_version()}, load average of the last 15 minutes {getloadavg()[2]:.1f}.\n"
         f"{', '.join(f'{name} {version(name)}' for name in OURS)}; {', '.join(peers())}.\n"
-        f"A fixed piece of work took {statistics.median(paces):.0f} ms of the server's core "
-        f"({min(paces):.0f} to {max(paces):.0f}), before and after each scenario."
+        f"All of it took {seconds / 60:.1f} minutes; a fixed piece of work, before and after each scenario, "
+        f"{statistics.median(paces):.0f} ms of the server's core ({min(paces):.0f} to {max(paces):.0f})."
     )
+
+
+def commit() -> str:
+    """What is measured: the repository's, and whether it was changed since."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - a tool's name
+    except (OSError, subprocess.CalledProcessError):
+        return "no repository"
+    return f"commit {found.strip()}"
 
 
 def pace() -> float:

@@ -4,6 +4,7 @@ Rule: a ratio is taken within a round, between figures measured seconds apart, s
 The figure shown is the median over rounds, and the spread is the lowest and the highest. Above 1 is better for us.
 """
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,17 +32,37 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Whether the goal is reached."""
+        """Whether the goal is reached, and whether every round says so."""
         if self.goal is None:
             return ""
-        return "reached" if self.ratio >= self.goal else "missed"
+        verdict = "reached" if self.ratio >= self.goal else "missed"
+        return verdict if min(self.ratios) >= self.goal or max(self.ratios) < self.goal else f"{verdict} by its median"
 
     def cells(self) -> tuple[str, ...]:
-        """The line as text."""
-        spread = f"{min(self.ratios):.2f} to {max(self.ratios):.2f}"
+        """The line as text. There is no ratio to what did not come."""
+        ratio, spread = f"{self.ratio:.2f}", f"{min(self.ratios):.2f} to {max(self.ratios):.2f}"
         goal = "" if self.goal is None else f"{self.goal:g}"
-        figures = (f"{self.ours:.3g} {self.unit}", self.peer, f"{self.theirs:.3g} {self.unit}")
-        return (self.measure, *figures, f"{self.ratio:.2f}", spread, goal, self.verdict)
+        figures = (figure(self.ours, self.unit), self.peer, figure(self.theirs, self.unit))
+        return (
+            self.measure,
+            *figures,
+            *((ratio, spread) if math.isfinite(self.ratio) else ("", "")),
+            goal,
+            self.verdict,
+        )
+
+
+LARGER = {"µs": "ms", "ms": "s"}
+"""The unit of a thousand."""
+
+
+def figure(value: float, unit: str) -> str:
+    """Three digits, and what they are."""
+    if math.isinf(value):
+        return "none came"
+    if value >= 1_000 and unit in LARGER:  # noqa: PLR2004 - by the table
+        return figure(value / 1_000, LARGER[unit])
+    return f"{value:.3g} {unit}"
 
 
 HEAD = ("measure", "ours", "peer", "theirs", "ratio", "spread", "goal", "")

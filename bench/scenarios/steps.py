@@ -1,4 +1,4 @@
-"""What each step of an event's way costs in this process, without a socket: where the time goes in our own path.
+"""What each step of an event's way costs in this process, without a socket, and the encoder beside the official one.
 
 The steps are called as the engine calls them, on events of the measured run. The sum of the parts is less than the
 whole by what lies between them (calls, the generator, turns, waking the reader).
@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from ag_ui.core import RunStartedEvent, TextMessageContentEvent
+from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
 from app.core.chunks import Expander
@@ -28,21 +28,43 @@ from app.ports import Caller
 from app.settings import Settings
 from bench.client import run_body
 from bench.options import Extra, MeasureError, Options, Section
+from bench.results import Row, compared
 from bench.script import MESSAGE, TEXT, made
 
-CALLS = 2_000
+CALLS, SLICE = 2_000, 50
 ROUNDS = 15
 DELTAS = 1_000
 NS_IN_MICRO = 1_000
+OFFICIAL = "EventEncoder"
 CALLER = Caller(owner="everybody", request_id="bench", session_id=None, headers={})
 
 
 def measure(_: Options) -> Section:
-    """Parts, then wholes."""
+    """The encoder, parts, then wholes."""
     whole = f"one run of {DELTAS} deltas in process, per event"
     lines = [(name, f"{cost:.2f} µs") for name, cost in parts()]
     lines += [(f"{whole}: {name}", f"{asyncio.run(run(script)):.2f} µs") for name, script in SCRIPTS.items()]
-    return Section(extras=[Extra("Our own path, per event", ("step", "time"), lines)])
+    return Section(encoder(), [Extra("Our own path, per event", ("step", "time"), lines)])
+
+
+def encoder() -> list[Row]:
+    """Both in turn, a slice each, as a core is not as fast all the time. Theirs has ``data:`` in it, ours the write."""
+    encoders = {"ours": encode, OFFICIAL: EventEncoder().encode}
+    costs: dict[str, list[float]] = {name: [] for name in encoders}
+    for _ in range(ROUNDS):
+        slices = [[sliced(each) for each in encoders.values()] for _ in range(CALLS // SLICE)]
+        for name, every in zip(encoders, zip(*slices, strict=True), strict=True):
+            costs[name].append(statistics.fmean(every))
+    return compared("encoder, a text delta: time", "µs", costs, {OFFICIAL: 6.0})
+
+
+def sliced(encoder: Callable[[BaseEvent], object]) -> float:
+    """Microseconds of one call, with nothing around it."""
+    events = [TextMessageContentEvent(message_id=MESSAGE, delta=TEXT)] * SLICE
+    began = time.perf_counter_ns()
+    for event in events:
+        encoder(event)
+    return (time.perf_counter_ns() - began) / SLICE / NS_IN_MICRO
 
 
 SCRIPTS = {"events made beforehand": "ready", "events made by the agent": "deltas"}
@@ -54,7 +76,7 @@ def parts() -> list[tuple[str, float]]:
     sequence, log = RunSequence(), RunLog("run", Budget(1 << 40, 1 << 40))
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
-    expander, official = Expander(lambda: MESSAGE), EventEncoder()
+    expander = Expander(lambda: MESSAGE)
     event_type, data = event.type, encode(event)
     deltas = [event] * BURST
 
@@ -77,7 +99,6 @@ def parts() -> list[tuple[str, float]]:
         (f"or, {BURST} behind another: all of these", told, BURST),
         (f"frame: SSE, {BURST} events a write", lambda: sse(batch.data, 1), BURST),
         (f"frame: WebSocket, {BURST} deltas merged", lambda: frames(batch.envelopes(), with_seq=False), BURST),
-        ("(the official EventEncoder)", lambda: official.encode(event), 1),
     )
     return [(name, timed(step) / events) for name, step, events in steps]
 
