@@ -4,7 +4,7 @@
     python -m bench.steps_of "paced 400 0.05"    200 streams of that kind, as in the scenario ``paced``
 
 A sample belongs to the first step below that has a function on the stack, so inner steps come first. What has none is
-the event loop: uvloop, the kernel, callbacks. py-spy is in ``.venv/bench``.
+the event loop: uvloop, which also writes to sockets by itself, the kernel, callbacks. py-spy is in ``.venv/bench``.
 """
 
 import asyncio
@@ -29,8 +29,7 @@ SAMPLES = 400
 MICRO = 1e6
 
 STEPS: Sequence[tuple[str, Sequence[str]]] = (
-    ("uvicorn and the socket", ("send (uvicorn/",)),
-    ("middleware around send", ("sender (starlette/", "_send (starlette/")),
+    ("uvicorn and the socket", ("send (uvicorn/", "send (app/connections")),
     ("frame", ("sse (app/core/wire",)),
     ("wait for news and wake readers", ("_wake (app/engine/log", "__anext__ (app/engine/log")),
     ("go on with a delta", ("(app/core/deltas",)),
@@ -45,8 +44,8 @@ STEPS: Sequence[tuple[str, Sequence[str]]] = (
     ("between the steps: the funnel", ("(app/engine/funnel",)),
     ("turns", ("(app/engine/turns",)),
     ("the agent", ("(bench/script",)),
+    ("stream the response", ("(app/edge/stream",)),
     ("iterate the agent", ("(app/engine/run",)),
-    ("stream the response", ("_write (app/edge/stream",)),
     ("request: parse, route, start", ("run_asgi", "(uvicorn/", "(sse_starlette/", "(starlette/")),
 )
 
