@@ -126,10 +126,10 @@ class RunStream:
     def take(self, data: Sequence[bytes], first: int) -> bool:
         """Write while the request's task waits, in whoever's task this is; what has to wait that task finishes."""
         frames, send = self._frames, self._send  # called by name: a method of a slot is looked up each time
-        body = frames(data, first)
-        if body is None:
-            return False
         try:
+            body = frames(data, first)
+            if body is None:
+                return False
             sending = send({"type": "http.response.body", "body": body, "more_body": True})
             work = sending if isinstance(sending, CoroutineType) else sending.__await__()
             waits_for = self._context.run(work.send, None)

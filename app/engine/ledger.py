@@ -8,7 +8,6 @@ brings it to the store whatever the agent does. A store that does not answer end
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
 from enum import Enum, auto
 
 from ag_ui.core import Message, RunAgentInput
@@ -60,13 +59,7 @@ class Ledger:
         behind: ids of the runs here that this one lets end first; those elsewhere come to them.
     """
 
-    def __init__(
-        self,
-        archive: Archive,
-        key: RunKey,
-        on_busy: OnBusy,
-        behind: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, archive: Archive, key: RunKey, on_busy: OnBusy, behind: Iterable[str] = ()) -> None:
         self.archive = archive
         self.key = key
         self._on_busy = on_busy
@@ -165,11 +158,10 @@ class Ledger:
             self._listener.set_result(None)
 
     async def _noted(self) -> None:
-        """Wait for that. Lighter than an ``Event``, and a run has one for as long as it goes on."""
+        """Wait for what no batch has had. Lighter than an ``Event``, and a run has one for as long as it goes on."""
         if not self._news:
             self._listener = asyncio.get_running_loop().create_future()
             await self._listener
-        self._news = False
 
     def end(self, ending: Ending) -> None:
         """The run has ended like this, and its last event is in the log."""
@@ -202,11 +194,13 @@ class Ledger:
 
     async def _unclaimed(self) -> Outcome:
         """It ended before it was let in. Where these ids mean a run that is over, its readers get that one."""
-        with suppress(StoreUnavailable):
+        try:
             ran = await self.archive.store.runs.get(self.key) if self.archive.durable else None
             self.is_others = self.is_others or ran is not None
             if ran is not None and not ran.active:
                 return Outcome.TAKEN
+        except Exception:
+            logger.warning("run=<%s> | whether it has run before is not known", self.key.run_id, exc_info=True)
         return Outcome.UNSTORED
 
     async def _keep(self, asked: RunAgentInput) -> None:
@@ -237,6 +231,9 @@ class Ledger:
                     break
             except StoreUnavailable as error:
                 logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
+            except Exception:
+                logger.exception("run=<%s> | its other end cannot be read", self.key.run_id)
+                break
             await asyncio.sleep(LONGEST_PAUSE)
         log.show_all()
 
@@ -260,7 +257,7 @@ class Ledger:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _stored(self, log: RunLog) -> Outcome:
-        ending, batch = self._ending, log.unstored()
+        self._news, ending, batch = False, self._ending, log.unstored()
         envelopes = batch.envelopes() if self.archive.durable else []
         runs, replica = self.archive.store.runs, self.archive.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))

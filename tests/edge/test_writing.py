@@ -3,14 +3,16 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 from starlette.types import Message
 
+from app.core.wire import sse
 from app.edge import lookout, stream
+from app.edge.formats import EventStream
 from app.engine.run import Run
 from app.engine.service import Service
 from app.main import create_app
@@ -139,6 +141,25 @@ async def test_a_write_that_fails_is_not_the_agents_failure(
     await eventually(lambda: run.log.ended)
     assert run.status == "finished"
     assert not [record for record in caplog.records if "agent" in record.name]
+
+
+@requirement("speed.at-once")
+async def test_a_frame_that_cannot_be_made_is_not_the_agents_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unmade(data: Sequence[bytes], first: int) -> bytes:
+        if b'"delta":"word' in b"".join(data):
+            raise RuntimeError("no frame")
+        return sse(data, first)
+
+    async def taken(_: bytes) -> None:
+        """At once."""
+
+    monkeypatch.setattr(EventStream, "frames", staticmethod(unmade))
+    service = make_service(paced)
+    with pytest.raises(RuntimeError, match="no frame"):
+        await written(service, taken)
+    run = next(service._lifecycle.runs("everybody"))
+    await eventually(lambda: run.log.ended)
+    assert run.status == "finished"
 
 
 @requirement("speed.at-once")

@@ -1,0 +1,127 @@
+"""A store that raises what it should not: readers get an end all the same, and what was stored once is told once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from app.core.errors import AppError, Code
+from app.core.wire import Envelope
+from app.engine.ledger import Ledger
+from app.ports import Item
+from app.ports.conversation import Ending
+from app.ports.records import RunKey
+from app.ports.store import LeaseLost
+from app.settings import Settings
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever
+from tests.engine.test_ledger import RUN, finished, opened, talker
+from tests.requirements import requirement
+
+
+async def lost(*_: object) -> None:
+    raise LeaseLost
+
+
+async def broken(*_: object) -> None:
+    raise RuntimeError("a row that cannot be read")
+
+
+@requirement("replica.lost")
+async def test_readers_of_a_run_that_was_taken_get_an_end_where_the_other_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service = await opened(forever)
+    reader = await service.admit(asking(), caller())
+    run = service._lifecycle._runs[RUN]
+    await eventually(lambda: run.log.shown)
+    for name, instead in {"append": lost, "finish": lost, "get": broken}.items():
+        monkeypatch.setattr(service.archive.store.runs, name, instead)
+    run.ctx.emit("after")
+    seen = await envelopes(reader)
+    assert b"RUN_LOST" in seen[-1].data
+    await finished(service)
+
+
+@requirement("durable.gone")
+async def test_readers_of_a_run_that_could_not_begin_get_an_end_where_nothing_can_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service = await opened(forever, settings=Settings(on_busy="enqueue"))
+    first = await service.admit(asking(), caller())
+    waiting = await service.admit(asking(run="r2"), caller())
+    for name in ("claim", "get"):
+        monkeypatch.setattr(service.archive.store.runs, name, broken)
+    service._lifecycle._runs[RUN].cancel()
+    assert (await envelopes(first))[-1].type == "RUN_FINISHED"
+    assert (await envelopes(waiting))[-1].type == "RUN_ERROR"
+    await finished(service)
+
+
+class Takes:
+    """Takes all that is offered."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def take(self, data: Sequence[bytes], _: int) -> bool:
+        self.sizes.append(len(data))
+        return True
+
+
+def is_idle(ledger: Ledger | None) -> bool:
+    """Whether it waits for something to store."""
+    return ledger is not None and ledger._listener is not None and not ledger._listener.done()
+
+
+@requirement("durable.batches")
+async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = asyncio.Event()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for _number in range(5):
+            yield "word "
+            await asyncio.sleep(0)  # the first is stored together with the others
+        await may_end.wait()
+
+    service = await opened(agent)
+    runs, asked = service.archive.store.runs, list[int]()
+    append = runs.append
+
+    async def counted(run: RunKey, replica: str, given: list[Envelope]) -> None:
+        asked.append(len(given))
+        await append(run, replica, given)
+
+    monkeypatch.setattr(runs, "append", counted)
+    reader, taker = await service.admit(asking(), caller()), Takes()
+    reader.offer(taker)
+    reading = asyncio.create_task(envelopes(reader))
+    await eventually(lambda: sum(asked) == 7)
+    await eventually(lambda: is_idle(service._lifecycle._runs[RUN].ledger))
+    may_end.set()
+    await reading
+    assert 0 not in taker.sizes
+    assert sum(taker.sizes) + len(reading.result()) == 9
+    await finished(service)
+
+
+@requirement("durable.first")
+async def test_nobody_reads_from_behind_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, may = await opened(talker), asyncio.Event()
+    finish = service.archive.store.runs.finish
+
+    async def later(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+        await may.wait()
+        await finish(run, replica, given, ending)
+
+    monkeypatch.setattr(service.archive.store.runs, "finish", later)
+    reader = await service.admit(asking(), caller())
+    await eventually(lambda: reader.run.log.ended)
+    with pytest.raises(AppError) as told:
+        await service.attach(caller(), "t1", "r1", len(reader.run.log))
+    assert told.value.code is Code.VALIDATION_ERROR
+    may.set()
+    whole = await envelopes(reader)
+    again = await service.attach(caller(), "t1", "r1", len(whole) - 1)
+    assert await envelopes(again) == whole[-1:]
+    await finished(service)
