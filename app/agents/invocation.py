@@ -108,12 +108,14 @@ class Invocation:
             IllegalEvent: where the run would.
             ToolError: the agent says that it failed.
         """
-        for event in self._expander.expand(item):
-            try:
+        events, taken = self._expander.expand(item), 0
+        try:
+            for event in events:
                 self._take(event)
-            except IllegalEvent:
-                self._expander.refused(event)
-                raise
+                taken += 1
+        except IllegalEvent:
+            self._expander.refused(events[:taken])
+            raise
 
     def _take(self, event: BaseEvent) -> None:
         match event:

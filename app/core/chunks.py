@@ -1,6 +1,7 @@
 """Turns what an agent yields into events the order tables know: chunks and strings into START, CONTENT, END.
 
-Rule: after ``Expander`` no ``*_CHUNK`` is left, and no delta is longer than ``MAX_DELTA`` characters.
+Rule: after ``Expander`` no ``*_CHUNK`` is left, and no delta is longer than ``MAX_DELTA`` characters. What is open is
+what was accepted: an item that is refused opens nothing, and ends only what it has ended before it was refused.
 
 Chunks work in lanes, one per ``subagentRunId``. A lane holds at most one open stream; another stream or any explicit
 event of the same owner ends it, and RUN_* and MESSAGES_SNAPSHOT end all. An id-less chunk continues the one stream it
@@ -8,7 +9,7 @@ can mean. A plain string is a chunk of assistant text that needs no id. Source: 
 basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client`` 1.0.0.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ag_ui.core import (
@@ -109,6 +110,10 @@ class Stream(Struct, frozen=True):
     fields: dict[str, str | None]
 
 
+Lanes = Mapping[str | None, Stream]
+"""By owner."""
+
+
 class Expander:
     """Expands the items of one run, in order.
 
@@ -116,25 +121,36 @@ class Expander:
         new_id: makes the message ids of strings.
     """
 
-    __slots__ = ("_lanes", "_new_id")
+    __slots__ = ("_before", "_lanes", "_new_id")
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self._lanes: dict[str | None, Stream] = {}
+        self._lanes: Lanes = {}
+        """What is open. Never changed but put anew, so that it can be taken back."""
+        self._before: Lanes = self._lanes
 
     def expand(self, item: BaseEvent | Said | str) -> list[BaseEvent]:
         """The events that ``item`` stands for. Raises ``IllegalEvent`` for what is neither text nor a usable event."""
-        return EXPANSIONS[type(item)](self, item)
+        self._before = self._lanes
+        try:
+            return EXPANSIONS[type(item)](self, item)
+        except ValidationError as error:
+            self._lanes = self._before
+            raise IllegalEvent(f"{type(item).__name__} is none that the protocol knows: {error}") from error
+        except IllegalEvent:
+            self._lanes = self._before
+            raise
 
-    def refused(self, event: BaseEvent) -> None:
-        """One of the events was not accepted. A stream that could not open is none."""
-        for owner, stream in list(self._lanes.items()):
-            if isinstance(event, stream.chunk.start) and getattr(event, stream.chunk.id_field) == stream.key:
-                del self._lanes[owner]
+    def refused(self, accepted: Sequence[BaseEvent]) -> None:
+        """Of what the last item stands for only these events were accepted: what they opened or ended is that."""
+        lanes = {owner: it for owner, it in self._before.items() if not _is_among(accepted, it.chunk.end, it)}
+        begun = {owner: it for owner, it in self._lanes.items() if _is_among(accepted, it.chunk.start, it)}
+        self._lanes = lanes | begun
 
     def flush(self) -> list[BaseEvent]:
         """Ends every open chunk stream; a chunk has no end of its own."""
-        return [event for owner in list(self._lanes) for event in self._close(owner)]
+        lanes, self._lanes = self._lanes, {}
+        return [_build(stream.chunk.end, stream, {}) for stream in lanes.values()]
 
     def whole(self, event: BaseEvent) -> list[BaseEvent]:
         """Of an event that is sent as it is."""
@@ -142,7 +158,8 @@ class Expander:
 
     def delta(self, event: BaseEvent) -> list[BaseEvent]:
         """Of a delta, which may be too long."""
-        events = split(event) if len(event.__dict__["delta"]) > MAX_DELTA else [event]
+        delta = event.__dict__.get("delta")  # whatever it is: what has none is refused when it is encoded
+        events = split(event) if isinstance(delta, str) and len(delta) > MAX_DELTA else [event]
         return [*self._closed_by(event), *events] if self._lanes else events
 
     # --- lanes ---
@@ -155,9 +172,10 @@ class Expander:
         return self._close(getattr(event, "subagent_run_id", None))
 
     def _close(self, owner: str | None) -> list[BaseEvent]:
-        stream = self._lanes.pop(owner, None)
+        stream = self._lanes.get(owner)
         if stream is None:
             return []
+        self._lanes = {other: open_one for other, open_one in self._lanes.items() if other != owner}
         return [_build(stream.chunk.end, stream, {})]
 
     def _lane(self, chunk: Chunk, key: str | None, tag: str | None) -> str | None:
@@ -203,7 +221,7 @@ class Expander:
         if "role" in fields:
             fields["role"] = fields["role"] or "assistant"
         stream = Stream(chunk, getattr(event, chunk.id_field), event.subagent_run_id, fields)
-        self._lanes[lane] = stream
+        self._lanes = {**self._lanes, lane: stream}
         return stream
 
     def _with_content(self, opening: list[BaseEvent], stream: Stream, event: ChunkEvent) -> list[BaseEvent]:
@@ -232,7 +250,7 @@ class Expander:
         if stream is None or stream.chunk is not TEXT or stream.fields["role"] != "assistant":
             opening = self._close(None)
             stream = Stream(TEXT, self._new_id(), None, {"role": "assistant", "name": None})
-            self._lanes[None] = stream
+            self._lanes = {**self._lanes, None: stream}
             opening.append(_build(TEXT.start, stream, stream.fields))
         return [*opening, *split(TextMessageContentEvent(message_id=stream.key, delta=text))]
 
@@ -269,6 +287,11 @@ def _require_agreement(stream: Stream, event: ChunkEvent) -> None:
     for name, established in stream.fields.items():
         if getattr(event, name) not in (None, established):
             raise IllegalEvent(f"a chunk of {stream.chunk.noun} {stream.key!r} changes its {name}")
+
+
+def _is_among(events: Sequence[BaseEvent], kind: type[BaseEvent], stream: Stream) -> bool:
+    """Whether the stream's start, or its end, is one of these."""
+    return any(isinstance(event, kind) and getattr(event, stream.chunk.id_field) == stream.key for event in events)
 
 
 def _build(kind: type[BaseEvent], stream: Stream, fields: Mapping[str, object]) -> BaseEvent:

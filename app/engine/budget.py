@@ -8,8 +8,9 @@ class Budget:
     """Bytes that logs may hold, and those that they do.
 
     Args:
-        each: encoded events of one run, and at most the deltas of one burst more, or what the next ones may be long.
-        together: encoded events of all runs, open and kept.
+        each: of one run's events. It may be exceeded by the deltas of one burst, or by those that came one by one since
+            they were last weighed.
+        together: of the events of all runs, open and kept, in whatever encodings.
     """
 
     def __init__(self, each: int, together: int) -> None:

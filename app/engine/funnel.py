@@ -73,10 +73,12 @@ class Funnel:
         Raises:
             IllegalEvent: not now, or not at all: the run itself is not a tool's to start or end.
             PatchError: a delta that does not apply to the state.
-            AppError: the run has grown too large.
+            AppError: the run has grown too large. What makes it so is taken, and nothing behind it.
         """
         if self._log.ended:
             return
+        if self._log.is_full:
+            raise self._log.excess()
         if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
             raise IllegalEvent(f"{type(item).__name__} from a tool")
         if isinstance(item, StateDeltaEvent):
@@ -89,9 +91,10 @@ class Funnel:
         return self.state.value()
 
     def emit(self, item: Item) -> None:
-        """Accept what an agent yields, or raise ``IllegalEvent``; ``AppError`` when the run has grown too large.
+        """Accept an item, or raise ``IllegalEvent``; ``AppError`` when it has made the run too large.
 
-        For deltas that go on with one another it is too large behind their burst, so that the next item is told.
+        For deltas that go on with one another it is too large behind their burst, so that the next item is told. The
+        run does the same for what its agent yields.
         """
         goes_on = self._log.goes_on
         if goes_on is None or not goes_on.takes(item):
@@ -99,22 +102,23 @@ class Funnel:
 
     def look_at(self, item: Item) -> None:
         """``emit``, for an item that is known not to go on with the last event."""
-        self._log.put_away()
-        for event in self._expander.expand(item):
-            kind = KINDS[type(event)]
-            if kind.is_boundary:
-                self.cross(event)
-                continue
-            try:
-                data = encode(event)
-                fits = self.accept(kind, event, data)
-            except IllegalEvent:
-                self._expander.refused(event)
-                raise
-            if not fits:
-                raise self._log.excess()
-            if kind.is_delta:
-                self._follow(item, event, data, kind.type)
+        events, accepted = self._expander.expand(item), 0
+        try:
+            # All of it before any is accepted: what cannot be said at all must not end what is open.
+            written = [
+                (kind := KINDS[type(event)], event, b"" if kind.is_boundary else encode(event)) for event in events
+            ]
+            for kind, event, data in written:
+                if kind.is_boundary:
+                    self.cross(event)
+                elif not self.accept(kind, event, data):
+                    raise self._log.excess()
+                elif kind.is_delta:
+                    self._follow(item, event, data, kind.type)
+                accepted += 1
+        except IllegalEvent:
+            self._expander.refused(events[:accepted])
+            raise
 
     def _follow(self, item: Item, event: BaseEvent, data: bytes, event_type: EventType) -> None:
         """What goes on with a delta is told by it, once the stream goes on: several may take turns."""
@@ -123,7 +127,12 @@ class Funnel:
             goes_on = after(item, event, data, len(self._log), event_type)
             if goes_on is not None:
                 self._log.follow(goes_on)
-                texts.append(goes_on)
+
+    def _put_away(self) -> None:
+        """Nothing goes on with the last event. What has gone on with it is said of the same message."""
+        went_on = self._log.put_away()
+        if went_on is not None and self._texts is not None:
+            self._texts.append(went_on)
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -131,6 +140,7 @@ class Funnel:
 
     def accept(self, kind: Kind, event: BaseEvent, data: bytes) -> bool:
         """``write``, for an event whose kind and bytes are known. False where the log has no room for more."""
+        self._put_away()
         if kind.tells_of_calls:
             self._duties.check(event)
             self._sequence.take(kind, event)
@@ -178,7 +188,7 @@ class Funnel:
 
         No end of a run depends on it.
         """
-        self._log.put_away()
+        self._put_away()
         try:
             messages = self._transcript.messages
             change, calls = self._change(run_id, title_of(messages)), owed(messages)
@@ -198,7 +208,7 @@ class Funnel:
 
     def release(self) -> None:
         """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""
-        self.state = SharedState(None)
+        self.state, self._texts = SharedState(None), None
         del self._expander, self._sequence, self._duties, self._transcript, self._goals
 
     def _fold(self, event: BaseEvent) -> None:

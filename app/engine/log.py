@@ -27,6 +27,9 @@ BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
 ENVELOPE_BYTES = 64
 """Reckoned for an envelope besides its data: what one takes that is held by itself. Those of a stretch take less."""
 
+FEW = 3
+"""Fewer deltas than this take less memory as they are."""
+
 NOTHING = Stretch(0, b"", EventType.RAW)
 """What goes on with nothing."""
 
@@ -101,12 +104,19 @@ class RunLog:
         self.goes_on = self._stretch = goes_on
         self._pages.follow(goes_on)
 
-    def put_away(self) -> None:
-        """Nothing goes on with the last event."""
+    def put_away(self) -> str | Stretch | None:
+        """Nothing goes on with the last event. What has been said by what went on with it, if there was anything."""
         self.goes_on = None
-        if self._stretch is not NOTHING:
-            self._number()
-            self._stretch = NOTHING
+        stretch = self._stretch
+        if stretch is NOTHING:
+            return None
+        self._number()
+        self._stretch = NOTHING
+        if stretch.count >= FEW:
+            return stretch
+        said = stretch.text()
+        self._pages.break_up(stretch)
+        return said or None
 
     def _number(self) -> bool:
         """Put what has gone on behind what there is, and reckon it. False where nothing has."""

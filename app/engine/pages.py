@@ -62,8 +62,6 @@ class Pages:
 
     def append(self, event_type: EventType, data: bytes) -> None:
         """One more, as it is."""
-        if self._parts and self._parts[-1].end == self._parts[-1].start:
-            self._parts.pop()  # nothing went on
         part = self._parts[-1] if self._parts else None
         if type(part) is not Whole:
             part = Whole(self._count)
@@ -71,8 +69,14 @@ class Pages:
         part.append(event_type, data)
 
     def follow(self, stretch: Stretch) -> None:
-        """Those that go on with the last event are there, until another one is appended."""
+        """Those that go on with the last event are there, until they are broken up or another one is appended."""
         self._parts.append(stretch)
+
+    def break_up(self, stretch: Stretch) -> None:
+        """Hold the events of the last stretch as they are."""
+        self._parts.pop()
+        for data in stretch.read(0, stretch.count) if stretch.count else ():
+            self.append(stretch.type, data)
 
     @property
     def _count(self) -> int:

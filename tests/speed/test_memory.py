@@ -5,10 +5,13 @@ import tracemalloc
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import RunAgentInput, TextMessageContentEvent
+from ag_ui.core import CustomEvent, RunAgentInput, RunStartedEvent, TextMessageContentEvent, TextMessageStartEvent
 
 from app.core.deltas import after
 from app.core.encoder import encode
+from app.engine.budget import Budget
+from app.engine.funnel import Funnel
+from app.engine.log import RunLog
 from app.engine.service import Service
 from app.engine.turns import BURST
 from app.ports import Item, Said
@@ -57,3 +60,35 @@ def test_what_goes_on_takes_little_memory_amid_its_burst_too(item: Item) -> None
         tracemalloc.stop()
     assert took == BURST
     assert held < 100 * BURST  # what orjson writes holds on to the 4 KB that it was written in
+
+
+def mixed(number: int) -> list[Item]:
+    """Tokens among other events, as an agent says them that counts."""
+    return [*[DELTA] * number, CustomEvent(name="n", value=1)]
+
+
+@requirement("speed.memory")
+@pytest.mark.parametrize("number", [1, 2, 3, 10])
+def test_tokens_among_other_events_take_about_what_is_counted(number: int) -> None:
+    log = RunLog("r1", Budget(1 << 30, 1 << 30))
+    funnel = Funnel(asking(), lambda: "id", log)
+    funnel.write(RunStartedEvent(thread_id="t1", run_id="r1"))
+    funnel.emit(TextMessageStartEvent(message_id="m"))
+    counted, times = log.bytes, 6_000 // number
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for _ in range(times):
+            for item in mixed(number):
+                funnel.emit(item)
+        held = tracemalloc.get_traced_memory()[0]
+        change = funnel.left("r1").change
+        funnel.release()
+        del change
+        gc.collect()
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    counted = log.bytes - counted
+    assert held < 1.2 * counted
+    assert kept < counted
