@@ -199,8 +199,10 @@ class Ledger:
             self.is_others = self.is_others or ran is not None
             if ran is not None and not ran.active:
                 return Outcome.TAKEN
+        except StoreUnavailable as error:
+            logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
         except Exception:
-            logger.warning("run=<%s> | whether it has run before is not known", self.key.run_id, exc_info=True)
+            logger.exception("run=<%s> | whether it has run before cannot be told", self.key.run_id)
         return Outcome.UNSTORED
 
     async def _keep(self, asked: RunAgentInput) -> None:
