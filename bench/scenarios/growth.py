@@ -9,13 +9,14 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 import uvloop
 
 from bench.client import Connection, get, post, run_body
 from bench.options import Extra, MeasureError, Options, Section
-from bench.server import TRANSPORT, Server
+from bench.server import TRANSPORT, Server, running
 from bench.streams import Crowd
 
 MICRO = 1e6
@@ -23,12 +24,14 @@ REPEATS = 7
 WARM = 3
 SETTLING = 0.004
 CHANGES = 2_000
+SHORT = 20
+"""Short runs that are measured together."""
 
 Line = tuple[str, ...]
 
 
 def measure(options: Options) -> Section:
-    """Every kind of growth; kept runs on a server that has no others."""
+    """Every kind of growth; kept runs on servers that have no others."""
     lines: list[Line] = []
     with Server(TRANSPORT) as server, Connection(server.port) as connection:
         for _ in range(WARM):
@@ -37,8 +40,7 @@ def measure(options: Options) -> Section:
         lines += state(server, connection)
         lines += uvloop.run(readers(server, options))
         lines += long_run(server, connection, options)  # its agent keeps its events, which Python looks through
-    with Server(TRANSPORT) as server, Connection(server.port) as connection:
-        lines += kept(server, connection, options)
+    lines += kept(options)
     head = ("what grows", "unit", "cost per unit, by size", "largest by smallest")
     return Section(extras=[Extra("Growth", head, lines)])
 
@@ -118,13 +120,20 @@ async def readers(server: Server, options: Options) -> list[Line]:
     return [line("readers of one run", "event and reader", costs)]
 
 
-def kept(server: Server, connection: Connection, options: Options) -> list[Line]:
-    """Ended runs that can still be read: what a short run costs, when there are more and more of them."""
-    costs = []
-    done = 0
-    for size in sized(options, 100, 1_000, 12_000):  # more than the threads and runs that memory keeps
-        while done < size:
-            connection.run("deltas 1")
-            done += 1
-        costs.append((size, spent(server, partial(connection.run, "deltas 1"), 5 * REPEATS)))
-    return [line("ended runs that are kept", "run of one delta", costs)]
+def kept(options: Options) -> list[Line]:
+    """Ended runs that can still be read: what a short run costs beside few and beside many, in turn."""
+    sizes = sized(options, 100, 1_000, 12_000)  # more than the threads and runs that memory keeps
+    with running(*[TRANSPORT] * len(sizes)) as servers, ExitStack() as stack:
+        connections = [stack.enter_context(Connection(server.port)) for server in servers]
+        for connection, size in zip(connections, sizes, strict=True):
+            short_runs(connection, size)
+        work = [partial(short_runs, connection, SHORT) for connection in connections]
+        rounds = [[spent(*each, 1) for each in zip(servers, work, strict=True)] for _ in range(5 * REPEATS)]
+    costs = [statistics.median(every) / SHORT for every in zip(*rounds, strict=True)]
+    return [line("ended runs that are kept", "run of one delta", list(zip(sizes, costs, strict=True)))]
+
+
+def short_runs(connection: Connection, count: int) -> None:
+    """So many, one after another."""
+    for _ in range(count):
+        connection.run("deltas 1")
