@@ -72,7 +72,7 @@ COMPILE_ONLY = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(ARGS) --q
 SERVED := ag-ui-protocol|anyio|fastapi|httptools|pydantic|pydantic-core|starlette|uvicorn|uvloop|websockets
 
 .PHONY: bench
-bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure us and our peers; ARGS=--quick is a minute that shows that it works
+bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure us and our peers; ARGS=--quick takes two minutes to show that it works
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: image

@@ -1,7 +1,7 @@
 """``make bench``: every scenario, one table of ratios, and the tables of what is not a ratio.
 
     python -m bench                    all of it, under ten minutes
-    python -m bench --quick            a minute that shows that everything works; its figures mean little
+    python -m bench --quick            two minutes that show that everything works; its figures mean little
     python -m bench --only ready,cold  some of it
 
 Needs two cores: the server has one, the client the other. ``bench/ping.py`` and ``bench/openai_client.py`` are
@@ -37,7 +37,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 def main() -> None:
     """Measure what is asked for, and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a minute, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="two minutes, to see that it works")
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, separated by commas")
     arguments = parser.parse_args()
     options = QUICK if arguments.quick else Options()
