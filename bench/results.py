@@ -60,7 +60,7 @@ def figure(value: float, unit: str) -> str:
     """Three digits, and what they are."""
     if math.isinf(value):
         return "none came"
-    if value >= 1_000 and unit in LARGER:  # noqa: PLR2004 - by the table
+    if value >= 999.5 and unit in LARGER:  # noqa: PLR2004 - what would be written as a thousand
         return figure(value / 1_000, LARGER[unit])
     return f"{value:.3g} {unit}"
 

@@ -36,7 +36,7 @@ _TOOLS = "spec events/tool-calls#frontend-tools"
 
 LIFECYCLE = {
     "run.legal": (_PROMISE_1, "Whatever an agent yields, raises or suffers, its log is a legal run."),
-    "run.refused": (_PROMISE_1, "What a tool sends in vain opens and ends nothing of what the agent has open."),
+    "run.refused": (_PROMISE_1, "What a tool sends in vain opens nothing, and ends nothing if it cannot be said."),
     "run.older": ("spec basic/versioning", "Who declares no version gets no shape that came with AG-UI 1.0."),
     "run.starts": (_PROMISE_1, "A run starts with RUN_STARTED, which carries protocolVersion and the input's ids."),
     "run.parent": ("spec events/lifecycle", "RUN_STARTED carries the input's parentRunId."),

@@ -34,6 +34,7 @@ from pydantic_core import to_json
 from app.agents.results import failure, shown
 from app.core.chunks import Expander
 from app.core.duties import Duties
+from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.fold import Transcript
 from app.core.sequence import RunSequence, tag_of
@@ -110,6 +111,8 @@ class Invocation:
         """
         events, taken = self._expander.expand(item), 0
         try:
+            if len(events) > 1:
+                encode(events[-1])  # what cannot be said at all must end nothing
             for event in events:
                 self._take(event)
                 taken += 1

@@ -134,11 +134,10 @@ class Expander:
         self._before = self._lanes
         try:
             return EXPANSIONS[type(item)](self, item)
-        except ValidationError as error:
+        except Exception as error:
             self._lanes = self._before
-            raise IllegalEvent(f"{type(item).__name__} is none that the protocol knows: {error}") from error
-        except IllegalEvent:
-            self._lanes = self._before
+            if isinstance(error, ValidationError):
+                raise IllegalEvent(f"{type(item).__name__} is none that the protocol knows: {error}") from error
             raise
 
     def refused(self, accepted: Sequence[BaseEvent]) -> None:

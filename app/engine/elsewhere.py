@@ -70,16 +70,9 @@ class LogElsewhere:
         return self._record.last_seq
 
     @property
-    def shown(self) -> int:
-        """How many events there were when it was looked up."""
-        return len(self)
-
-    @property
     def ended(self) -> bool:
-        """Whether it had then."""
+        """Whether it had when it was looked up."""
         return not self._record.active
-
-    over = ended
 
     def read(self, after: int = 0) -> "PlaceElsewhere":
         """Read what comes after ``seq`` ``after``, to the end of the run."""

@@ -5,7 +5,7 @@ moment. The shared state follows what is written, because that is what the clien
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from ag_ui.core import (
     BaseEvent,
@@ -22,7 +22,7 @@ from app.core.chunks import Expander
 from app.core.deltas import after
 from app.core.duties import Duties
 from app.core.encoder import encode
-from app.core.errors import IllegalEvent
+from app.core.errors import AppError, IllegalEvent
 from app.core.fold import Transcript
 from app.core.history import dumped, owed, title_of
 from app.core.order import KINDS, TOOL_CALL, Kind
@@ -77,7 +77,7 @@ class Funnel:
         """
         if self._log.ended:
             return
-        if self._log.is_full:
+        if self._log.lacks_room:
             raise self._log.excess()
         if isinstance(item, RunStartedEvent | RunFinishedEvent | RunErrorEvent):
             raise IllegalEvent(f"{type(item).__name__} from a tool")
@@ -104,19 +104,18 @@ class Funnel:
         """``emit``, for an item that is known not to go on with the last event."""
         events, accepted = self._expander.expand(item), 0
         try:
-            # All of it before any is accepted: what cannot be said at all must not end what is open.
-            written = [
-                (kind := KINDS[type(event)], event, b"" if kind.is_boundary else encode(event)) for event in events
-            ]
-            for kind, event, data in written:
+            for event, data in zip(events, written(events), strict=True):
+                kind = KINDS[type(event)]
                 if kind.is_boundary:
                     self.cross(event)
-                elif not self.accept(kind, event, data):
-                    raise self._log.excess()
-                elif kind.is_delta:
-                    self._follow(item, event, data, kind.type)
+                    continue
+                fits = self.accept(kind, event, data)
                 accepted += 1
-        except IllegalEvent:
+                if not fits:
+                    raise self._log.excess()
+                if kind.is_delta:
+                    self._follow(item, event, data, kind.type)
+        except (IllegalEvent, AppError):
             self._expander.refused(events[:accepted])
             raise
 
@@ -217,3 +216,12 @@ class Funnel:
             self.state.feed(event)
         except ValueError as error:
             logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)
+
+
+def written(events: Sequence[BaseEvent]) -> Iterator[bytes]:
+    """The JSON of each, and nothing of a boundary. The last one's comes first: what cannot be said must end nothing."""
+    if events:
+        last = events[-1]
+        data = b"" if KINDS[type(last)].is_boundary else encode(last)
+        yield from map(encode, events[:-1])
+        yield data

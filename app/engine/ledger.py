@@ -267,7 +267,8 @@ class Ledger:
             await runs.finish(self.key, replica, envelopes, ending)
         elif envelopes:
             await runs.append(self.key, replica, envelopes)
-        log.show(len(envelopes))
+        if envelopes or is_last:
+            log.show(len(envelopes))
         await self.archive.publish(self.key, envelopes)
         if not is_last and (ending is not None or log.shown < len(log)):
             self.noted()  # more than one batch holds: it must not wait for the next event

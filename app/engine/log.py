@@ -131,9 +131,14 @@ class RunLog:
     def _grow(self, size: int) -> None:
         """Take account of so many bytes of events more, and tell where that is too much."""
         self._weigh(size)
-        self.is_full = self._budget.is_full or self.bytes > self._budget.each
+        self.is_full = self.lacks_room
         if self.is_full:
             self.goes_on = None  # so that the next event is told
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether there is no room for more, by now."""
+        return self._budget.is_full or self.bytes > self._budget.each
 
     def _weigh(self, size: int) -> None:
         """Take account of so many bytes of events more."""

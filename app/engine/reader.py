@@ -40,14 +40,6 @@ class Log(Protocol):
     def __len__(self) -> int:
         """How many events there are."""
 
-    @property
-    def shown(self) -> int:
-        """How many of them readers may see by now."""
-
-    @property
-    def over(self) -> bool:
-        """Whether these are all that there will be."""
-
     def read(self, after: int = 0) -> Place:
         """Read what comes after ``seq`` ``after``, to the end of the run."""
 
@@ -82,10 +74,10 @@ class Reader:
     __slots__ = ("_on_close", "_place", "at_end", "run")
 
     def __init__(self, run: Readable, after: int, on_close: Callable[[Readable], None]) -> None:
-        if after > run.log.shown:
+        if after > len(run.log):
             raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")
         self.run = run
-        self.at_end = run.log.over and after == run.log.shown
+        self.at_end = run.log.ended and after == len(run.log)
         self._place = run.log.read(after)
         self._on_close: Callable[[Readable], None] | None = on_close
         run.audience.enter()

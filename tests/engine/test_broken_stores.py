@@ -6,16 +6,14 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine.ledger import Ledger
 from app.ports import Item
-from app.ports.conversation import Ending
 from app.ports.records import RunKey
 from app.ports.store import LeaseLost
 from app.settings import Settings
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever
-from tests.engine.test_ledger import RUN, finished, opened, talker
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
+from tests.engine.test_ledger import RUN, finished, opened
 from tests.requirements import requirement
 
 
@@ -105,23 +103,23 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
     await finished(service)
 
 
-@requirement("durable.first")
-async def test_nobody_reads_from_behind_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    service, may = await opened(talker), asyncio.Event()
-    finish = service.archive.store.runs.finish
+@requirement("attach.after")
+async def test_what_is_stored_may_be_read_on_from_before_the_store_has_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, may = await opened(forever), asyncio.Event()
+    append, stored = service.archive.store.runs.append, asyncio.Event()
 
-    async def later(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+    async def late(run: RunKey, replica: str, given: list[Envelope]) -> None:
+        await append(run, replica, given)
+        stored.set()
         await may.wait()
-        await finish(run, replica, given, ending)
 
-    monkeypatch.setattr(service.archive.store.runs, "finish", later)
-    reader = await service.admit(asking(), caller())
-    await eventually(lambda: reader.run.log.ended)
-    with pytest.raises(AppError) as told:
-        await service.attach(caller(), "t1", "r1", len(reader.run.log))
-    assert told.value.code is Code.VALIDATION_ERROR
+    monkeypatch.setattr(service.archive.store.runs, "append", late)
+    first = await service.admit(asking(), caller())
+    await happened(stored)
+    count = len(await service.archive.store.runs.envelopes(RUN, 0))
+    again = await service.attach(caller(), "t1", "r1", count)  # another replica has shown them
     may.set()
-    whole = await envelopes(reader)
-    again = await service.attach(caller(), "t1", "r1", len(whole) - 1)
-    assert await envelopes(again) == whole[-1:]
+    service._lifecycle._runs[RUN].cancel()
+    whole = await envelopes(first)
+    assert await envelopes(again) == whole[count:]
     await finished(service)

@@ -1,12 +1,14 @@
-"""What a tool sends in vain: it is refused, and what the agent has open goes on as if nothing had been sent."""
+"""What a tool sends in vain: open is what was accepted, and what cannot be said at all ends nothing."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from itertools import count
 
 import pytest
 from ag_ui.core import (
     BaseEvent,
     CustomEvent,
+    EventType,
     RunAgentInput,
     RunStartedEvent,
     SubagentStartedEvent,
@@ -16,6 +18,7 @@ from ag_ui.core import (
     ToolCallChunkEvent,
 )
 
+from app.agents.invocation import Invocation
 from app.core.chunks import Expander
 from app.core.errors import AppError, Code, IllegalEvent
 from app.engine.budget import Budget
@@ -36,6 +39,10 @@ OF_A_SUBAGENT = [
 ]
 BAD_NAME = forged(TextMessageChunkEvent, message_id="m2", delta="x", name=5)
 NOT_JSON = CustomEvent(name="n", value=object())
+
+UNKNOWN = TextMessageContentEvent(message_id="unknown", delta="x")
+"""Is refused by the order, when what is open has been ended for it."""
+TEXT_OF_ONE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
 
 IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
     "a first chunk without an id, amid a call": (CALLED, TextMessageChunkEvent(delta="x"), CALL),
@@ -80,10 +87,10 @@ def test_a_stream_that_was_ended_for_what_is_then_refused_is_ended() -> None:
     funnel, log = begun()
     funnel.emit("a")
     with pytest.raises(IllegalEvent):
-        funnel.send(TextMessageContentEvent(message_id="unknown", delta="x"))  # by its order, which has its end before
+        funnel.send(UNKNOWN)
     funnel.emit("b")
     funnel.flush()
-    assert types(log) == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"] * 2
+    assert types(log) == TEXT_OF_ONE * 2
 
 
 def test_a_stream_whose_start_was_accepted_is_open_whatever_becomes_of_its_text() -> None:
@@ -94,6 +101,78 @@ def test_a_stream_whose_start_was_accepted_is_open_whatever_becomes_of_its_text(
     expander.expand("a")
     expander.refused([])
     assert expander.flush() == []
+
+
+@requirement("run.refused")
+def test_a_chunk_that_has_lost_a_field_opens_nothing() -> None:
+    chunk = TextMessageChunkEvent(message_id="m2", delta="x")
+    del chunk.__dict__["metadata"]
+    funnel, log = begun()
+    with pytest.raises(AttributeError):
+        funnel.send(chunk)
+    funnel.emit("a")
+    funnel.flush()
+    assert types(log) == TEXT_OF_ONE
+
+
+@requirement("run.refused")
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (NOT_JSON, TEXT_OF_TWO),
+        (forged(TextMessageContentEvent, message_id="m", delta=None), TEXT_OF_TWO),
+        (BAD_NAME, TEXT_OF_TWO),
+        (UNKNOWN, TEXT_OF_ONE * 2),
+    ],
+)
+async def test_what_is_refused_leaves_what_a_subagent_has_open_as_it_was(
+    sent: BaseEvent, expected: Sequence[str]
+) -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        subagent = Invocation("s", [], ctx)
+        subagent.start("helper", "")
+        subagent.emit("a")
+        with pytest.raises(IllegalEvent):
+            subagent.send(sent)
+        subagent.emit("b")
+        subagent.finish()
+        yield ""
+
+    log = await envelopes(make_service(agent).start(asking(), caller()))
+    assert [event.type.value for event in log[2:-2]] == expected
+
+
+@requirement("limit.size")
+@pytest.mark.parametrize("size", range(800, 2_400, 50))
+def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
+    funnel, log = begun(Budget(3_000, 1 << 30))
+    funnel.emit(CustomEvent(name="n", value="x" * size))
+    with suppress(AppError):
+        funnel.emit(TextMessageChunkEvent(message_id="a", delta="aa"))
+        funnel.emit(TextMessageChunkEvent(message_id="b", delta="bb"))
+    with suppress(AppError):
+        funnel.flush()
+    funnel.close(None)
+    assert types(log).count("TEXT_MESSAGE_START") == types(log).count("TEXT_MESSAGE_END")
+
+
+@requirement("limit.all")
+def test_a_tool_may_go_on_once_there_is_room_again() -> None:
+    budget = Budget(1 << 30, 8_000)
+    other = RunLog("r2", budget)
+    funnel, log = begun(budget)
+    other.append(EventType.RAW, b"x" * 4_500)
+
+    def say(texts: Sequence[str]) -> None:
+        for text in texts:
+            funnel.emit(text)
+
+    log.burst(say, ["hello hello"] * 40)
+    with pytest.raises(AppError):
+        funnel.send(CustomEvent(name="n", value=1))
+    other.discard()
+    funnel.send(CustomEvent(name="n", value=1))
+    assert types(log)[-1] == "CUSTOM"
 
 
 @requirement("limit.size")

@@ -80,7 +80,8 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
     read = await asyncio.gather(*map(envelopes, (first, *others)))
     assert [len(every) for every in read] == [DELTAS + AROUND] * readers
     assert len(encoded) == len(read[0])
-    assert all(envelope.data.endswith(data) for envelope, data in zip(read[0], encoded, strict=True))
+    for envelope in read[0]:
+        encoded.remove(next(data for data in encoded if envelope.data.endswith(data)))
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------
