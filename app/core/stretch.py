@@ -23,6 +23,9 @@ SEAM = b'"' + END + LINE + b'"'
 LONG = 4_096
 """Every so many bytes it is noted how many tails stand before, when somebody reads: that much is looked through."""
 
+FEW = 3
+"""Fewer deltas than this take less memory by themselves."""
+
 SHORT = 512
 """Every so many bytes it is to be weighed: for each token that would be a twentieth of its work."""
 

@@ -12,7 +12,7 @@ from ag_ui.core import EventType
 
 from app.core.deltas import GoesOn
 from app.core.errors import AppError, Code
-from app.core.stretch import SHORT, Stretch
+from app.core.stretch import FEW, SHORT, Stretch
 from app.core.wire import Batch, Envelope
 from app.engine.budget import Budget
 from app.engine.cursor import Cursor
@@ -26,9 +26,6 @@ BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
 
 ENVELOPE_BYTES = 64
 """Reckoned for an envelope besides its data: what one takes that is held by itself. Those of a stretch take less."""
-
-FEW = 3
-"""Fewer deltas than this take less memory as they are."""
 
 NOTHING = Stretch(0, b"", EventType.RAW)
 """What goes on with nothing."""
@@ -112,11 +109,7 @@ class RunLog:
             return None
         self._number()
         self._stretch = NOTHING
-        if stretch.count >= FEW:
-            return stretch
-        said = stretch.text()
-        self._pages.break_up(stretch)
-        return said or None
+        return self._pages.break_up(stretch) if stretch.count < FEW else stretch
 
     def _number(self) -> bool:
         """Put what has gone on behind what there is, and reckon it. False where nothing has."""

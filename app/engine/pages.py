@@ -72,11 +72,12 @@ class Pages:
         """Those that go on with the last event are there, until they are broken up or another one is appended."""
         self._parts.append(stretch)
 
-    def break_up(self, stretch: Stretch) -> None:
-        """Hold the events of the last stretch as they are."""
+    def break_up(self, stretch: Stretch) -> str | None:
+        """Hold the events of the last stretch as they are. What they say."""
         self._parts.pop()
         for data in stretch.read(0, stretch.count) if stretch.count else ():
             self.append(stretch.type, data)
+        return stretch.text() or None
 
     @property
     def _count(self) -> int:
