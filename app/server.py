@@ -153,6 +153,7 @@ def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nobody here asks for the client's address
         http=Requests,
         ws=Frames,
         ws_per_message_deflate=False,  # 10 KB could become 10 MB of work, again and again (docs/benchmarks.md)

@@ -15,6 +15,6 @@ SPEED = {
     ),
     "speed.memory": (
         "issue 4, item 3",
-        "What a log keeps of a token that goes on is little more than its text, and the same bytes come out.",
+        "What a log keeps of a token is little more than its text; a stream that only waits holds one task.",
     ),
 }

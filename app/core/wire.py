@@ -59,6 +59,9 @@ class Taker(Protocol):
     def take(self, data: Sequence[bytes], first: int) -> bool:
         """Take their JSON, or say that it cannot; ``first`` is the first one's ``seq``. Raises nothing."""
 
+    def read_on(self) -> None:
+        """There is something that it was not offered or has not taken, or there will be nothing more."""
+
 
 def sse(data: Sequence[bytes], first: int) -> bytes:
     """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""

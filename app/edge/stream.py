@@ -1,10 +1,11 @@
-"""A run as an HTTP response: one write at a time, while a task beside it waits for the client to leave.
+"""A run as an HTTP response: whoever brings something writes it, while the request waits for its client to leave.
 
-Rule: what is ready goes out in one write. While the request's task waits for news, whoever brings them writes in its
-place: a lone event costs no switch of tasks, and one that cannot be written at once is finished by the request's task,
-so there is one write at a time (decision 0026). The reader is closed however the response ends. Of sse-starlette's
-response this has the headers and the comments; it writes by itself, because a cancel scope around each write and three
-tasks beside it cost more than everything else that happens to an event (decision 0018).
+Rule: one write at a time, and what is ready goes out in one. A lone event costs no switch of tasks (decision 0026).
+What cannot be taken at once, because a write has to wait or because there is much of it, is written by a task that is
+there as long as that takes: a stream with nothing to write holds none but its request's (decision 0038). The reader is
+closed however the response ends. Of sse-starlette's response this has the headers and the comments; it writes by
+itself, because a cancel scope around each write and three tasks beside it cost more than everything else that happens
+to an event (decision 0018).
 """
 
 import asyncio
@@ -43,14 +44,16 @@ class RunStream:
     """
 
     __slots__ = (
+        "_at_work",
         "_context",
+        "_failure",
         "_form",
         "_frames",
         "_limit",
         "_lookout",
+        "_open",
         "_reader",
         "_request_id",
-        "_rest",
         "_send",
         "_since",
         "_writing",
@@ -64,67 +67,55 @@ class RunStream:
         self._request_id = request_id
         self._lookout = lookout
         self._limit = asyncio.timeout(None)
-        self._rest: Awaitable[None] | None = None
+        self._at_work: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
         self._writing = self._wrote = False
+        self._open = True
         self._since = asyncio.get_running_loop().time()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the run ends or the client leaves."""
+        """Send until the run ends or the client leaves, which is heard after the response's end, too."""
         if scope["method"] == "HEAD":
             self._reader.close()  # headers only
         self._send = send
         self._context = copy_context()
         self._lookout.watch(self)
-        leaving = asyncio.create_task(self._until_left(receive), name="wait for a client to leave")
         try:
-            await Stepwise(self._write(), self._context.run)
-            await leaving
+            async with self._limit:
+                await self._begin()
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                self._reader.close()
+                if self._at_work is not None:  # such as in a store, which is not to be cut off
+                    await asyncio.wait([self._at_work])
         except TimeoutError:
+            if self._failure is not None:
+                raise self._failure from None
             logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
         finally:
-            self._lookout.leave(self)
-            self._reader.close()
-            if leaving.cancel():
-                await asyncio.wait([leaving])
+            await self._leave()
 
-    async def _until_left(self, receive: Receive) -> None:
-        """Until the client has left, which is heard after the response's end, too."""
-        try:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-        finally:
-            self._reader.close()
+    async def _begin(self) -> None:
+        headers = [*head_of(self._form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
+        await self._until(self._send({"type": "http.response.start", "status": 200, "headers": headers}))
+        self._reader.offer(self)
+        if self._reader.waits:
+            self.read_on()
+        else:
+            await self._write()
 
-    async def _write(self) -> None:
-        form, log, time = self._form, self._reader.run.log, asyncio.get_running_loop().time
-        headers = [*head_of(form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
-        async with self._limit:
-            self._writing = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-            self._writing = False
-            self._reader.offer(self)
-            try:
-                async for batch in self._reader:
-                    rest, self._rest = self._rest, None
-                    if rest is None:
-                        body = await form.body(log, batch) if batch.data else form.comment
-                        self._writing, self._since = True, time()
-                        rest = self._send({"type": "http.response.body", "body": body, "more_body": True})
-                        del body
-                    del batch  # the next one may be long in coming, or be taken at once
-                    await rest
-                    del rest
-                    self._writing, self._wrote = False, True
-            except AppError as error:  # the stream ends here, the run does not: the client may read on later
-                logger.warning("a reader is let go: %s", error.code)
-            self._writing, self._since = True, time()
-            if self._rest is not None:  # the reader was closed while a write had to wait
-                await self._rest
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-            self._writing = False
+    async def _leave(self) -> None:
+        self._open = False
+        self._lookout.leave(self)
+        self._reader.close()
+        if self._at_work is not None:
+            self._at_work.cancel()
+            await asyncio.wait([self._at_work])
 
     def take(self, data: Sequence[bytes], first: int) -> bool:
-        """Write while the request's task waits, in whoever's task this is; what has to wait that task finishes."""
+        """Write at once, in whoever's task this is; what has to wait is finished in a task of the stream's own."""
+        if self._at_work is not None or not self._open:
+            return False
         frames, send = self._frames, self._send  # called by name: a method of a slot is looked up each time
         try:
             body = frames(data, first)
@@ -135,15 +126,62 @@ class RunStream:
             waits_for = self._context.run(work.send, None)
         except StopIteration:
             self._wrote = True
-            return True
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - not for the agent, whose task this may be
-            self._rest = asyncio.get_running_loop().create_future()
-            self._rest.set_exception(error)
+            self._stop(error)
         else:
-            self._rest = Stepwise(work, waits_for=waits_for)
-        self._writing, self._since = True, asyncio.get_running_loop().time()
-        self._reader.nudge()
+            self._work(begun=Stepwise(work, waits_for=waits_for))
         return True
+
+    def read_on(self) -> None:
+        """Have what there is written, unless that is being done."""
+        if self._at_work is None and self._open:
+            self._work()
+
+    def _work(self, *, begun: Awaitable[None] | None = None, comment: bytes = b"") -> None:
+        work = self._go_on(begun, comment)
+        self._at_work = asyncio.create_task(work, name="write a stream", context=self._context)
+
+    async def _go_on(self, begun: Awaitable[None] | None, comment: bytes) -> None:
+        """A task's own: a write that has begun, or a comment, and what there is by then."""
+        try:
+            if begun is not None:
+                await self._until(begun)
+            if comment:
+                await self._put(comment)
+            await self._write()
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the request's task raises it
+            self._stop(error)
+        finally:
+            self._at_work = None
+
+    async def _write(self) -> None:
+        """What there is, and where nothing more will come the end."""
+        form, log = self._form, self._reader.run.log
+        try:
+            async for batch in self._reader:
+                body = await form.body(log, batch) if batch.data else form.comment
+                del batch  # the next one may be long in coming
+                await self._put(body)
+                del body
+        except AppError as error:  # the stream ends here, the run does not: the client may read on later
+            logger.warning("a reader is let go: %s", error.code)
+        if not self._reader.rests:
+            await self._put(b"", more=False)
+
+    async def _put(self, body: bytes, *, more: bool = True) -> None:
+        await self._until(self._send({"type": "http.response.body", "body": body, "more_body": more}))
+
+    async def _until(self, writing: Awaitable[None]) -> None:
+        """A write, under the lookout's eyes."""
+        self._writing, self._since = True, asyncio.get_running_loop().time()
+        await writing
+        self._writing, self._wrote = False, True
+
+    def _stop(self, failure: BaseException | None = None) -> None:
+        """Have the request's task end the stream."""
+        if self._open:
+            self._open, self._failure = False, failure
+            self._limit.reschedule(asyncio.get_running_loop().time())
 
     def look(self, now: float) -> None:
         """Has nothing been written for long, or is a write not taken?"""
@@ -151,9 +189,14 @@ class RunStream:
             self._wrote, self._since = False, now
         silence = now - self._since
         if self._writing and silence >= SEND_SECONDS:
-            self._writing = False
-            self._limit.reschedule(now)
+            self._stop()
         elif not self._writing and silence >= self._lookout.keepalive and self._form.comment:
+            self._break_silence()
+
+    def _break_silence(self) -> None:
+        if self._at_work is None:
+            self._work(comment=self._form.comment)
+        else:
             self._reader.nudge()
 
 

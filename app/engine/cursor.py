@@ -1,6 +1,6 @@
 """A place in a run's log that moves on, and waits where there is nothing yet.
 
-Rule: it holds nothing but its place. Who takes at once what comes is offered it before anybody is woken.
+Rule: it holds nothing but its place. Who takes at once what comes is offered it, and needs no coroutine that waits.
 """
 
 import asyncio
@@ -36,29 +36,39 @@ class Source(Protocol):
 class Cursor:
     """A place in a log that moves on: batches of what has come, each as much as is ready and handed out at once.
 
-    Ends when the run has ended and all was handed over, or when it is closed. While it waits it first offers what comes
-    to who takes it at once, so that a lone event costs no switch of tasks.
+    Ends when the run has ended and all was handed over, or when it is closed. Where somebody takes what comes at once,
+    it ends as well where there is nothing yet, and ``rests``: what is not taken, it is to be iterated for again.
     """
 
-    __slots__ = ("_after", "_closed", "_log", "_taker", "_waiter")
+    __slots__ = ("_after", "_closed", "_log", "_taker", "_waiter", "rests")
 
     def __init__(self, log: Source, after: int) -> None:
         self._log = log
         self._after = after
-        self._waiter: asyncio.Future[bool] | None = None
+        self._waiter: asyncio.Future[None] | None = None
         self._closed = False
         self._taker: Taker | None = None
+        self.rests = False
+        """Whether the iteration ended because there was nothing yet."""
 
     def __aiter__(self) -> Self:
         return self
 
     def offer(self, taker: Taker) -> None:
-        """Offer what comes while this waits; what ``taker`` takes is not handed out."""
+        """Offer what comes from now on; what ``taker`` takes is not handed out."""
         self._taker = taker
 
+    @property
+    def waits(self) -> bool:
+        """Whether the iteration waits where there is nothing yet."""
+        return self._taker is None
+
     async def __anext__(self) -> Batch:
-        """What comes next; empty only where ``nudge`` asked for it."""
+        """What comes next."""
         log = self._log
+        if self.rests:
+            self.rests = False
+            log.leave(self)
         while not self._closed:
             batch = log.batch(self._after, log.shown)
             if batch.data:
@@ -66,39 +76,37 @@ class Cursor:
                 return batch
             if log.over:
                 break
-            self._waiter = waiter = asyncio.get_running_loop().create_future()
             log.wait(self)
+            if not self.waits:
+                self.rests = True
+                break
+            self._waiter = asyncio.get_running_loop().create_future()
             try:
-                if not await waiter and not self._closed:
-                    return Batch(log.run_id, self._after + 1, [], [])
+                await self._waiter
             finally:
                 log.leave(self)
         raise StopAsyncIteration
 
     def wake(self) -> None:
         """Go on: there is something, or the run has ended."""
-        self._go_on(there_is_more=True)
+        if self._taker is not None:
+            self._taker.read_on()
+        elif self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def deliver(self, data: Sequence[bytes], after: int, last: int) -> None:
         """Have what has come taken, or go on: ``data`` has the events after number ``after`` to ``last``."""
-        if self._waiter is None:
-            return
         taker = self._taker
-        if taker is None or self._after != after or not taker.take(data, after + 1):
-            self.wake()
-        else:
+        if taker is not None and self._after == after and taker.take(data, after + 1):
             self._after = last
+        else:
+            self.wake()
 
     def nudge(self) -> None:
-        """Hand out an empty batch now, if nothing else is ready."""
-        self._go_on(there_is_more=False)
-
-    def _go_on(self, *, there_is_more: bool) -> None:
-        waiter, self._waiter = self._waiter, None  # so that a look at this tells whether it waits
-        if waiter is not None and not waiter.done():
-            waiter.set_result(there_is_more)
+        """Nothing: who takes what comes does not wait here."""
 
     def close(self) -> None:
         """End here."""
         self._closed, self._taker = True, None
-        self.nudge()
+        self._log.leave(self)
+        self.wake()

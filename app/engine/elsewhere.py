@@ -86,6 +86,8 @@ class LogElsewhere:
 class PlaceElsewhere:
     """A place in its events that moves on."""
 
+    waits, rests = True, False
+
     def __init__(self, archive: Archive, record: RunRecord, after: int) -> None:
         self._archive = archive
         self._key = record.key

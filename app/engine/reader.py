@@ -16,15 +16,23 @@ from app.ports.records import RunKey
 class Place(Protocol):
     """A place in a log that moves on: batches of what has come."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether the iteration waits where there is nothing yet."""
+
+    @property
+    def rests(self) -> bool:
+        """Whether it ended there instead: who takes what comes is told when to go on."""
+
     def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> Batch: ...
 
     def offer(self, taker: Taker) -> None:
-        """Offer what comes while this waits, where it comes at once; what ``taker`` takes is not handed out."""
+        """Offer what comes from now on, where it comes at once; what ``taker`` takes is not handed out."""
 
     def nudge(self) -> None:
-        """Hand out an empty batch now, if nothing else is ready."""
+        """Hand out an empty batch soon, where it is waited for what comes."""
 
     def close(self) -> None:
         """End here."""
@@ -85,12 +93,22 @@ class Reader:
     def __aiter__(self) -> Place:
         return self._place
 
+    @property
+    def waits(self) -> bool:
+        """Whether the iteration waits where there is nothing yet."""
+        return self._place.waits
+
+    @property
+    def rests(self) -> bool:
+        """Whether it ended there instead: who takes what comes is told when to go on."""
+        return self._place.rests
+
     def offer(self, taker: Taker) -> None:
-        """Have what comes offered while the iteration waits; what ``taker`` takes is not handed out."""
+        """Have what comes offered from now on; what ``taker`` takes is not handed out."""
         self._place.offer(taker)
 
     def nudge(self) -> None:
-        """Have the iteration give an empty batch, if there is nothing else to give."""
+        """Have an iteration that waits give an empty batch."""
         self._place.nudge()
 
     def close(self) -> None:

@@ -1,8 +1,9 @@
-"""Who writes a stream: whoever brings news while the writing task waits, else that task; always one at a time."""
+"""Who writes a stream: whoever brings news, a task where that has to wait or is much; always one at a time."""
 
 import asyncio
 import json
 import random
+from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 
@@ -10,9 +11,11 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 from starlette.types import Message
 
-from app.core.wire import sse
+from app.core.wire import Batch, sse
 from app.edge import lookout, stream
 from app.edge.formats import EventStream
+from app.edge.lookout import Lookout
+from app.edge.stream import RunStream
 from app.engine.run import Run
 from app.engine.service import Service
 from app.main import create_app
@@ -79,7 +82,24 @@ async def test_a_lone_event_is_written_in_the_task_that_brings_it() -> None:
     writes = await written(make_service(paced), note)
     assert numbers(writes) == list(range(1, 25))
     assert writers.count("run r1") >= 15
-    assert {writers[0], writers[-1]} == {request}
+    assert (writers[0], writers[-1]) == (request, "write a stream")
+    assert writers.count(request) == 1
+
+
+@requirement("speed.memory")
+async def test_a_stream_with_nothing_to_write_has_no_task_but_its_requests() -> None:
+    tasks = list[str]()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "word"
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        tasks.extend(sorted(task.get_name() for task in asyncio.all_tasks() if task.get_name() not in others))
+
+    others, request = {task.get_name() for task in asyncio.all_tasks()}, named_task()
+    await written(make_service(agent), at_once)
+    assert request in others
+    assert tasks == ["run r1"]
 
 
 @requirement("speed.at-once")
@@ -95,6 +115,10 @@ async def test_the_beginning_of_a_run_is_written_before_its_agent_does_anything(
 
     await written(make_service(agent), note)
     assert b"RUN_STARTED" in b"".join(seen)
+
+
+async def at_once(_: bytes) -> None:
+    """A socket that takes all there is."""
 
 
 def named_task() -> str:
@@ -126,17 +150,24 @@ async def test_a_write_that_has_to_wait_holds_up_neither_the_agent_nor_the_order
 
 
 @requirement("speed.at-once")
+@pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError])
-async def test_a_write_that_fails_is_not_the_agents_failure(
-    caplog: pytest.LogCaptureFixture, error: type[BaseException]
+async def test_a_write_that_fails_is_the_last_and_not_the_agents_failure(
+    caplog: pytest.LogCaptureFixture, error: type[BaseException], turns: int
 ) -> None:
+    tried = list[bytes]()
+
     async def broken(body: bytes) -> None:
         if b'"delta":"word' in body:
+            tried.append(body)
+            for _turn in range(turns):
+                await asyncio.sleep(0)
             raise error("the socket is gone")
 
     service = make_service(paced)
     with pytest.raises(error):
         await written(service, broken)
+    assert len(tried) == 1
     run = next(service._lifecycle.runs("everybody"))
     await eventually(lambda: run.log.ended)
     assert run.status == "finished"
@@ -150,13 +181,10 @@ async def test_a_frame_that_cannot_be_made_is_not_the_agents_failure(monkeypatch
             raise RuntimeError("no frame")
         return sse(data, first)
 
-    async def taken(_: bytes) -> None:
-        """At once."""
-
     monkeypatch.setattr(EventStream, "frames", staticmethod(unmade))
     service = make_service(paced)
     with pytest.raises(RuntimeError, match="no frame"):
-        await written(service, taken)
+        await written(service, at_once)
     run = next(service._lifecycle.runs("everybody"))
     await eventually(lambda: run.log.ended)
     assert run.status == "finished"
@@ -246,3 +274,43 @@ async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() 
 
     service = make_service(agent)
     assert numbers(await written(service, full)) == [1, 2, 3, 4]
+
+
+class ReadsAStore:
+    """A reader that is asking a store when its client leaves."""
+
+    def __init__(self) -> None:
+        self.run = Namespace(log=None)
+        self.waits, self.rests = True, False
+        self.asks, self.closed = asyncio.Event(), asyncio.Event()
+        self.answered = 0
+
+    def offer(self, _: RunStream) -> None:
+        """Nothing comes at once."""
+
+    async def __aiter__(self) -> AsyncIterator[Batch]:
+        self.asks.set()
+        await self.closed.wait()
+        await asyncio.sleep(0)
+        self.answered += 1
+        return
+        yield
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@requirement("speed.at-once")
+async def test_what_is_asked_of_a_store_is_not_cut_off_when_the_client_leaves() -> None:
+    reader = ReadsAStore()
+
+    async def receive() -> Message:
+        await reader.asks.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_: Message) -> None:
+        """As a server does where nobody is there."""
+
+    async with asyncio.timeout(WAIT):
+        await RunStream(reader, EventStream(), "r1", Lookout(60))({"method": "GET"}, receive, send)  # type: ignore[arg-type]
+    assert reader.answered == 1

@@ -12,7 +12,7 @@ from app.ports import Item
 from app.ports.records import RunKey
 from app.ports.store import LeaseLost
 from app.settings import Settings
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, happened
 from tests.engine.test_ledger import RUN, finished, opened
 from tests.requirements import requirement
 
@@ -61,10 +61,14 @@ class Takes:
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
+        self.more = asyncio.Event()
 
     def take(self, data: Sequence[bytes], _: int) -> bool:
         self.sizes.append(len(data))
         return True
+
+    def read_on(self) -> None:
+        self.more.set()
 
 
 def is_idle(ledger: Ledger | None) -> bool:
@@ -93,13 +97,14 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
     monkeypatch.setattr(runs, "append", counted)
     reader, taker = await service.admit(asking(), caller()), Takes()
     reader.offer(taker)
-    reading = asyncio.create_task(envelopes(reader))
+    assert await envelopes(reader) == []
     await eventually(lambda: sum(asked) == 7)
     await eventually(lambda: is_idle(service._lifecycle._runs[RUN].ledger))
     may_end.set()
-    await reading
+    async with asyncio.timeout(WAIT):
+        await taker.more.wait()
     assert 0 not in taker.sizes
-    assert sum(taker.sizes) + len(reading.result()) == 9
+    assert sum(taker.sizes) + len(await envelopes(reader)) == 9
     await finished(service)
 
 

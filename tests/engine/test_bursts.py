@@ -45,6 +45,7 @@ class Watched:
 
     def __init__(self, agent: object) -> None:
         self.taken: list[list[str]] = []
+        self._more = asyncio.Event()
         run = make_service(agent).start(asking(), caller()).run
         assert isinstance(run, Run)
         assert run._task is not None
@@ -59,9 +60,16 @@ class Watched:
     async def _read(self) -> None:
         cursor = self.run.log.read()
         cursor.offer(self)
-        async for batch in cursor:
-            if self.run.log.ended:  # its last words go out with its end
-                self.take(batch.data, batch.first)
+        while True:
+            async for batch in cursor:
+                if self.run.log.ended:  # its last words go out with its end
+                    self.take(batch.data, batch.first)
+            await self._more.wait()
+            self._more.clear()
+
+    def read_on(self) -> None:
+        """As a stream does."""
+        self._more.set()
 
     def take(self, data: Sequence[bytes], _: int) -> bool:
         """As a stream does."""

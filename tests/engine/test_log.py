@@ -41,10 +41,14 @@ class Taking:
 
     def __init__(self) -> None:
         self.taken: list[tuple[int, int]] = []
+        self.told = 0
 
     def take(self, data: Sequence[bytes], first: int) -> bool:
         self.taken.append((first, len(data)))
         return True
+
+    def read_on(self) -> None:
+        self.told += 1
 
 
 def append(log: RunLog, *values: str) -> bool:
@@ -175,9 +179,9 @@ async def test_what_goes_on_alone_is_reckoned_by_the_half_kilobyte_and_with_what
     follow(log, head)
     cursor = log.read(1)
     cursor.offer(taking)
-    reading = asyncio.ensure_future(anext(cursor, None))
     if read:
-        await asyncio.sleep(0)
+        assert await anext(cursor, None) is None
+    assert cursor.rests is read
     for count in range(1, 400):
         log.burst(lambda text: say(log, text), "1")
         unreckoned = count - (log.bytes - ENVELOPE_BYTES) // weight
@@ -190,7 +194,7 @@ async def test_what_goes_on_alone_is_reckoned_by_the_half_kilobyte_and_with_what
     log.append(EventType.CUSTOM, b"")
     assert log.bytes == 400 * weight + 2 * ENVELOPE_BYTES
     assert taking.taken == [(number, 1) for number in range(2, 402) if read]
-    reading.cancel()
+    assert taking.told == read  # of the last one, which is no part of a burst
 
 
 @requirement("limit.all")
@@ -235,15 +239,34 @@ async def test_more_than_is_handed_out_at_once_is_read_by_who_waits(*, stored: b
     log, taking = RunLog("r1", Budget(10**9, 10**9), (lambda: None) if stored else None), Taking()
     cursor = log.read()
     cursor.offer(taking)
-    reading = asyncio.ensure_future(anext(cursor))
-    await asyncio.sleep(0)
+    assert await anext(cursor, None) is None
+    assert cursor.rests
     for texts in (["a", "b"], ["x" * BATCH_BYTES] * 3):
         log.burst(lambda texts: append(log, *texts), texts)
         if stored:
             log.show(len(texts))
-    async with asyncio.timeout(WAIT):
-        batch = await reading
+        assert taking.told == (len(texts) == 3)
+    batch = await anext(cursor)
     assert (taking.taken, batch.first, len(batch.data)) == ([(1, 2)], 3, 1)
+    assert not cursor.rests
+
+
+@requirement("attach.replay")
+async def test_who_takes_what_comes_is_told_of_the_end_and_of_nothing_once_it_is_closed() -> None:
+    log, taking = make_log(), Taking()
+    cursor = log.read()
+    cursor.offer(taking)
+    assert await anext(cursor, None) is None
+    cursor.close()
+    append(log, "a")
+    assert (taking.taken, taking.told) == ([], 0)
+    cursor = log.read(1)
+    cursor.offer(taking)
+    assert await anext(cursor, None) is None
+    log.end()
+    assert taking.told == 1
+    assert await anext(cursor, None) is None
+    assert not cursor.rests
 
 
 @requirement("attach.replay")
