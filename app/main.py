@@ -4,8 +4,6 @@ Rule: building the application reads the files that settings name and does no ot
 that begins with the application's lifespan (AgentCore restores snapshots of started processes: docs/architecture.md).
 """
 
-import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +23,7 @@ from app.agents.allowance import Limited
 from app.agents.callables import capabilities_of, kept, rememberer_of, responder_of
 from app.agents.loader import load_agent
 from app.buses import open_bus
+from app.clock import SystemClock
 from app.core.commands import COMMANDS
 from app.core.errors import AppError
 from app.edge import http, sse, threads, ws
@@ -37,7 +36,7 @@ from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
 from app.engine.service import Service
 from app.framework import FastAPI
-from app.ports import Agent, Allowance, Clock, Timer
+from app.ports import Agent, Allowance, Clock
 from app.settings import Scope, Settings, SettingsError, check_own_agent
 from app.stores import is_durable, open_store
 from app.tools.builtin import builtin_tools
@@ -49,18 +48,6 @@ DRAIN_SECONDS = 2.0
 """How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
 
 REFUSED_IN_STREAM = 200
-
-
-class SystemClock:
-    """The real time and the running loop's timers."""
-
-    def time(self) -> float:
-        """Seconds since the Unix epoch."""
-        return time.time()
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
-        """A timer of the running event loop."""
-        return asyncio.get_running_loop().call_later(delay, callback)
 
 
 def create_app(settings: Settings, service: Service | None = None) -> FastAPI:

@@ -11,6 +11,7 @@ basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/clien
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from ag_ui.core import (
     ActivityDeltaEvent,
@@ -113,6 +114,8 @@ class Stream(Struct, frozen=True):
 Lanes = Mapping[str | None, Stream]
 """By owner."""
 
+NONE_OPEN: Lanes = MappingProxyType({})
+
 
 class Expander:
     """Expands the items of one run, in order.
@@ -125,9 +128,9 @@ class Expander:
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self._lanes: Lanes = {}
+        self._lanes = NONE_OPEN
         """What is open. Never changed but put anew, so that it can be taken back."""
-        self._before: Lanes = self._lanes
+        self._before = NONE_OPEN
 
     def expand(self, item: BaseEvent | Said | str) -> list[BaseEvent]:
         """The events that ``item`` stands for. Raises ``IllegalEvent`` for what is neither text nor a usable event."""
@@ -148,7 +151,7 @@ class Expander:
 
     def flush(self) -> list[BaseEvent]:
         """Ends every open chunk stream; a chunk has no end of its own."""
-        lanes, self._lanes = self._lanes, {}
+        lanes, self._lanes = self._lanes, NONE_OPEN
         return [_build(stream.chunk.end, stream, {}) for stream in lanes.values()]
 
     def whole(self, event: BaseEvent) -> list[BaseEvent]:

@@ -84,7 +84,7 @@ class Transcript:
         self.growing: Texts | None = None
         """What the last delta has been put to, as long as only deltas come; None where that is not kept."""
         self._hold(messages)
-        self._before = dict(self._messages)
+        self._before = tuple(self._messages.values())
 
     def _hold(self, messages: Iterable[Message]) -> None:
         """Begin with these."""
@@ -133,13 +133,14 @@ class Transcript:
     @property
     def changed(self) -> list[Message]:
         """Those that were not there at the beginning, or not like this, in order."""
-        return [message for message in self.messages if self._before.get(message.id) is not message]
+        before = {message.id: message for message in self._before}
+        return [message for message in self.messages if before.get(message.id) is not message]
 
     @property
     def order(self) -> list[str] | None:
         """The ids of all; None where the new ones stand behind those of the beginning."""
         order = list(self._order)
-        return None if order == list(dict.fromkeys([*self._before, *order])) else order
+        return None if order == list(dict.fromkeys([*(message.id for message in self._before), *order])) else order
 
     def _change_calls(self, key: str, change: Callable[[ToolCall], ToolCall]) -> None:
         """Change the calls that this message holds: of a call that several messages have, the first holds it."""

@@ -1,5 +1,6 @@
 """Deltas held as a stretch: each is given back as it was, from anywhere, and what they say is what was said."""
 
+import pytest
 from ag_ui.core import EventType
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +37,25 @@ def test_each_is_given_back_as_it_was_from_anywhere(data: st.DataObject, bursts:
     kept = data.draw(st.integers(1, len(texts)))
     made.cut(kept)
     assert (made.count, made.text(), made.read(0, kept)) == (kept, "".join(texts[:kept]), whole[:kept])
+
+
+@requirement("attach.same", "speed.memory")
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ['",', "x"],
+        [",", ",", ","],
+        ['"', ",", '"'],
+        ["\\", "x"],
+        ['\\",', '"'],
+        ['","', '","'],
+        ['{"a":', ' "b",', ' "c"', "}"],
+        ["", "", ""],
+        ["\u2028", "\U0001f600", "\x00"],
+    ],
+)
+def test_what_looks_like_the_end_of_a_text_is_none(texts: list[str]) -> None:
+    assert stretch_of([texts, texts[1:], texts]).text() == "".join([*texts, *texts[1:], *texts])
 
 
 @requirement("speed.memory")
