@@ -34,7 +34,6 @@ from pydantic_core import to_json
 from app.agents.results import failure, shown
 from app.core.chunks import Expander
 from app.core.duties import Duties
-from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.fold import Transcript
 from app.core.sequence import RunSequence, tag_of
@@ -109,18 +108,9 @@ class Invocation:
             IllegalEvent: where the run would.
             ToolError: the agent says that it failed.
         """
-        events, taken = self._expander.expand(item), 0
-        try:
-            if len(events) > 1:
-                encode(events[-1])  # what cannot be said at all must end nothing
-            for event in events:
-                self._take(event)
-                taken += 1
-        except IllegalEvent:
-            self._expander.refused(events[:taken])
-            raise
+        self._expander.hand_out(item, self._take)
 
-    def _take(self, event: BaseEvent) -> None:
+    def _take(self, _: Item, event: BaseEvent, __: bytes | None) -> bool:
         match event:
             case RunStartedEvent():
                 pass
@@ -132,6 +122,7 @@ class Invocation:
                 self._transcript.feed(event)
             case _:
                 self._pass_on(event)
+        return True
 
     def send(self, item: Item) -> None:
         """Take what a tool sends: ``emit``, but for a part, and nothing once the invocation is over.

@@ -11,7 +11,6 @@ basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/clien
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 
 from ag_ui.core import (
     ActivityDeltaEvent,
@@ -20,76 +19,23 @@ from ag_ui.core import (
     MessagesSnapshotEvent,
     RawEvent,
     ReasoningEncryptedValueEvent,
-    ReasoningMessageChunkEvent,
     ReasoningMessageContentEvent,
-    ReasoningMessageEndEvent,
-    ReasoningMessageStartEvent,
     RunErrorEvent,
     RunFinishedEvent,
     RunStartedEvent,
     SubagentStartedEvent,
-    TextMessageChunkEvent,
     TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
     ToolCallArgsEvent,
-    ToolCallChunkEvent,
-    ToolCallEndEvent,
-    ToolCallStartEvent,
 )
-from msgspec import Struct
 from pydantic import ValidationError
 
+from app.core.encoder import encode
 from app.core.errors import IllegalEvent
+from app.core.lanes import CHUNKS, NONE_OPEN, TEXT, Chunk, ChunkEvent, Stream
+from app.core.order import KINDS
 from app.core.perclass import PerClass
 from app.core.pieces import MAX_DELTA, split
 from app.core.said import Said
-
-ChunkEvent = TextMessageChunkEvent | ToolCallChunkEvent | ReasoningMessageChunkEvent
-
-
-class Chunk(Struct, frozen=True, eq=False):
-    """How one chunk class expands: the field of its id, the opener's other fields, and the three classes."""
-
-    noun: str
-    id_field: str
-    opener_fields: tuple[str, ...]
-    required: tuple[str, ...]
-    start: type[BaseEvent]
-    content: type[BaseEvent]
-    end: type[BaseEvent]
-
-
-TEXT = Chunk(
-    noun="text message",
-    id_field="message_id",
-    opener_fields=("role", "name"),
-    required=(),
-    start=TextMessageStartEvent,
-    content=TextMessageContentEvent,
-    end=TextMessageEndEvent,
-)
-CHUNKS: dict[type[BaseEvent], Chunk] = {
-    TextMessageChunkEvent: TEXT,
-    ToolCallChunkEvent: Chunk(
-        noun="tool call",
-        id_field="tool_call_id",
-        opener_fields=("tool_call_name", "parent_message_id"),
-        required=("tool_call_name",),
-        start=ToolCallStartEvent,
-        content=ToolCallArgsEvent,
-        end=ToolCallEndEvent,
-    ),
-    ReasoningMessageChunkEvent: Chunk(
-        noun="reasoning message",
-        id_field="message_id",
-        opener_fields=(),
-        required=(),
-        start=ReasoningMessageStartEvent,
-        content=ReasoningMessageContentEvent,
-        end=ReasoningMessageEndEvent,
-    ),
-}
 
 CLOSES_ALL = (RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent)
 CLOSES_NONE = (
@@ -102,19 +48,8 @@ CLOSES_NONE = (
 DELTAS = (TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent)
 
 
-class Stream(Struct, frozen=True):
-    """The open stream of a lane."""
-
-    chunk: Chunk
-    key: str
-    owner: str | None
-    fields: dict[str, str | None]
-
-
-Lanes = Mapping[str | None, Stream]
-"""By owner."""
-
-NONE_OPEN: Lanes = MappingProxyType({})
+Take = Callable[[BaseEvent | Said | str, BaseEvent, bytes | None], bool]
+"""Takes an event of an item, and its JSON where that is known. Whether there is room for more behind it."""
 
 
 class Expander:
@@ -129,7 +64,7 @@ class Expander:
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._lanes = NONE_OPEN
-        """What is open. Never changed but put anew, so that it can be taken back."""
+        """What is open."""
         self._before = NONE_OPEN
 
     def expand(self, item: BaseEvent | Said | str) -> list[BaseEvent]:
@@ -143,10 +78,30 @@ class Expander:
                 raise IllegalEvent(f"{type(item).__name__} is none that the protocol knows: {error}") from error
             raise
 
-    def refused(self, accepted: Sequence[BaseEvent]) -> None:
-        """Of what the last item stands for only these events were accepted: what they opened or ended is that."""
-        lanes = {owner: it for owner, it in self._before.items() if not _is_among(accepted, it.chunk.end, it)}
-        begun = {owner: it for owner, it in self._lanes.items() if _is_among(accepted, it.chunk.start, it)}
+    def hand_out(self, item: BaseEvent | Said | str, take: Take) -> bool:
+        """Have the events that ``item`` stands for taken one by one. False where ``take`` had no room for more.
+
+        Raises ``IllegalEvent``, and what ``take`` raises; then nothing behind the last event that was taken has
+        happened, and what is open is what those that were taken leave so.
+        """
+        events, taken, said = self.expand(item), 0, None
+        try:
+            if len(events) > 1 and not KINDS[type(events[-1])].is_boundary:
+                said = encode(events[-1])  # what cannot be said must end nothing
+            for event in events:
+                fits = take(item, event, said if event is events[-1] else None)
+                taken += 1
+                if not fits:
+                    return False
+            return True
+        finally:
+            if taken < len(events):
+                self._take_back(events[:taken])
+
+    def _take_back(self, taken: Sequence[BaseEvent]) -> None:
+        """Of what the last item stands for only these were taken: what they opened or ended is that."""
+        lanes = {owner: it for owner, it in self._before.items() if not _is_among(taken, it.chunk.end, it)}
+        begun = {owner: it for owner, it in self._lanes.items() if _is_among(taken, it.chunk.start, it)}
         self._lanes = lanes | begun
 
     def flush(self) -> list[BaseEvent]:

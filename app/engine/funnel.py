@@ -5,7 +5,7 @@ moment. The shared state follows what is written, because that is what the clien
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 from ag_ui.core import (
     BaseEvent,
@@ -22,7 +22,7 @@ from app.core.chunks import Expander
 from app.core.deltas import after
 from app.core.duties import Duties
 from app.core.encoder import encode
-from app.core.errors import AppError, IllegalEvent
+from app.core.errors import IllegalEvent
 from app.core.fold import Transcript
 from app.core.history import dumped, owed, title_of
 from app.core.order import KINDS, TOOL_CALL, Kind
@@ -102,22 +102,21 @@ class Funnel:
 
     def look_at(self, item: Item) -> None:
         """``emit``, for an item that is known not to go on with the last event."""
-        events, accepted = self._expander.expand(item), 0
-        try:
-            for event, data in zip(events, written(events), strict=True):
-                kind = KINDS[type(event)]
-                if kind.is_boundary:
-                    self.cross(event)
-                    continue
-                fits = self.accept(kind, event, data)
-                accepted += 1
-                if not fits:
-                    raise self._log.excess()
-                if kind.is_delta:
-                    self._follow(item, event, data, kind.type)
-        except (IllegalEvent, AppError):
-            self._expander.refused(events[:accepted])
-            raise
+        if not self._expander.hand_out(item, self._take):
+            raise self._log.excess()
+
+    def _take(self, item: Item, event: BaseEvent, data: bytes | None) -> bool:
+        """Accept an event of an item. False where the log has no room for more."""
+        kind = KINDS[type(event)]
+        if kind.is_boundary:
+            self.cross(event)
+            return True
+        data = data or encode(event)
+        if not self.accept(kind, event, data):
+            return False
+        if kind.is_delta:
+            self._follow(item, event, data, kind.type)
+        return True
 
     def _follow(self, item: Item, event: BaseEvent, data: bytes, event_type: EventType) -> None:
         """What goes on with a delta is told by it, once the stream goes on: several may take turns."""
@@ -216,12 +215,3 @@ class Funnel:
             self.state.feed(event)
         except ValueError as error:
             logger.warning("a STATE_DELTA does not apply, clients will skip it: %s", error)
-
-
-def written(events: Sequence[BaseEvent]) -> Iterator[bytes]:
-    """The JSON of each, and nothing of a boundary. The last one's comes first: what cannot be said must end nothing."""
-    if events:
-        last = events[-1]
-        data = b"" if KINDS[type(last)].is_boundary else encode(last)
-        yield from map(encode, events[:-1])
-        yield data

@@ -11,8 +11,9 @@ from ag_ui.core import (
     TextMessageStartEvent,
 )
 
-from app.core.chunks import CHUNKS, DELTAS
+from app.core.chunks import DELTAS
 from app.core.encoder import encode
+from app.core.lanes import CHUNKS
 from app.core.pieces import MAX_DELTA
 from tests.core.cells import event
 from tests.core.chunk_samples import each_kind, expanded, first, kinds, text

@@ -30,8 +30,8 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from app.core.chunks import CHUNKS
 from app.core.errors import IllegalEvent
+from app.core.lanes import CHUNKS
 from app.core.order import EVENTS
 from app.core.sequence import tag_of
 from tests.core.cells import event

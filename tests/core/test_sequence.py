@@ -23,8 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.core import order
-from app.core.chunks import CHUNKS
 from app.core.errors import IllegalEvent
+from app.core.lanes import CHUNKS
 from app.core.order import ENTITIES, EVENTS, RUN, Entity, Phase, State
 from app.core.sequence import RunSequence
 from tests.core.cells import ERROR, FINISH, KEYS, PATHS, START, accepts, classes, closer, event, fed, of, opener

@@ -28,6 +28,7 @@ from ag_ui.core import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.core import chunks
 from app.core.deltas import after
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
@@ -218,6 +219,7 @@ def test_of_deltas_in_a_row_the_first_two_are_looked_at_in_full(
         seen.append(event)
         return encode(event)
 
+    monkeypatch.setattr(chunks, "encode", counted)
     monkeypatch.setattr(funnel, "encode", counted)
     before = len(log)
     for _ in range(10):

@@ -94,13 +94,32 @@ def test_a_stream_that_was_ended_for_what_is_then_refused_is_ended() -> None:
 
 
 def test_a_stream_whose_start_was_accepted_is_open_whatever_becomes_of_its_text() -> None:
-    expander = Expander(lambda: "id")
-    [start, _] = expander.expand("a")
-    expander.refused([start])
+    expander, taken = Expander(lambda: "id"), list[str]()
+
+    def take(_: object, event: BaseEvent, __: object) -> bool:
+        if len(taken) == most:
+            raise IllegalEvent("not now")
+        taken.append(event.type.value)
+        return True
+
+    for most, ends in ((1, ["TEXT_MESSAGE_END"]), (0, [])):
+        with pytest.raises(IllegalEvent):
+            expander.hand_out("a", take)
+        assert taken == ["TEXT_MESSAGE_START"][:most]
+        assert [event.type.value for event in expander.flush()] == ends
+        taken.clear()
+
+
+def test_what_has_no_room_behind_it_is_taken_and_nothing_behind_it() -> None:
+    expander, taken = Expander(lambda: "id"), list[str]()
+
+    def take(_: object, event: BaseEvent, __: object) -> bool:
+        taken.append(event.type.value)
+        return False
+
+    assert not expander.hand_out("a", take)
+    assert taken == ["TEXT_MESSAGE_START"]
     assert [event.type.value for event in expander.flush()] == ["TEXT_MESSAGE_END"]
-    expander.expand("a")
-    expander.refused([])
-    assert expander.flush() == []
 
 
 @requirement("run.refused")

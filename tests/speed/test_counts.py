@@ -23,7 +23,7 @@ from ag_ui.core import (
 from orjson import dumps
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.core import deltas
+from app.core import chunks, deltas
 from app.core.deltas import GoesOn, after
 from app.core.encoder import encode
 from app.core.fold import Transcript
@@ -71,6 +71,7 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
         return rest
 
     monkeypatch.setattr(deltas, "dumps", dumped)
+    monkeypatch.setattr(chunks, "encode", counted)
     monkeypatch.setattr(funnel, "encode", counted)
     monkeypatch.setattr(funnel, "after", counting)
     monkeypatch.setattr(run, "encode", counted)
