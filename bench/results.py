@@ -40,7 +40,8 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """The line as text. There is no ratio to what did not come."""
-        ratio, spread = f"{self.ratio:.2f}", f"{min(self.ratios):.2f} to {max(self.ratios):.2f}"
+        most = f" to {max(self.ratios):.2f}" if math.isfinite(max(self.ratios)) else " and more"
+        ratio, spread = f"{self.ratio:.2f}", f"{min(self.ratios):.2f}{most}"
         goal = "" if self.goal is None else f"{self.goal:g}"
         figures = (figure(self.ours, self.unit), self.peer, figure(self.theirs, self.unit))
         return (

@@ -16,6 +16,7 @@ from bench.options import MeasureError, Options, Section
 from bench.results import Samples, compared
 from bench.server import (
     AGENTCORE,
+    ALONE,
     ASSISTANT,
     OFFICIAL,
     PYDANTIC_AI,
@@ -62,15 +63,15 @@ def rounds(contestants: Sequence[Contestant], script: str, size: int, options: O
     return cpu, clock
 
 
-def transport(options: Options, *, script: str, what: str) -> Section:
+def transport(options: Options, *, script: str, what: str, beside: Sequence[Contestant] = ()) -> Section:
     """The same agent behind every server."""
-    cpu, clock = rounds((TRANSPORT, AGENTCORE, OFFICIAL, RAW), script, DELTAS, options)
+    cpu, clock = rounds((TRANSPORT, AGENTCORE, OFFICIAL, RAW, *beside), script, DELTAS, options)
     rows = compared(f"transport, {what}: CPU per event", "µs", cpu, {AGENTCORE.name: 6.0, RAW.name: 1.0})
     return Section(rows + compared(f"transport, {what}: time per event", "µs", clock))
 
 
 ready = partial(transport, script="ready", what="events made beforehand")
-fresh = partial(transport, script="deltas", what="events made by the agent")
+fresh = partial(transport, script="deltas", what="events made by the agent", beside=(ALONE,))
 
 
 def assistant(options: Options) -> Section:
