@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context, ContextVar, copy_context
 
 import pytest
 
@@ -20,8 +21,8 @@ class Watch:
         monkeypatch.setattr(self._loop, "call_at", self._call_at)
         monkeypatch.setattr(self._loop, "time", lambda: self.now)
 
-    def _call_at(self, due: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        timer = asyncio.TimerHandle(due, callback, (), self._loop)
+    def _call_at(self, due: float, callback: Callable[[], None], *, context: Context) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(due, callback, (), self._loop, context)
         self.set.append((due, callback, timer))
         return timer
 
@@ -30,7 +31,7 @@ class Watch:
         self.now = now
         while due := [each for each in self.set if each[0] <= now and not each[2].cancelled()]:
             self.set.remove(due[0])
-            due[0][1]()
+            due[0][2]._run()
 
 
 @pytest.fixture
@@ -88,17 +89,46 @@ async def test_where_nobody_waits_nothing_is_left(watch: Watch) -> None:
 
 
 async def test_one_that_raises_keeps_no_other_from_its_turn(watch: Watch) -> None:
-    clock, rung = SystemClock(), list[str]()
+    clock, rung, heard = SystemClock(), list[str](), list[object]()
 
     def broken() -> None:
-        raise LookupError
+        raise LookupError("lost")
 
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, about: heard.append(repr(about["exception"])))
     clock.call_later(1, broken)
     clock.call_later(1, lambda: rung.append("the next"))
-    with pytest.raises(LookupError):
-        watch.go(1)
     watch.go(1)
-    assert rung == ["the next"]
+    assert (rung, heard) == (["the next"], ["LookupError('lost')"])
+
+
+async def test_each_is_called_in_the_context_of_who_has_set_it_and_holds_no_other(watch: Watch) -> None:
+    clock, name, seen = SystemClock(), ContextVar[str]("name", default="nobody"), list[str]()
+    for each in ("a", "b", "c"):
+        context = copy_context()
+        context.run(name.set, each)
+        context.run(clock.call_later, 1, lambda: seen.append(name.get()))
+        watch.now += 0.1
+    watch.go(1)
+    assert [timer._context.get(name) for *_, timer in watch.set] == [None]  # type: ignore[attr-defined]
+    watch.go(2)
+    assert seen == ["a", "b", "c"]
+
+
+def test_what_another_event_loop_has_left_waiting_holds_nothing_up() -> None:
+    clock, rung = SystemClock(), list[str]()
+
+    async def leave() -> None:
+        clock.call_later(0.01, lambda: rung.append("left"))
+
+    async def ring() -> None:
+        clock.call_later(0.01, lambda: rung.append("rung"))
+        await eventually(lambda: bool(rung))
+
+    asyncio.run(leave())
+    asyncio.run(ring())
+    assert rung == ["rung"]
+    assert clock._lines == {}
 
 
 async def test_real_time_goes_by() -> None:

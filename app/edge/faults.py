@@ -10,27 +10,20 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.edge.lasting import LEFT, Lasting, left
+from app.edge.lasting import Lasting, left
 from app.edge.refusal import on_error
 from app.framework import FastAPI
 
 
 class Faults:
-    """ASGI middleware in the place of ``ServerErrorMiddleware``.
+    """ASGI middleware in the place of ``ServerErrorMiddleware``; serves what lasts and was not served further in."""
 
-    Args:
-        serves: whether what lasts is served here, with nothing else around it.
-    """
-
-    def __init__(self, app: ASGIApp, *, serves: bool) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._serves = serves
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or serve one socket. Raises what either raises."""
         try:
-            if self._serves:
-                scope[LEFT] = None
             await self.app(scope, receive, send)
             if (lasting := left(scope)) is not None:
                 await lasting(scope, receive, send)
@@ -43,17 +36,19 @@ class Faults:
 
 
 class Application(FastAPI):
-    """FastAPI with this layer in the place of Starlette's. That stays where it has another handler than ours."""
+    """FastAPI with this layer in the place of Starlette's. That stays where it has another handler than ours.
 
-    @property
-    def _is_bare(self) -> bool:
-        """Whether nobody has added any middleware around ours."""
-        outermost: object = self.user_middleware[0].cls
-        return outermost is Lasting
+    Attributes:
+        is_bare: whether nobody has added middleware around ours, so that what lasts is served outside of it.
+    """
+
+    is_bare = False
 
     def build_middleware_stack(self) -> ASGIApp:
         """All that stands around the routes."""
-        stack = super().build_middleware_stack()
+        stack, self.is_bare = super().build_middleware_stack(), False
         if isinstance(stack, ServerErrorMiddleware) and stack.handler is on_error and not stack.debug:
-            return Faults(stack.app, serves=self._is_bare)
+            outermost: object = self.user_middleware[0].cls
+            self.is_bare = outermost is Lasting
+            return Faults(stack.app)
         return stack

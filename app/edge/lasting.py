@@ -9,7 +9,7 @@ and FastAPI's own layers do not outlast their request either (decision 0038).
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 LEFT = "agui.lasting"
-"""Its key in the scope. It is there, without a value, where somebody further out serves what is left."""
+"""Its key in the scope."""
 
 CLOSED = "fastapi_middleware_astack"
 """Of a stack that FastAPI has put there and closed, which takes 850 bytes."""
@@ -35,10 +35,7 @@ class Lasting:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or serve one socket. Raises what either raises."""
-        if LEFT in scope:
-            await self.app(scope, receive, send)
-            return
-        scope[LEFT] = None
         await self.app(scope, receive, send)
-        if (lasting := left(scope)) is not None:
+        # The scope's own application, not one around it: what is mounted may have middleware of its own.
+        if not getattr(scope.get("app"), "is_bare", False) and (lasting := left(scope)) is not None:
             await lasting(scope, receive, send)

@@ -46,6 +46,7 @@ class RunStream:
     __slots__ = (
         "_at_work",
         "_context",
+        "_ended",
         "_failure",
         "_form",
         "_frames",
@@ -70,7 +71,7 @@ class RunStream:
         self._at_work: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._writing = self._wrote = False
-        self._open = True
+        self._open, self._ended = True, False
         self._since = asyncio.get_running_loop().time()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,27 +83,29 @@ class RunStream:
         self._lookout.watch(self)
         try:
             async with self._limit:
-                await self._begin()
+                await Stepwise(self._begin(), self._context.run)
                 while (await receive())["type"] != "http.disconnect":
                     pass
                 self._reader.close()
                 if self._at_work is not None:  # such as in a store, which is not to be cut off
                     await asyncio.wait([self._at_work])
         except TimeoutError:
-            if self._failure is not None:
-                raise self._failure from None
-            logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
+            if not self._limit.expired():
+                raise
+            if self._failure is None:
+                logger.info("a reader took nothing for %s s and is let go", SEND_SECONDS)
         finally:
             await self._leave()
+        if self._failure is not None:
+            raise self._failure
 
     async def _begin(self) -> None:
+        """The head, and a run's first event. More is for a task, so that the client's leaving is heard meanwhile."""
         headers = [*head_of(self._form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
         await self._until(self._send({"type": "http.response.start", "status": 200, "headers": headers}))
         self._reader.offer(self)
-        if self._reader.waits:
+        if self._reader.waits or (await self._write() and await self._write()):
             self.read_on()
-        else:
-            await self._write()
 
     async def _leave(self) -> None:
         self._open = False
@@ -148,25 +151,29 @@ class RunStream:
                 await self._until(begun)
             if comment:
                 await self._put(comment)
-            await self._write()
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the request's task raises it
+            while await self._write():
+                pass
+        except BaseException as error:  # noqa: BLE001 - the request's task raises it
             self._stop(error)
         finally:
             self._at_work = None
 
-    async def _write(self) -> None:
-        """What there is, and where nothing more will come the end."""
-        form, log = self._form, self._reader.run.log
+    async def _write(self) -> bool:
+        """What is handed out next, or the end where nothing more will come. Whether there may be more now."""
         try:
-            async for batch in self._reader:
-                body = await form.body(log, batch) if batch.data else form.comment
-                del batch  # the next one may be long in coming
-                await self._put(body)
-                del body
+            batch = await anext(aiter(self._reader), None)
         except AppError as error:  # the stream ends here, the run does not: the client may read on later
             logger.warning("a reader is let go: %s", error.code)
-        if not self._reader.rests:
+            batch = None
+        if batch is not None:
+            body = await self._form.body(self._reader.run.log, batch) if batch.data else self._form.comment
+            del batch  # what is written may be long in being taken
+            await self._put(body)
+            return True
+        if not (self._reader.rests or self._ended):
+            self._ended = True
             await self._put(b"", more=False)
+        return False
 
     async def _put(self, body: bytes, *, more: bool = True) -> None:
         await self._until(self._send({"type": "http.response.body", "body": body, "more_body": more}))
@@ -194,7 +201,7 @@ class RunStream:
             self._break_silence()
 
     def _break_silence(self) -> None:
-        if self._at_work is None:
+        if self._at_work is None and not self._ended:
             self._work(comment=self._form.comment)
         else:
             self._reader.nudge()

@@ -90,6 +90,7 @@ class Cursor:
     def wake(self) -> None:
         """Go on: there is something, or the run has ended."""
         if self._taker is not None:
+            self._log.leave(self)  # until it rests again
             self._taker.read_on()
         elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)

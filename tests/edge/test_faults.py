@@ -42,7 +42,7 @@ async def test_a_fault_before_an_answer_is_answered_and_raised() -> None:
 
     peer = Peer()
     with pytest.raises(LookupError, match="lost"):
-        await Faults(broken, serves=False)(scope(), peer.receive, peer.send)
+        await Faults(broken)(scope(), peer.receive, peer.send)
     start, body = peer.sent
     assert (start["type"], start["status"]) == ("http.response.start", 500)
     assert b"INTERNAL_ERROR" in body["body"]
@@ -58,7 +58,7 @@ async def test_a_fault_amid_an_answer_is_raised_and_begins_no_other() -> None:
 
     peer = Peer()
     with pytest.raises(LookupError, match="lost"):
-        await Faults(broken, serves=False)(scope(), peer.receive, peer.send)
+        await Faults(broken)(scope(), peer.receive, peer.send)
     assert [message.get("status") or message["body"] for message in peer.sent] == [200, b"so far"]
 
 
@@ -68,7 +68,7 @@ async def test_a_fault_of_a_socket_is_raised_and_sends_nothing() -> None:
 
     peer = Peer()
     with pytest.raises(LookupError, match="lost"):
-        await Faults(broken, serves=False)(scope("websocket"), peer.receive, peer.send)
+        await Faults(broken)(scope("websocket"), peer.receive, peer.send)
     assert peer.sent == []
 
 

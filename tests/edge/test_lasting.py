@@ -133,6 +133,32 @@ async def test_middleware_of_the_application_sees_all_of_a_stream() -> None:
     assert any(b"RUN_ERROR" in message.get("body", b"") for message in seen)
 
 
+async def test_a_mounted_applications_own_middleware_sees_all_of_its_streams() -> None:
+    seen: list[str] = []
+
+    class Watching:
+        def __init__(self, app: ASGIApp) -> None:
+            self.app = app
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            async def watch(message: Message) -> None:
+                seen.append(message["type"])
+                await send(message)
+
+            await self.app(scope, receive, watch)
+            seen.append("done")
+
+    async with served() as (inner, service), served() as (outer, _):
+        inner.add_middleware(Watching)
+        outer.mount("/inner", inner)
+        peer = Peer(outer, {**POST, "path": "/inner/invocations", "root_path": ""}, posted())
+        await peer.until("RUN_STARTED")
+        await service.drain(0)
+        await peer.ended()
+    assert (seen[0], seen[-1]) == ("http.response.start", "done")
+    assert seen.count("http.response.body") >= 2
+
+
 async def nothing() -> Message:
     raise NotImplementedError
 

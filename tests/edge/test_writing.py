@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 
 import pytest
-from ag_ui.core import CustomEvent, RunAgentInput
+from ag_ui.core import CustomEvent, EventType, RunAgentInput
 from starlette.types import Message
 
 from app.core.wire import Batch, sse
@@ -27,7 +27,7 @@ from tests.requirements import requirement
 On = Callable[[bytes], Awaitable[None]]
 
 
-async def written(service: Service, on_write: On) -> list[bytes]:
+async def written(service: Service, on_write: On, on_start: Callable[[], object] = int) -> list[bytes]:
     """The writes of a response, each told to ``on_write`` before it counts, as to a socket that may make it wait."""
     app, done, writes = create_app(Settings(), service), asyncio.Event(), list[bytes]()
     messages: list[Message] = [{"type": "http.request", "body": json.dumps(ask()).encode(), "more_body": False}]
@@ -47,6 +47,8 @@ async def written(service: Service, on_write: On) -> list[bytes]:
         assert under_way == 1
         if message["type"] == "http.response.body":
             await on_write(message["body"])
+        else:
+            on_start()
         if body := message.get("body"):
             writes.append(body)
         if message["type"] == "http.response.body" and not message["more_body"]:
@@ -212,6 +214,20 @@ async def test_whatever_waits_the_frames_are_the_run_in_order(seed: int) -> None
 
 
 @requirement("speed.at-once")
+async def test_what_is_set_at_the_head_of_a_response_all_its_writes_see() -> None:
+    spans, seen = ContextVar[str]("spans", default="none"), list[str]()
+
+    async def traced(body: bytes) -> None:
+        seen.append(spans.get())
+        if not body:
+            await asyncio.sleep(0)
+            seen.append(spans.get())
+
+    await written(make_service(paced), traced, on_start=lambda: spans.set("a response"))
+    assert set(seen) == {"a response"}
+
+
+@requirement("speed.at-once")
 async def test_all_writes_of_a_stream_see_one_context_and_the_agent_another() -> None:
     spans, agents = ContextVar[str]("spans", default="none"), list[str]()
 
@@ -314,3 +330,97 @@ async def test_what_is_asked_of_a_store_is_not_cut_off_when_the_client_leaves() 
     async with asyncio.timeout(WAIT):
         await RunStream(reader, EventStream(), "r1", Lookout(60))({"method": "GET"}, receive, send)  # type: ignore[arg-type]
     assert reader.answered == 1
+
+
+class Replay:
+    """A reader that is far behind, and how much of it was asked for."""
+
+    def __init__(self) -> None:
+        self.run = Namespace(log=None)
+        self.waits = self.rests = False
+        self.handed_out = 0
+        self.is_closed = False
+
+    def offer(self, _: RunStream) -> None:
+        """Nothing comes."""
+
+    def __aiter__(self) -> "Replay":
+        return self
+
+    async def __anext__(self) -> Batch:
+        if self.is_closed or self.handed_out == 50:
+            raise StopAsyncIteration
+        self.handed_out += 1
+        return Batch("r1", self.handed_out, [EventType.CUSTOM], [b"{}"])
+
+    def nudge(self) -> None:
+        """It does not wait."""
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@requirement("speed.at-once")
+async def test_a_client_that_leaves_amid_what_was_said_before_is_heard() -> None:
+    reader, left = Replay(), asyncio.Event()
+
+    async def receive() -> Message:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            left.set()
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(WAIT):
+        await RunStream(reader, EventStream(), "r1", Lookout(60))({"method": "GET"}, receive, send)  # type: ignore[arg-type]
+    assert reader.handed_out < 5
+
+
+@requirement("speed.at-once")
+async def test_nothing_is_written_behind_the_end_however_late_the_client_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lookout, "LOOK_SECONDS", 0.001)
+    reader, left, sent = Replay(), asyncio.Event(), list[Message]()
+    looks = 0
+
+    class Late(RunStream):
+        def look(self, now: float) -> None:
+            nonlocal looks
+            looks += 1
+            super().look(now + 1_000)
+
+    async def receive() -> Message:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    stream = Late(reader, EventStream(), "r1", Lookout(60))  # type: ignore[arg-type]
+    answering = asyncio.create_task(stream({"method": "GET"}, receive, send))
+    await eventually(lambda: looks > 5)
+    left.set()
+    async with asyncio.timeout(WAIT):
+        await answering
+    assert [message["more_body"] for message in sent[1:]] == [True] * 50 + [False]
+
+
+@requirement("speed.at-once")
+async def test_a_failure_behind_the_last_write_is_raised_though_the_server_says_that_all_is_sent() -> None:
+    sent = asyncio.Event()
+
+    async def receive() -> Message:
+        await sent.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if not message.get("more_body", True):
+            sent.set()
+            raise RuntimeError("behind the end")
+
+    with pytest.raises(RuntimeError, match="behind the end"):
+        async with asyncio.timeout(WAIT):
+            await RunStream(Replay(), EventStream(), "r1", Lookout(60))({"method": "GET"}, receive, send)  # type: ignore[arg-type]
