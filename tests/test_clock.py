@@ -115,6 +115,14 @@ async def test_each_is_called_in_the_context_of_who_has_set_it_and_holds_no_othe
     assert seen == ["a", "b", "c"]
 
 
+async def test_a_timer_that_comes_a_part_of_a_millisecond_early_is_in_time(watch: Watch) -> None:
+    clock, rung = SystemClock(), list[str]()
+    clock.call_later(1, lambda: rung.append("it"))
+    watch.now = 0.9995
+    watch.set.pop()[2]._run()
+    assert (rung, watch.set) == (["it"], [])
+
+
 def test_what_another_event_loop_has_left_waiting_holds_nothing_up() -> None:
     clock, rung = SystemClock(), list[str]()
 

@@ -1,14 +1,13 @@
 """The agent alone, on plain ASGI: each event it makes is thrown away, and bytes encoded beforehand stand in for it.
 
-No server that serves this agent in this process can take less: nothing is checked, encoded or kept, what a request asks
-is validated because the agent needs it, and all of a run is one write. What is left for a server is what its goal has
-above this.
+Nothing is checked, encoded or kept; what a request asks is validated because the agent needs it, and all of a run is
+one write. What a goal has above this is left for a server's own work.
 """
 
 from ag_ui.core import RunAgentInput
 from starlette.types import Receive, Scope, Send
 
-from bench.peers.raw import HEADERS, frames
+from bench.peers.raw import HEADERS, frames, read
 from bench.script import agent
 
 
@@ -16,14 +15,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one POST with as many deltas as its run has events; the first and the last two are none."""
     if scope["type"] != "http":
         return
-    body = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
     count = 0
-    async for _ in agent(RunAgentInput.model_validate_json(body)):
+    async for _ in agent(RunAgentInput.model_validate_json(await read(receive))):
         count += 1
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     await send({"type": "http.response.body", "body": b"".join(frames(count - 4)), "more_body": True})

@@ -23,13 +23,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one POST with as many deltas as it asks for."""
     if scope["type"] != "http":
         return
-    body = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
-    kind, count, *seconds = json.loads(body)["messages"][-1]["content"].split()
+    kind, count, *seconds = json.loads(await read(receive))["messages"][-1]["content"].split()
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     if kind == "paced":
         async for frame in paced(int(count), float(*seconds)):
@@ -38,6 +32,16 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         for frame in frames(int(count)):
             await send({"type": "http.response.body", "body": frame, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def read(receive: Receive) -> bytes:
+    """A request's body."""
+    body: bytes = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            return body
 
 
 def frames(count: int) -> list[bytes]:
