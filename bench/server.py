@@ -50,7 +50,7 @@ ASSISTANT = ours("assistant")
 AGENTCORE = peer("AGUIApp", "agentcore")
 OFFICIAL = peer("FastAPI + EventEncoder", "official")
 RAW = peer("raw ASGI", "raw")
-ALONE = peer("the agent alone", "alone")
+LEAST = peer("the least server", "least")
 STRANDS = peer("ag-ui-strands", "strands_fake")
 PYDANTIC_AI = peer("Pydantic AI", "pydantic_function")
 

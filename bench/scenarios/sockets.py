@@ -18,10 +18,10 @@ HANDSHAKE = (
 
 
 def measure(options: Options) -> Section:
-    """KiB per socket, twice for each contestant."""
+    """KiB per socket, round by round."""
     many_files()
     found: dict[str, list[float]] = {contestant.name: [] for contestant in CONTESTANTS}
-    for number in range(options.paced_rounds):
+    for number in range(options.load_rounds):
         for contestant in reversed(CONTESTANTS) if number % 2 else CONTESTANTS:
             with Server(contestant) as server:
                 found[server.name].append(uvloop.run(held(server, options.sockets)))

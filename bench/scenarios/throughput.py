@@ -16,8 +16,8 @@ from bench.options import MeasureError, Options, Section
 from bench.results import Samples, compared
 from bench.server import (
     AGENTCORE,
-    ALONE,
     ASSISTANT,
+    LEAST,
     OFFICIAL,
     PYDANTIC_AI,
     RAW,
@@ -71,7 +71,7 @@ def transport(options: Options, *, script: str, what: str, beside: Sequence[Cont
 
 
 ready = partial(transport, script="ready", what="events made beforehand")
-fresh = partial(transport, script="deltas", what="events made by the agent", beside=(ALONE,))
+fresh = partial(transport, script="deltas", what="events made by the agent", beside=(LEAST,))
 
 
 def assistant(options: Options) -> Section:
