@@ -19,6 +19,7 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
 from app.core.errors import AppError
+from app.core.wire import Batch
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
 from app.engine.pauses import Stepwise
@@ -165,15 +166,16 @@ class RunStream:
         except AppError as error:  # the stream ends here, the run does not: the client may read on later
             logger.warning("a reader is let go: %s", error.code)
             batch = None
-        if batch is not None:
-            body = await self._form.body(self._reader.run.log, batch) if batch.data else self._form.comment
-            del batch  # what is written may be long in being taken
-            await self._put(body)
-            return True
-        if not (self._reader.rests or self._ended):
-            self._ended = True
-            await self._put(b"", more=False)
-        return False
+        if batch is None and (self._reader.rests or self._ended):
+            return False
+        body = await self._formed(batch) if batch is not None else b""
+        self._ended = batch is None or self._reader.over
+        del batch  # what is written may be long in being taken
+        await self._put(body, more=not self._ended)
+        return not self._ended
+
+    async def _formed(self, batch: Batch) -> bytes:
+        return await self._form.body(self._reader.run.log, batch) if batch.data else self._form.comment
 
     async def _put(self, body: bytes, *, more: bool = True) -> None:
         await self._until(self._send({"type": "http.response.body", "body": body, "more_body": more}))

@@ -63,6 +63,11 @@ class Cursor:
         """Whether the iteration waits where there is nothing yet."""
         return self._taker is None
 
+    @property
+    def over(self) -> bool:
+        """Whether all was handed out that will come."""
+        return self._log.over and self._after == self._log.shown
+
     async def __anext__(self) -> Batch:
         """What comes next."""
         log = self._log
@@ -70,8 +75,8 @@ class Cursor:
             self.rests = False
             log.leave(self)
         while not self._closed:
-            batch = log.batch(self._after, log.shown)
-            if batch.data:
+            if self._after < log.shown:
+                batch = log.batch(self._after, log.shown)
                 self._after += len(batch.data)
                 return batch
             if log.over:

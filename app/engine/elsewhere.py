@@ -93,7 +93,8 @@ class PlaceElsewhere:
         self._key = record.key
         self._began = record.started_at
         self._after = after
-        self._over = not record.active and after == record.last_seq
+        self.over = not record.active and after == record.last_seq
+        """Whether all was handed out that will come."""
         self._name = archive.new_id()
         self._closed = self._nudged = False
         self._watch_at = -math.inf
@@ -120,7 +121,7 @@ class PlaceElsewhere:
     async def _read(self) -> AsyncIterator[Batch]:
         """Raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer any more."""
         silence = SILENCE_SECONDS
-        while not (self._closed or self._over):
+        while not (self._closed or self.over):
             before, envelopes = self._after, await self._asked(self._stored)
             # After them, because a run that is deleted may be followed by another of the same ids.
             record = await self._asked(self._looked_up)
@@ -134,7 +135,7 @@ class PlaceElsewhere:
                 async with aclosing(self._followed(silence)) as batches:
                     async for batch in batches:
                         yield batch
-                        if self._over:
+                        if self.over:
                             return
                 silence = SILENCE_SECONDS if self._after > before else min(2 * silence, LONGEST_SILENCE)
             elif record.last_seq <= self._after:
@@ -199,5 +200,5 @@ class PlaceElsewhere:
 
     def _moved(self, envelopes: Sequence[Envelope]) -> Batch:
         first = self._after + 1
-        self._after, self._over = envelopes[-1].seq, envelopes[-1].type in TERMINAL
+        self._after, self.over = envelopes[-1].seq, envelopes[-1].type in TERMINAL
         return Batch(self._key.run_id, first, [each.type for each in envelopes], [each.data for each in envelopes])

@@ -24,6 +24,10 @@ class Place(Protocol):
     def rests(self) -> bool:
         """Whether it ended there instead: who takes what comes is told when to go on."""
 
+    @property
+    def over(self) -> bool:
+        """Whether all was handed out that will come."""
+
     def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> Batch: ...
@@ -103,6 +107,11 @@ class Reader:
         """Whether it ended there instead: who takes what comes is told when to go on."""
         return self._place.rests
 
+    @property
+    def over(self) -> bool:
+        """Whether all was handed out that will come."""
+        return self._place.over
+
     def offer(self, taker: Taker) -> None:
         """Have what comes offered from now on; what ``taker`` takes is not handed out."""
         self._place.offer(taker)
@@ -113,8 +122,8 @@ class Reader:
 
     def close(self) -> None:
         """Stop watching; the iteration ends. Harmless when called again."""
-        self._place.close()
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
+            self._place.close()
             self.run.audience.leave()
             on_close(self.run)

@@ -26,14 +26,14 @@ class Readers:
         self._on_disconnect = on_disconnect
         self._clock = clock
         self._open = 0
-        self._all_gone = asyncio.Event()
-        self._one_gone = asyncio.Event()
+        self._all_gone: asyncio.Event | None = None
+        self._one_gone: asyncio.Event | None = None
+        """There only while somebody waits for it."""
 
     def read(self, run: Readable, after: int) -> Reader:
         """Read a run from ``after`` on. Raises ``AppError`` VALIDATION_ERROR for a cursor ahead of it."""
         reader = Reader(run, after, self._left)
         self._open += 1
-        self._all_gone.clear()
         return reader
 
     def heard(self, run: Run, reader: str) -> None:
@@ -45,12 +45,13 @@ class Readers:
 
     def _left(self, run: Readable) -> None:
         self._open -= 1
-        if not self._open:
+        if self._all_gone is not None and not self._open:
             self._all_gone.set()
         if not run.audience.here:
             self._abandon(run)
-        self._one_gone.set()
-        self._one_gone.clear()
+        if self._one_gone is not None:
+            self._one_gone.set()
+            self._one_gone = None
 
     def _abandon(self, run: Readable) -> None:
         """Nobody reads this run here any more."""
@@ -64,12 +65,14 @@ class Readers:
 
     async def one_gone(self, deadline: float) -> None:
         """Until the next one leaves, or the event loop's time is ``deadline``."""
+        self._one_gone = gone = self._one_gone or asyncio.Event()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
-                await self._one_gone.wait()
+                await gone.wait()
 
     async def all_gone(self, seconds: float) -> None:
         """Until nobody reads any more, for ``seconds`` at most."""
+        self._all_gone = asyncio.Event()
         if self._open:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_gone.wait(), seconds)

@@ -111,10 +111,10 @@ async def respond(app: ASGIApp, method: str, path: str, body: bytes) -> list[byt
         return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
-        if message.get("body"):
+        if message["type"] == "http.response.body":
             writes.append(message["body"])
-        if message["type"] == "http.response.body" and not message["more_body"]:
-            done.set()
+            if not message["more_body"]:
+                done.set()
 
     scope: Scope = {
         "type": "http",
@@ -189,6 +189,14 @@ def standing(frame: FrameType | None) -> Iterator[str]:
 async def test_a_run_that_is_read_again_leaves_in_one_write() -> None:
     writes = await written("/invocations", json.dumps(ask()).encode(), twice=True)
     assert [write.count(b"\n\n") for write in writes] == [DELTAS + AROUND]
+
+
+async def test_the_end_of_a_stream_leaves_with_its_last_events() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "all of it"
+
+    first, last = await written("/invocations", json.dumps(ask()).encode(), agent)
+    assert (first.count(b"\n\n"), last.count(b"\n\n")) == (1, AROUND)
 
 
 async def test_the_first_event_is_written_two_turns_of_the_loop_after_its_request() -> None:
