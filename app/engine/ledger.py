@@ -259,8 +259,8 @@ class Ledger:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _stored(self, log: RunLog) -> Outcome:
-        self._news, ending, batch = False, self._ending, log.unstored()
-        envelopes = batch.envelopes() if self.archive.durable else []
+        self._news, ending = False, self._ending
+        envelopes = log.unstored().envelopes() if self.archive.durable else []
         runs, replica = self.archive.store.runs, self.archive.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
         if ending is not None and is_last:

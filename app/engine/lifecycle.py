@@ -8,11 +8,12 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Iterator, Sequence
-from functools import partial
 
 from app.core.errors import AppError, Code
 from app.engine.budget import Budget
 from app.engine.health import Health
+from app.engine.ledger import Ledger
+from app.engine.pauses import begun
 from app.engine.policy import Limits
 from app.engine.reader import Readable
 from app.engine.run import Run
@@ -153,18 +154,22 @@ class Lifecycle:
         """Have the run's ledger written, once: from its beginning where that matters, else at its end."""
         if run.ledger is None or run in self._writing:
             return
-        task = asyncio.create_task(run.ledger.write(run.log, run.fail), name=f"write run {run.ctx.run_id}")
-        self._writing[run] = task
-        task.add_done_callback(partial(self._done_writing, run))
+        writing = self._written(run, run.ledger)
+        left = writing if run.ledger.archive.store.waits else begun(writing)
+        if left is not None:
+            self._writing[run] = asyncio.create_task(left, name=f"write run {run.ctx.run_id}")
 
-    def _done_writing(self, run: Run, task: asyncio.Task[None]) -> None:
-        del self._writing[run]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("a run could not be written down", exc_info=error)
-        if self._kept.get(run.key) is run and run.ledger is not None and run.ledger.is_others:
-            del self._kept[run.key]  # it was ended before the store had said that these ids are another run's
-            self._withdraw(run)
-        self.unread(run)
+    async def _written(self, run: Run, ledger: Ledger) -> None:
+        try:
+            await ledger.write(run.log, run.fail)
+        except Exception:
+            logger.exception("a run could not be written down")
+        finally:
+            self._writing.pop(run, None)
+            if self._kept.get(run.key) is run and ledger.is_others:
+                del self._kept[run.key]  # it was ended before the store had said that these ids are another run's
+                self._withdraw(run)
+            self.unread(run)
 
     def unread(self, run: Readable) -> None:
         """A run may have no reader any more. What is the store's is read there then, and goes with its thread."""

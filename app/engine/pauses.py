@@ -79,3 +79,11 @@ class Stepwise(Generator[object, None, T], Coroutine[object, None, T]):
 
     def __await__(self) -> Step[T]:
         return self
+
+
+def begun(work: Coroutine[object, None, T]) -> Stepwise[T] | None:
+    """Do what needs no waiting; what is left of it, for a task. Raises what it raises."""
+    try:
+        return Stepwise(work, waits_for=work.send(None))
+    except StopIteration:
+        return None

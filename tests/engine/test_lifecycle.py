@@ -44,6 +44,33 @@ async def ran(service: Service, run: str, thread: str = "t1") -> None:
     reader.close()
 
 
+@requirement("durable.thread")
+async def test_where_the_store_waits_for_nothing_a_run_is_written_down_when_its_readers_see_its_end() -> None:
+    service = make_service(brief)
+    await ran(service, "r1")
+    record = await service.archive.store.runs.get(RunKey("everybody", "t1", "r1"))
+    kept = await service.archive.store.threads.changes(RunKey("everybody", "t1", "r1").thread)
+    assert record is not None
+    assert kept is not None
+    assert (record.status, len(kept.messages)) == ("finished", 2)
+
+
+@requirement("durable.thread")
+async def test_a_run_that_cannot_be_written_down_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = make_service(brief)
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(ledger.Ledger, "write", broken)
+    await ran(service, "r1")
+    assert "a run could not be written down" in caplog.text
+    monkeypatch.undo()
+    await ran(service, "r2", "t2")
+
+
 # --- background work ---
 
 
