@@ -130,11 +130,10 @@ class Transcript:
         self._calls_asides.clear()
         return [self._messages[key] for key in self._order]
 
-    @property
-    def changed(self) -> list[Message]:
-        """Those that were not there at the beginning, or not like this, in order."""
+    def changed(self, messages: Iterable[Message]) -> list[Message]:
+        """Those of ``messages`` that were not there at the beginning, or not like this, in order."""
         before = {message.id: message for message in self._before}
-        return [message for message in self.messages if before.get(message.id) is not message]
+        return [message for message in messages if before.get(message.id) is not message]
 
     @property
     def order(self) -> list[str] | None:

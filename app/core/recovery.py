@@ -55,10 +55,11 @@ def recovered(events: Iterable[bytes], messages: Iterable[bytes], state: bytes |
         transcript.feed(event)
         with suppress(ValueError):
             shared.feed(event)
+    told = transcript.messages
     return Recovered(
         sequence.closers(failure),
-        transcript.changed,
+        transcript.changed(told),
         transcript.order,
         shared.json() if shared.is_new else None,
-        title_of(transcript.messages),
+        title_of(told),
     )

@@ -18,10 +18,11 @@ class Row:
             self.append(each)
 
     def __iter__(self) -> Iterator[str]:
-        following = self._next.get(None)
+        ids, following = [], self._next.get(None)
         while following is not None:
-            yield following
+            ids.append(following)
             following = self._next.get(following)
+        return iter(ids)
 
     def after(self, other: str) -> str | None:
         """The one behind that one; None behind the last."""

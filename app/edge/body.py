@@ -13,7 +13,7 @@ from typing import TypeVar
 import anyio.to_thread
 from anyio import CapacityLimiter
 from anyio.lowlevel import RunVar
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from app.core.errors import AppError, Code
 from app.core.inbound import Request as Asked
@@ -30,6 +30,8 @@ DISCARDED_BYTES = 100_000_000
 
 LARGE_BYTES = 100_000
 """Bodies above this are parsed in a thread: a megabyte takes tens of milliseconds."""
+
+NOT_IN_FULL = AppError(Code.VALIDATION_ERROR, "The body did not arrive in full.")
 
 T = TypeVar("T")
 
@@ -48,14 +50,17 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     size, chunks = 0, []
     try:
         async with asyncio.timeout(READ_SECONDS):
-            async for chunk in request.stream():
+            is_more = True
+            while is_more and size <= DISCARDED_BYTES:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise NOT_IN_FULL
+                chunk, is_more = message.get("body", b""), message.get("more_body", False)
                 size += len(chunk)
                 if size <= max_bytes:
                     chunks.append(chunk)
-                elif size > DISCARDED_BYTES:
-                    break
-    except (TimeoutError, ClientDisconnect):
-        raise AppError(Code.VALIDATION_ERROR, "The body did not arrive in full.") from None
+    except TimeoutError:
+        raise NOT_IN_FULL from None
     except asyncio.CancelledError:  # only a server that stops cancels a request, when it waits for it no longer
         raise shutting_down() from None
     check_size(size, max_bytes)

@@ -3,7 +3,7 @@
 Source: AG-UI spec 1.1, events/lifecycle.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 
 from ag_ui.core import (
@@ -30,6 +30,9 @@ from app.ports.conversation import Lapse
 
 End = RunFinishedEvent | RunErrorEvent
 
+Fields = Mapping[str, object]
+"""Of an event, by their names in Python."""
+
 AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
 NOT_BEGUN = AppError(Code.INTERNAL_ERROR, "The run could not begin; the server's log has the cause.")
 TOOK_TOO_LONG = AppError(Code.RUN_TIMEOUT, "The run took longer than it may.")
@@ -47,15 +50,14 @@ def started(ctx: RunContext, parent_run_id: str | None, now_ms: int) -> RunStart
     )
 
 
-def finished(ctx: RunContext) -> RunFinishedEvent:
-    """RUN_FINISHED of an agent that said nothing of its end."""
-    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id)
-
-
 def concluded(
-    event: RunFinishedEvent, ctx: RunContext, pending: Callable[[], list[str]]
-) -> tuple[RunFinishedEvent, Status]:
-    """An agent's RUN_FINISHED with the run's ids and its whole outcome; ``pending`` gives the calls left unanswered."""
+    event: RunFinishedEvent | None, ctx: RunContext, pending: Callable[[], list[str]]
+) -> tuple[RunFinishedEvent, Status, Fields]:
+    """An agent's RUN_FINISHED, or one where it said nothing of its end, and what that is to say: ids and outcome.
+
+    ``pending`` gives the calls left unanswered.
+    """
+    event = event or RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id)
     outcome, status = event.outcome, Status.FINISHED
     if isinstance(outcome, RunFinishedInterruptOutcome):
         status = Status.INTERRUPTED
@@ -63,13 +65,12 @@ def concluded(
         status = Status.CANCELLED
     else:
         outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=pending() or None)
-    update = {"thread_id": ctx.thread_id, "run_id": ctx.run_id, "outcome": outcome}
-    return event.model_copy(update=update), status
+    return event, status, {"thread_id": ctx.thread_id, "run_id": ctx.run_id, "outcome": outcome}
 
 
-def reckoned(event: End, usage: list[TokenUsage], now_ms: int) -> End:
-    """The terminal event with what the run's model calls cost, and its time."""
-    update = {"usage": summed(usage), "timestamp": event.timestamp or now_ms}
+def reckoned(event: End, usage: list[TokenUsage], now_ms: int, said: Fields | None) -> End:
+    """The terminal event with what it is to say besides: what the run's model calls cost, its time, and ``said``."""
+    update = {"usage": summed(usage), "timestamp": event.timestamp or now_ms, **(said or {})}
     return event.model_copy(update=update)
 
 

@@ -31,9 +31,10 @@ ASKS_FOR_MORE = ("goals", "skill")
 
 def is_connect(run_input: RunAgentInput) -> bool:
     """Whether there is nothing in it that an agent could answer."""
+    if run_input.messages or run_input.resume:
+        return False
     forwarded = run_input.forwarded_props
-    asks = isinstance(forwarded, dict) and any(forwarded.get(name) for name in ASKS_FOR_MORE)
-    return not (run_input.messages or run_input.resume or asks)
+    return not (isinstance(forwarded, dict) and any(forwarded.get(name) for name in ASKS_FOR_MORE))
 
 
 class Kept:

@@ -5,12 +5,13 @@ moment. The shared state follows what is written, because that is what the clien
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ag_ui.core import (
     BaseEvent,
     CustomEvent,
     EventType,
+    Message,
     RunAgentInput,
     RunErrorEvent,
     RunFinishedEvent,
@@ -189,19 +190,19 @@ class Funnel:
         self._put_away()
         try:
             messages = self._transcript.messages
-            change, calls = self._change(run_id, title_of(messages)), owed(messages)
+            change, calls = self._change(run_id, messages), owed(messages)
         except Exception:
             logger.exception("what the run leaves to its thread cannot be kept")
             return Left(goals_failed=self._goals.failed)
         return Left(change, bool(calls), self._goals.failed)
 
-    def _change(self, run_id: str, title: str | None) -> Change:
-        transcript = self._transcript
+    def _change(self, run_id: str, messages: Sequence[Message]) -> Change:
+        changed = self._transcript.changed(messages)
         return Change(
-            messages=[StoredMessage(message.id, dumped(message), run_id) for message in transcript.changed],
-            order=transcript.order,
+            messages=[StoredMessage(message.id, dumped(message), run_id) for message in changed],
+            order=self._transcript.order,
             state=self.state.json() if self.state.is_new else None,
-            title=title,
+            title=title_of(messages),
         )
 
     def release(self) -> None:

@@ -88,7 +88,8 @@ class RunLog:
 
         Amid a burst it is published with all of the burst.
         """
-        self.put_away()
+        if self._stretch is not NOTHING:
+            self.put_away()
         self._pages.append(event_type, data)
         self._count += 1
         self._grow(len(data) + ENVELOPE_BYTES)
@@ -280,7 +281,8 @@ class RunLog:
 
     def leave(self, cursor: Cursor) -> None:
         """It does not wait any more."""
-        self._waiting = tuple(other for other in self._waiting if other is not cursor)
+        if cursor in self._waiting:
+            self._waiting = tuple(other for other in self._waiting if other is not cursor)
 
     def _deliver(self, after: int) -> None:
         """Offer what comes after that number to who waits; more than is handed out at once they read themselves."""

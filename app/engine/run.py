@@ -24,9 +24,10 @@ from app.engine.boundary import (
     ALREADY_RUN,
     NOT_BEGUN,
     TOOK_TOO_LONG,
+    End,
+    Fields,
     cancelled,
     concluded,
-    finished,
     reckoned,
     started,
     warned,
@@ -230,7 +231,6 @@ class Run:
         if self.log.ended:
             return
         self._funnel.flush()
-        event = event or finished(self.ctx)
         self._end(*concluded(event, self.ctx, self._funnel.pending))
 
     def cancel(self) -> None:
@@ -255,10 +255,10 @@ class Run:
         logger.error("%s", cause, exc_info=True)  # noqa: LOG014 - called while the exception is handled
         self.fail(AGENT_FAILED)
 
-    def _end(self, event: RunFinishedEvent | RunErrorEvent, status: Status, failure: str | None = None) -> None:
-        """Write what is owed and the terminal event. The only place where a run ends."""
+    def _end(self, event: End, status: Status, said: Fields | None = None, *, failure: str | None = None) -> None:
+        """Write what is owed and the terminal event, with what it is to say. The only place where a run ends."""
         self.ctx.usage[:0] = event.usage or ()
-        event = reckoned(event, self.ctx.usage, self._now_ms())
+        event = reckoned(event, self.ctx.usage, self._now_ms(), said)
         data = encode(event)
         try:
             self._funnel.close(failure)

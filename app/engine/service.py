@@ -33,6 +33,8 @@ from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, S
 from app.ports.records import RunKey, RunRecord, ThreadKey
 from app.ports.store import available
 
+agent_logger = logging.getLogger("agent")
+
 LEAVING_SECONDS = 0.25
 """How long a request waits on a busy thread for a reader that is on its way out. A client that stops a run and asks
 again at once uses two connections, and the server may hear of the second first."""
@@ -108,8 +110,12 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        run = self._new_run(run_input, caller, on_busy)
-        self._make_room(key, on_busy)
+        line, now = self._lifecycle.line(key.owner, key.thread_id), self._clock.time()
+        behind = [run.ctx.run_id for run in line if on_busy is OnBusy.ENQUEUE and not run.audience.is_gone(now)]
+        ledger = Ledger(self.archive, key, on_busy, behind)
+        log = RunLog(key.run_id, self._lifecycle.budget, ledger.noted if self.archive.durable else None)
+        run = self._run(run_input, caller, log, ledger)
+        make_room(line, on_busy, now)
         self._lifecycle.add(run, size)
         return self._readers.read(run, 0)
 
@@ -156,8 +162,10 @@ class Service:
 
         It is asked for where it is likely, or something would happen before the claim, which finds it, too.
         """
+        if not self.archive.durable:
+            return None
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        if not self.archive.durable or self._lifecycle.get(key) is not None:
+        if self._lifecycle.get(key) is not None:
             return None
         stands_behind = self._lifecycle.line(key.owner, key.thread_id) or is_connect(run_input)
         if not stands_behind and not self._lifecycle.is_forgotten(key):
@@ -198,29 +206,6 @@ class Service:
             return await self._responder.waiting(caller, thread_id)
         return await self.runs.asked(await self.runs.known(caller, thread_id))
 
-    def _make_room(self, key: RunKey, on_busy: OnBusy) -> None:
-        """What is to happen to the runs that stand before this one on its thread."""
-        line, now = self._lifecycle.line(key.owner, key.thread_id), self._clock.time()
-        if on_busy is OnBusy.REJECT and not all(run.audience.is_gone(now) for run in line):
-            raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
-        for run in reversed(line):
-            if on_busy is OnBusy.INTERRUPT or run.audience.is_gone(now):
-                run.cancel()
-
-    def _new_run(self, run_input: RunAgentInput, caller: Caller, on_busy: OnBusy) -> Run:
-        """One that is written down."""
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        ahead, now = self._lifecycle.line(key.owner, key.thread_id), self._clock.time()
-        ledger = Ledger(
-            self.archive,
-            key,
-            on_busy,
-            behind=[each.ctx.run_id for each in ahead if on_busy is OnBusy.ENQUEUE and not each.audience.is_gone(now)],
-        )
-        on_append = ledger.noted if self.archive.durable else None
-        log = RunLog(run_input.run_id, self._lifecycle.budget, on_append)
-        return self._run(run_input, caller, log, ledger)
-
     def _run(self, run_input: RunAgentInput, caller: Caller, log: RunLog, ledger: Ledger | None) -> Run:
         funnel = Funnel(run_input, self.new_id, log)
         reach = Reach(funnel, log, self._lifecycle)
@@ -230,7 +215,7 @@ class Service:
             caller=caller,
             tools=self._tools,
             new_id=self.new_id,
-            logger=logging.getLogger("agent"),
+            logger=agent_logger,
             background=reach.background,
             is_cancelled=reach.is_over,
             emit=reach.emit,
@@ -285,6 +270,15 @@ class Service:
         for close in self._closers:
             await close()
         await self.archive.aclose()
+
+
+def make_room(line: Sequence[Run], on_busy: OnBusy, now: float) -> None:
+    """What is to happen to the runs that stand before another on its thread. Raises ``AppError`` THREAD_BUSY."""
+    if on_busy is OnBusy.REJECT and not all(run.audience.is_gone(now) for run in line):
+        raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
+    for run in reversed(line):
+        if on_busy is OnBusy.INTERRUPT or run.audience.is_gone(now):
+            run.cancel()
 
 
 async def is_let_in(run: Run) -> bool:

@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 
 def summed(usage: Sequence[TokenUsage]) -> list[TokenUsage] | None:
     """One entry per provider and model, as AG-UI counts; None where nothing is known or it makes no sense."""
+    if not usage:
+        return None
     try:
         return aggregate_token_usage(list(usage)) or None
     except (AttributeError, TypeError, ValueError):
