@@ -53,7 +53,7 @@ class News(asyncio.Event):
 
 
 class Answer(RequestResponseCycle):
-    """An answer. A piece of a stream is told first: for each token, asking what else it might be is felt."""
+    """An answer. A piece of a stream is written by itself: for each token, asking what else it might be is felt."""
 
     # Slots: what is asked for each token lies together, outside of a dictionary.
     __slots__ = ("disconnected", "flow", "streams", "transport")
@@ -63,16 +63,20 @@ class Answer(RequestResponseCycle):
         self.streams = False
         """Whether it has begun, goes on, and is sent in chunks."""
 
+    def write_piece(self, body: bytes) -> bool:
+        """What sending a piece of a body does, where that can be done at once. Raises what the transport raises."""
+        if not self.streams or self.disconnected or self.flow.write_paused or not body:
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
     async def send(self, message: ASGISendEvent) -> None:
         """Send. Raises what uvicorn raises for what may not come now."""
-        may_go_on = self.streams and not (self.disconnected or self.flow.write_paused)
-        if may_go_on and message["type"] == "http.response.body" and message.get("more_body"):
-            body = message.get("body")
-            if body:
-                self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
-        else:
-            await super().send(message)
-            self.streams = bool(self.chunked_encoding) and not self.response_complete and self.scope["method"] != "HEAD"
+        goes_on = message["type"] == "http.response.body" and message.get("more_body", False)
+        if goes_on and self.write_piece(message.get("body", b"")):  # type: ignore[arg-type] # a message of that type
+            return
+        await super().send(message)
+        self.streams = bool(self.chunked_encoding) and not self.response_complete and self.scope["method"] != "HEAD"
 
 
 httptools_impl.RequestResponseCycle = Answer  # type: ignore[misc] # it makes what this name says, and has no other way

@@ -3,14 +3,16 @@
 import asyncio
 import base64
 import gc
+import json
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import product
 from typing import TypeVar
 
 import pytest
 import uvicorn
+from ag_ui.core import RunAgentInput
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -18,6 +20,11 @@ from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
 from app.connections import MAX_FRAMES, MAX_HEAD, Answer, Frames, Requests
+from app.edge.stream import connection_of
+from app.main import create_app
+from app.ports import Item
+from app.settings import Settings
+from tests.engine.doubles import ask, make_service
 
 P = TypeVar("P", bound=HttpToolsProtocol)
 
@@ -27,6 +34,8 @@ HELLO = (
     b"sec-websocket-key: " + base64.b64encode(bytes(16)) + b"\r\n"
 )
 PATIENCE = 5.0
+AROUND = 4
+"""What opens and ends a run and a message."""
 
 
 class Wire(asyncio.Transport):
@@ -208,30 +217,38 @@ PIECES: tuple[Message, ...] = (
 @pytest.mark.parametrize("protocol", [Requests, HttpToolsProtocol])
 @pytest.mark.parametrize("method", [b"GET", b"HEAD"])
 @pytest.mark.parametrize("headers", HEADERS)
+@pytest.mark.parametrize("piecewise", [False, True], ids=["sent", "pieces written"])
 async def test_an_answer_is_sent_as_uvicorn_sends_it(
     monkeypatch: pytest.MonkeyPatch,
     protocol: type[HttpToolsProtocol],
     method: bytes,
     headers: list[tuple[bytes, bytes]],
+    *,
+    piecewise: bool,
 ) -> None:
     """Also where uvicorn serves somebody else in the same process."""
     start: Message = {"type": "http.response.start", "status": 200, "headers": headers}
     asked = [some for pieces in product(PIECES, repeat=3) for some in ((start, *pieces), pieces)]
-    ours = [await answered(protocol, method, messages) for messages in asked]
+    ours = [await answered(protocol, method, messages, piecewise=piecewise) for messages in asked]
     monkeypatch.setattr(httptools_impl, "RequestResponseCycle", Answer.__base__)
     assert ours == [await answered(protocol, method, messages) for messages in asked]
 
 
 async def answered(
-    protocol: type[HttpToolsProtocol], method: bytes, messages: Sequence[Message]
+    protocol: type[HttpToolsProtocol], method: bytes, messages: Sequence[Message], *, piecewise: bool = False
 ) -> tuple[bytes, list[str], bool]:
-    """What is written, what is raised, and whether the connection is closed."""
+    """What is written, what is raised, and whether the connection is closed.
+
+    ``piecewise`` offers the pieces of a body to the answer, and sends those that it does not take.
+    """
     wire, raised, done = Wire(), list[str](), asyncio.Event()
 
     async def application(_scope: Scope, _receive: Receive, send: Send) -> None:
         for message in messages:
             if message is LEFT:
                 connection.connection_lost(None)
+                continue
+            if piecewise and message.get("more_body") and write_piece(send, message.get("body", b"")):
                 continue
             try:
                 await send(message)
@@ -244,6 +261,35 @@ async def answered(
     async with asyncio.timeout(PATIENCE):
         await done.wait()
     return wire.written, raised, wire.is_closing()
+
+
+def write_piece(send: Send, body: bytes) -> bool:
+    """As a stream does it."""
+    return connection_of(send).write_piece(body)
+
+
+async def test_the_tokens_of_a_stream_are_written_to_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for _number in range(20):
+            yield "word "
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    messages, send = list[Message](), Answer.send
+
+    async def noted(answer: Answer, message: Message) -> None:
+        messages.append(message)
+        await send(answer, message)  # type: ignore[arg-type] # a message of uvicorn's
+
+    monkeypatch.setattr(Answer, "send", noted)
+    service, wire, body = make_service(agent), Wire(), json.dumps(ask()).encode()
+    await service.open()
+    connection = requests(create_app(Settings(), service), wire)
+    head = HEAD.replace(b"GET /", b"POST /invocations")
+    connection.data_received(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+    await until(lambda: wire.written.endswith(b"\r\n0\r\n\r\n"))
+    assert wire.written.count(b"\r\nid: ") + wire.written.count(b"\n\nid: ") == 20 + AROUND
+    assert len(messages) <= AROUND
 
 
 async def test_while_requests_wait_for_their_answers_no_others_are_read() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
 from functools import cache
 from types import CoroutineType
+from typing import Protocol
 
 from sse_starlette import EventSourceResponse
 from starlette.types import Receive, Scope, Send
@@ -34,6 +35,24 @@ HEADERS = {"Cache-Control": "no-cache, no-transform", "Vary": "Accept", "X-Accel
 logger = logging.getLogger(__name__)
 
 
+class Connection(Protocol):
+    """Writes at once what can be."""
+
+    def write_piece(self, body: bytes) -> bool:
+        """Write a piece of a response that has begun, or say that it is to be sent."""
+
+
+class Unknown:
+    """A connection behind others who see what is sent, or a server's that is none of ours."""
+
+    def write_piece(self, _: bytes) -> bool:
+        """It is to be sent."""
+        return False
+
+
+UNKNOWN = Unknown()
+
+
 class RunStream:
     """A run's events from a reader's position on.
 
@@ -46,6 +65,7 @@ class RunStream:
 
     __slots__ = (
         "_at_work",
+        "_connection",
         "_context",
         "_ended",
         "_failure",
@@ -79,7 +99,7 @@ class RunStream:
         """Send until the run ends or the client leaves, which is heard after the response's end, too."""
         if scope["method"] == "HEAD":
             self._reader.close()  # headers only
-        self._send = send
+        self._send, self._connection = send, connection_of(send)
         self._context = copy_context()
         self._lookout.watch(self)
         try:
@@ -120,21 +140,29 @@ class RunStream:
         """Write at once, in whoever's task this is; what has to wait is finished in a task of the stream's own."""
         if self._at_work is not None or not self._open:
             return False
-        frames, send = self._frames, self._send  # called by name: a method of a slot is looked up each time
+        frames = self._frames  # called by name: a method of a slot is looked up each time
         try:
             body = frames(data, first)
             if body is None:
                 return False
-            sending = send({"type": "http.response.body", "body": body, "more_body": True})
-            work = sending if isinstance(sending, CoroutineType) else sending.__await__()
+            if self._connection.write_piece(body):
+                self._wrote = True
+            else:
+                self._begin_to_send(body)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - not for the agent, whose task this may be
+            self._stop(error)
+        return True
+
+    def _begin_to_send(self, body: bytes) -> None:
+        """As far as that needs no waiting."""
+        sending = self._send({"type": "http.response.body", "body": body, "more_body": True})
+        work = sending if isinstance(sending, CoroutineType) else sending.__await__()
+        try:
             waits_for = self._context.run(work.send, None)
         except StopIteration:
             self._wrote = True
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - not for the agent, whose task this may be
-            self._stop(error)
         else:
             self._work(begun=Stepwise(work, waits_for=waits_for))
-        return True
 
     def read_on(self) -> None:
         """Have what there is written, unless that is being done."""
@@ -207,6 +235,12 @@ class RunStream:
             self._work(comment=self._form.comment)
         else:
             self._reader.nudge()
+
+
+def connection_of(send: Send) -> Connection:
+    """Whose own way to send this is, with nothing around it."""
+    owner: Connection = getattr(send, "__self__", UNKNOWN)
+    return owner if hasattr(owner, "write_piece") else UNKNOWN
 
 
 @cache

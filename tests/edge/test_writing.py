@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput
-from starlette.types import Message
+from starlette.types import Message, Send
 
 from app.core.wire import Batch, sse
 from app.edge import lookout, stream
@@ -27,8 +27,21 @@ from tests.requirements import requirement
 On = Callable[[bytes], Awaitable[None]]
 
 
-async def written(service: Service, on_write: On, on_start: Callable[[], object] = int) -> list[bytes]:
-    """The writes of a response, each told to ``on_write`` before it counts, as to a socket that may make it wait."""
+def as_it_is(send: Send, _: list[bytes]) -> Send:
+    """A server's way to send, which can only be awaited."""
+    return send
+
+
+async def written(
+    service: Service,
+    on_write: On,
+    on_start: Callable[[], object] = int,
+    through: Callable[[Send, list[bytes]], Send] = as_it_is,
+) -> list[bytes]:
+    """The writes of a response, each told to ``on_write`` before it counts, as to a socket that may make it wait.
+
+    ``through`` makes the way to send that the application is given, and may write by itself.
+    """
     app, done, writes = create_app(Settings(), service), asyncio.Event(), list[bytes]()
     messages: list[Message] = [{"type": "http.request", "body": json.dumps(ask()).encode(), "more_body": False}]
     scope = {"type": "http", "http_version": "1.1", "scheme": "http", "root_path": "", "method": "POST", "headers": []}
@@ -58,8 +71,30 @@ async def written(service: Service, on_write: On, on_start: Callable[[], object]
     await service.open()
     async with asyncio.timeout(WAIT):
         path = {"path": "/invocations", "raw_path": b"/invocations", "query_string": b""}
-        await app({**scope, **path}, receive, send)
+        await app({**scope, **path}, receive, through(send, writes))
     return writes
+
+
+class Near:
+    """A connection that writes the pieces it takes, and is given those that it does not as messages."""
+
+    def __init__(self, takes: Callable[[bytes], bool]) -> None:
+        self.pieces = 0
+        self._takes = takes
+
+    def through(self, send: Send, writes: list[bytes]) -> Send:
+        self._send, self._writes = send, writes
+        return self.send
+
+    async def send(self, message: Message) -> None:
+        await self._send(message)
+
+    def write_piece(self, body: bytes) -> bool:
+        if self._takes(body):
+            self._writes.append(body)
+            self.pieces += 1
+            return True
+        return False
 
 
 def numbers(writes: list[bytes]) -> list[int]:
@@ -86,6 +121,48 @@ async def test_a_lone_event_is_written_in_the_task_that_brings_it() -> None:
     assert writers.count("run r1") >= 15
     assert (writers[0], writers[-1]) == (request, "write a stream")
     assert writers.count(request) == 1
+
+
+@requirement("speed.at-once")
+async def test_a_lone_event_is_written_to_the_connection_itself() -> None:
+    sent, near = list[bytes](), Near(lambda _: True)
+
+    async def note(body: bytes) -> None:
+        sent.append(body)
+
+    writes = await written(make_service(paced), note, through=near.through)
+    assert numbers(writes) == list(range(1, 25))
+    assert near.pieces >= 15
+    assert near.pieces + len(sent) == len(writes)
+
+
+@requirement("speed.at-once")
+async def test_what_a_connection_does_not_take_at_once_is_sent_and_nothing_overtakes_it() -> None:
+    dice = random.Random(1)  # noqa: S311 - a seed makes the dice the same in every run
+
+    async def full(_: bytes) -> None:
+        for _turn in range(dice.choice((0, 1, 5))):
+            await asyncio.sleep(0)
+
+    near = Near(lambda _: dice.random() < 0.5)
+    writes = await written(make_service(paced), full, through=near.through)
+    assert numbers(writes) == list(range(1, 25))
+    assert 0 < near.pieces < len(writes) - 3
+
+
+@requirement("speed.at-once")
+async def test_what_a_connection_raises_ends_the_stream_and_is_not_the_agents_failure() -> None:
+    def broken(body: bytes) -> bool:
+        if b'"delta":"word' in body:
+            raise RuntimeError("the transport is gone")
+        return True
+
+    service = make_service(paced)
+    with pytest.raises(RuntimeError, match="the transport is gone"):
+        await written(service, at_once, through=Near(broken).through)
+    run = next(service._lifecycle.runs("everybody"))
+    await eventually(lambda: run.log.ended)
+    assert run.status == "finished"
 
 
 @requirement("speed.memory")

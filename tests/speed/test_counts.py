@@ -162,13 +162,20 @@ async def test_little_stands_between_the_loop_and_an_agent_and_between_a_token_a
         yield "a token that comes alone"
         await asyncio.sleep(0)
 
-    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
-        async def noting(message: Message) -> None:
-            if b"alone" in message.get("body", b""):
-                to_server.extend(standing(sys._getframe(1)))
-            await send(message)
+    class Connection:
+        def __init__(self, send: Send) -> None:
+            self._send = send
 
-        await app(scope, receive, noting)
+        async def send(self, message: Message) -> None:
+            await self._send(message)
+
+        def write_piece(self, body: bytes) -> bool:
+            if b"alone" in body:
+                to_server.extend(standing(sys._getframe(1)))
+            return False
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        await app(scope, receive, Connection(send).send)
 
     service = make_service(agent)
     app = create_app(Settings(), service)
