@@ -311,7 +311,7 @@ COMMAND = "import sys; before = set(sys.modules); import app.__main__; print(*sy
 
 SERVING = """
 import gc, sys, uvicorn
-async def main_loop(_): print(gc.isenabled(), gc.get_freeze_count() > 10_000)
+async def main_loop(_): print(gc.isenabled(), gc.get_freeze_count() > 10_000, gc.get_threshold()[0])
 uvicorn.Server.main_loop = main_loop
 from app.__main__ import main
 sys.exit(main(["serve"]))
@@ -363,5 +363,11 @@ def test_the_command_line_loads_nothing_but_the_standard_library() -> None:
     assert packages - set(sys.stdlib_module_names) == {"app"}
 
 
-def test_garbage_is_collected_while_serving_but_not_what_the_start_made() -> None:
-    assert said(SERVING) == ["True", "True"]
+def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_too_often() -> None:
+    assert said(SERVING) == ["True", "True", "10000"]
+
+
+def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
+    chooses = "import gc, app.server\nmake = app.server.create_app\n"
+    agents = "def create(settings): gc.set_threshold(5); return make(settings)\napp.server.create_app = create\n"
+    assert said(chooses + agents + SERVING) == ["True", "True", "5"]
