@@ -40,6 +40,13 @@ async def agent(run_input: RunAgentInput) -> AsyncIterator[BaseEvent]:
     yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id)
 
 
+async def strings(run_input: RunAgentInput) -> AsyncIterator[str]:
+    """``deltas N`` as an agent of ours is written that leaves the events to the server."""
+    _, count = asked(run_input).split()
+    for _number in range(int(count)):
+        yield TEXT
+
+
 def asked(run_input: RunAgentInput) -> str:
     """The last message's text."""
     last = run_input.messages[-1]

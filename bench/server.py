@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -46,6 +46,7 @@ def peer(name: str, module: str) -> Contestant:
 
 
 TRANSPORT = ours("bench.script:agent")
+STRINGS = replace(ours("bench.script:strings"), name="ours, of strings")
 ASSISTANT = ours("assistant")
 AGENTCORE = peer("AGUIApp", "agentcore")
 OFFICIAL = peer("FastAPI + EventEncoder", "official")

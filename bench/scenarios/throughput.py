@@ -9,11 +9,10 @@ hits all of them. A contestant that does not deliver every delta is not measured
 
 import time
 from collections.abc import Sequence
-from functools import partial
 
 from bench.client import Connection
 from bench.options import MeasureError, Options, Section
-from bench.results import Samples, compared
+from bench.results import Row, Samples, compared
 from bench.server import (
     AGENTCORE,
     ASSISTANT,
@@ -22,6 +21,7 @@ from bench.server import (
     PYDANTIC_AI,
     RAW,
     STRANDS,
+    STRINGS,
     TRANSPORT,
     Contestant,
     Server,
@@ -30,6 +30,10 @@ from bench.server import (
 
 DELTAS = 1_000
 MICRO = 1e6
+SERVERS = (TRANSPORT, AGENTCORE, OFFICIAL, RAW)
+
+Figures = dict[str, list[float]]
+"""By contestant, one for each round."""
 
 
 def measure(server: Server, script: str, size: int, seconds: float) -> tuple[float, float]:
@@ -48,10 +52,10 @@ def measure(server: Server, script: str, size: int, seconds: float) -> tuple[flo
         return (server.cpu() - cpu) / count * MICRO, clock / count * MICRO
 
 
-def rounds(contestants: Sequence[Contestant], script: str, size: int, options: Options) -> tuple[Samples, Samples]:
+def rounds(contestants: Sequence[Contestant], script: str, size: int, options: Options) -> tuple[Figures, Figures]:
     """CPU and clock of every contestant, round by round."""
-    cpu: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
-    clock: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+    cpu: Figures = {contestant.name: [] for contestant in contestants}
+    clock: Figures = {contestant.name: [] for contestant in contestants}
     with running(*contestants) as servers:
         for server in servers:
             measure(server, script, size, options.seconds / 4)
@@ -63,15 +67,23 @@ def rounds(contestants: Sequence[Contestant], script: str, size: int, options: O
     return cpu, clock
 
 
-def transport(options: Options, *, script: str, what: str, beside: Sequence[Contestant] = ()) -> Section:
-    """The same agent behind every server."""
-    cpu, clock = rounds((TRANSPORT, AGENTCORE, OFFICIAL, RAW, *beside), script, DELTAS, options)
+def ready(options: Options) -> Section:
+    """The same events behind every server, made beforehand."""
+    return Section(transport("events made beforehand", *rounds(SERVERS, "ready", DELTAS, options)))
+
+
+def fresh(options: Options) -> Section:
+    """The same agent behind every server, and the same words from one that leaves it to ours to make events."""
+    both = rounds((*SERVERS, LEAST, STRINGS), "deltas", DELTAS, options)
+    strings = [samples.pop(STRINGS.name) for samples in both]
+    words = [{**samples, TRANSPORT.name: ours} for samples, ours in zip(both, strings, strict=True)]
+    return Section(transport("events made by the agent", *both) + transport("strings here, events there", *words))
+
+
+def transport(what: str, cpu: Samples, clock: Samples) -> list[Row]:
+    """The rows of one kind of agent."""
     rows = compared(f"transport, {what}: CPU per event", "µs", cpu, {AGENTCORE.name: 6.0, RAW.name: 1.0})
-    return Section(rows + compared(f"transport, {what}: time per event", "µs", clock))
-
-
-ready = partial(transport, script="ready", what="events made beforehand")
-fresh = partial(transport, script="deltas", what="events made by the agent", beside=(LEAST,))
+    return rows + compared(f"transport, {what}: time per event", "µs", clock)
 
 
 def assistant(options: Options) -> Section:
