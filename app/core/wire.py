@@ -21,8 +21,8 @@ CLOSING = b"\n\n"
 MANY = 4_096
 """Of so many events the frames' openings are kept, for all runs alike."""
 
-OPENINGS: list[bytes] = []
-"""They are made with the first frame of the process."""
+OPENINGS = [OPENING % number for number in range(MANY)]
+"""Made before anybody waits for a frame."""
 
 
 class Envelope(NamedTuple):
@@ -67,7 +67,7 @@ def sse(data: Sequence[bytes], first: int) -> bytes:
     """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""
     count = len(data)
     if count == 1:  # a token that comes alone: without the lists this takes a third
-        return b"".join((OPENINGS[first] if first < len(OPENINGS) else opening(first), data[0], CLOSING))
+        return b"".join((OPENINGS[first] if first < MANY else OPENING % first, data[0], CLOSING))
     pieces = [CLOSING] * (3 * count)
     pieces[::3], pieces[1::3] = openings(first, count), data
     return b"".join(pieces)
@@ -76,14 +76,7 @@ def sse(data: Sequence[bytes], first: int) -> bytes:
 def openings(first: int, count: int) -> list[bytes]:
     """What stands before the data of so many events: to write a number takes longer than all else of a frame."""
     end = first + count
-    return OPENINGS[first:end] if end <= len(OPENINGS) else [opening(seq) for seq in range(first, end)]
-
-
-def opening(seq: int) -> bytes:
-    """What stands before the data of an event."""
-    if not OPENINGS:
-        OPENINGS.extend(OPENING % number for number in range(MANY))
-    return OPENING % seq
+    return OPENINGS[first:end] if end <= MANY else [OPENING % seq for seq in range(first, end)]
 
 
 def sse_refusal(data: bytes) -> bytes:

@@ -22,12 +22,12 @@ from app.core.inbound import Request as Asked
 from app.edge.body import read_body, understand
 from app.edge.commands import Commands
 from app.edge.exact import ExactRoute
-from app.edge.formats import EventStream, Format, format_of
+from app.edge.formats import HEADERS, EventStream, Format, format_of
 from app.edge.gate import INVOCATIONS, caller_of
 from app.edge.lasting import leave
 from app.edge.lookout import Lookout
 from app.edge.older import OlderEventStream, is_older
-from app.edge.stream import HEADERS, RunStream
+from app.edge.stream import RunStream
 from app.engine.service import Service
 from app.ports import Caller
 

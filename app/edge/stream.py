@@ -12,11 +12,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
-from functools import cache
 from types import CoroutineType
 from typing import Protocol
 
-from sse_starlette import EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
 from app.core.errors import AppError
@@ -29,8 +27,6 @@ from app.engine.reader import Reader
 SEND_SECONDS = 60.0
 """A reader that takes nothing for so long is let go, because what it has not read yet is kept for it. It may come back
 and read on."""
-
-HEADERS = {"Cache-Control": "no-cache, no-transform", "Vary": "Accept", "X-Accel-Buffering": "no"}
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +118,7 @@ class RunStream:
 
     async def _begin(self) -> None:
         """The head, and a run's first event. More is for a task, so that the client's leaving is heard meanwhile."""
-        headers = [*head_of(self._form.media_type), (b"x-request-id", self._request_id.encode("latin-1"))]
+        headers = [*self._form.head, (b"x-request-id", self._request_id.encode("latin-1"))]
         await self._until(self._send({"type": "http.response.start", "status": 200, "headers": headers}))
         self._reader.offer(self)
         if self._reader.waits or (await self._write() and await self._write()):
@@ -241,10 +237,3 @@ def connection_of(send: Send) -> Connection:
     """Whose own way to send this is, with nothing around it."""
     owner: Connection = getattr(send, "__self__", UNKNOWN)
     return owner if hasattr(owner, "write_piece") else UNKNOWN
-
-
-@cache
-def head_of(media_type: str) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers of a stream, as sse-starlette has them. What becomes of the connection is the server's to say."""
-    response = EventSourceResponse(iter(()), headers=HEADERS, media_type=media_type)
-    return tuple(header for header in response.raw_headers if header[0] != b"connection")

@@ -307,6 +307,18 @@ build_service(Settings(agent="tests.speed.test_counts:talker"))
 print(*sys.modules)
 """
 
+FIRST_RUN = """
+import asyncio, json, sys
+from app.main import create_app
+from app.settings import Settings
+from tests.engine.doubles import ask
+from tests.speed.test_counts import respond
+app = create_app(Settings(agent="tests.speed.test_counts:talker"))
+before = set(sys.modules)
+asyncio.run(respond(app, "POST", "/invocations", json.dumps(ask()).encode()))
+print("answered", *sys.modules.keys() - before)
+"""
+
 COMMAND = "import sys; before = set(sys.modules); import app.__main__; print(*sys.modules.keys() - before)"
 
 SERVING = """
@@ -356,6 +368,11 @@ def test_a_start_loads_only_what_it_needs() -> None:
 
 def test_another_agent_loads_nothing_of_the_assistant() -> None:
     assert not {"app.assembly", "app.agents.assistant", "app.agents.approvals"} & set(said(ANOTHER_AGENT))
+
+
+def test_the_first_run_of_a_process_loads_nothing_more() -> None:
+    """It is the one that somebody waits for, where each session has a process of its own."""
+    assert said(FIRST_RUN) == ["answered"]
 
 
 def test_the_command_line_loads_nothing_but_the_standard_library() -> None:
