@@ -42,7 +42,7 @@ when the next request comes."""
 
 YOUNG_OBJECTS = 10_000
 """How many containers more than were let go make Python look for garbage. At its own 700 it looked through all streams
-so often that beside 200 of them one new run in a hundred waited two milliseconds longer for its first event."""
+so often that beside 200 of them one new run in a hundred waited a millisecond or two longer for its first event."""
 
 EXAMPLE = (
     """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""

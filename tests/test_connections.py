@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
 from app.connections import MAX_FRAMES, MAX_HEAD, Answer, Frames, Requests
-from app.edge.stream import connection_of
+from app.edge.stream import Connection, connection_of
 from app.main import create_app
 from app.ports import Item
 from app.settings import Settings
@@ -266,6 +266,41 @@ async def answered(
 def write_piece(send: Send, body: bytes) -> bool:
     """As a stream does it."""
     return connection_of(send).write_piece(body)
+
+
+class Seeing:
+    """Middleware's way to send that says of itself what the server's says."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        await self._send(message)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._send, name)
+
+
+async def test_a_piece_is_written_past_nobody_and_not_to_who_takes_nothing() -> None:
+    wire, found = Wire(), list[Connection]()
+
+    async def stream(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        found.extend([connection_of(send), connection_of(Seeing(send))])
+        await asyncio.Event().wait()
+
+    connection = requests(stream, wire)
+    connection.data_received(HEAD + b"\r\n")
+    await until(lambda: bool(found))
+    own, seen = found
+    connection.pause_writing()
+    assert not own.write_piece(b"while it is slow")
+    connection.resume_writing()
+    assert own.write_piece(b"now")
+    assert not seen.write_piece(b"unseen")
+    assert wire.written.endswith(b"5\r\nfirst\r\n3\r\nnow\r\n")
+    connection.connection_lost(None)
 
 
 async def test_the_tokens_of_a_stream_are_written_to_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
-from types import CoroutineType
+from types import CoroutineType, MethodType
 from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
@@ -27,6 +27,10 @@ from app.engine.reader import Reader
 SEND_SECONDS = 60.0
 """A reader that takes nothing for so long is let go, because what it has not read yet is kept for it. It may come back
 and read on."""
+
+LAST_BYTES = 16_000
+"""So much leaves together with the response's end. The end of more waits until that is taken: with the end a reader is
+gone for a server that stops, and its connection idle."""
 
 logger = logging.getLogger(__name__)
 
@@ -184,7 +188,7 @@ class RunStream:
             self._at_work = None
 
     async def _write(self) -> bool:
-        """What is handed out next, or the end where nothing more will come. Whether there may be more now."""
+        """What is handed out next, or the end where nothing more will come. Whether to go on, up to the place's end."""
         try:
             batch = await anext(aiter(self._reader), None)
         except AppError as error:  # the stream ends here, the run does not: the client may read on later
@@ -193,10 +197,11 @@ class RunStream:
         if batch is None and (self._reader.rests or self._ended):
             return False
         body = await self._formed(batch) if batch is not None else b""
-        self._ended = batch is None or self._reader.over
+        is_all = batch is None
+        self._ended = is_all or (self._reader.over and len(body) <= LAST_BYTES)
         del batch  # what is written may be long in being taken
         await self._put(body, more=not self._ended)
-        return not self._ended
+        return not is_all
 
     async def _formed(self, batch: Batch) -> bytes:
         return await self._form.body(self._reader.run.log, batch) if batch.data else self._form.comment
@@ -235,5 +240,6 @@ class RunStream:
 
 def connection_of(send: Send) -> Connection:
     """Whose own way to send this is, with nothing around it."""
-    owner: Connection = getattr(send, "__self__", UNKNOWN)
+    is_own = type(send) is MethodType  # no proxy, which would name the owner of what it stands for
+    owner: Connection = getattr(send, "__self__", UNKNOWN) if is_own else UNKNOWN
     return owner if hasattr(owner, "write_piece") else UNKNOWN

@@ -55,8 +55,9 @@ class Cursor:
         return self
 
     def offer(self, taker: Taker) -> None:
-        """Offer what comes from now on; what ``taker`` takes is not handed out."""
-        self._taker = taker
+        """Offer what comes from now on; what ``taker`` takes is not handed out. Nothing once it is closed."""
+        if not self._closed:
+            self._taker = taker
 
     @property
     def waits(self) -> bool:

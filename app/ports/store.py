@@ -250,7 +250,10 @@ class Store(Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether it may wait for what is outside this process, so that a cancellation could cut it off."""
+        """Whether it may wait for what is outside this process, so that a cancellation could cut it off.
+
+        One that outlives this process does.
+        """
 
     @property
     def runs(self) -> Runs:

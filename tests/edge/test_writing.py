@@ -21,7 +21,7 @@ from app.engine.service import Service
 from app.main import create_app
 from app.ports import Item
 from app.settings import Settings
-from tests.engine.doubles import WAIT, ask, eventually, make_service
+from tests.engine.doubles import WAIT, ask, asking, caller, eventually, make_service
 from tests.requirements import requirement
 
 On = Callable[[bytes], Awaitable[None]]
@@ -163,6 +163,42 @@ async def test_what_a_connection_raises_ends_the_stream_and_is_not_the_agents_fa
     run = next(service._lifecycle.runs("everybody"))
     await eventually(lambda: run.log.ended)
     assert run.status == "finished"
+
+
+@requirement("http.keepalive")
+async def test_a_stream_whose_tokens_are_written_to_its_connection_is_not_silent() -> None:
+    says, sent = asyncio.Queue[str](), list[bytes]()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        while True:
+            yield await says.get()
+
+    async def send(message: Message) -> None:
+        sent.append(message.get("body", b""))
+
+    service, near = make_service(agent), Near(lambda _: True)
+    await service.open()
+    reader = await service.admit(asking(), caller())
+    speaking, left = RunStream(reader, EventStream(), "id", Lookout(15.0)), asyncio.Event()
+
+    async def receive() -> Message:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    task = asyncio.create_task(speaking({"method": "POST"}, receive, near.through(send, sent)))
+    await eventually(lambda: b"RUN_STARTED" in b"".join(sent))
+    now = asyncio.get_running_loop().time()
+    speaking.look(now)
+    says.put_nowait("word")
+    await eventually(lambda: near.pieces > 0)
+    speaking.look(now + 20)
+    await asyncio.sleep(0)
+    assert EventStream.comment not in sent
+    speaking.look(now + 40)
+    await eventually(lambda: EventStream.comment in sent)
+    left.set()
+    await task
+    await service.drain(0)
 
 
 @requirement("speed.memory")

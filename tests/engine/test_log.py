@@ -337,3 +337,22 @@ async def test_a_log_whose_end_somebody_else_has_written_weighs_what_it_holds(*,
     assert (log.bytes, budget.used, budget.kept) == (weight, weight, weight)
     log.discard()
     assert (budget.used, budget.kept) == (0, 0)
+
+
+async def test_a_place_is_over_once_all_was_handed_out_and_nothing_more_will_come() -> None:
+    log = make_log()
+    append(log, *["v"] * (BATCH_EVENTS + 1))
+    place = log.read()
+    await anext(place)
+    log.end()
+    assert not place.over
+    await anext(place)
+    assert place.over
+
+
+def test_a_place_that_is_closed_is_offered_to_nobody() -> None:
+    """It would lead to whoever would take what comes, who leads to it."""
+    place = make_log().read()
+    place.close()
+    place.offer(Taking())
+    assert place.waits
