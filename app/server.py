@@ -41,8 +41,8 @@ KEEP_ALIVE_SECONDS = 75
 when the next request comes."""
 
 YOUNG_OBJECTS = 10_000
-"""How many containers more than were let go make Python look for garbage. At its own 700 it looked through all streams
-so often that beside 200 of them one new run in a hundred waited a millisecond or two longer for its first event."""
+"""How many containers more than were let go make Python look for garbage. At its own 700 it looked through what streams
+hold so often that beside 200 of them twice as many first events took more than two milliseconds."""
 
 EXAMPLE = (
     """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""
