@@ -31,8 +31,6 @@ DISCARDED_BYTES = 100_000_000
 LARGE_BYTES = 100_000
 """Bodies above this are parsed in a thread: a megabyte takes tens of milliseconds."""
 
-NOT_IN_FULL = AppError(Code.VALIDATION_ERROR, "The body did not arrive in full.")
-
 T = TypeVar("T")
 
 _turn: RunVar[CapacityLimiter] = RunVar("large_body")
@@ -54,17 +52,22 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
             while is_more and size <= DISCARDED_BYTES:
                 message = await request.receive()
                 if message["type"] == "http.disconnect":
-                    raise NOT_IN_FULL
+                    raise not_in_full()
                 chunk, is_more = message.get("body", b""), message.get("more_body", False)
                 size += len(chunk)
                 if size <= max_bytes:
                     chunks.append(chunk)
     except TimeoutError:
-        raise NOT_IN_FULL from None
+        raise not_in_full() from None
     except asyncio.CancelledError:  # only a server that stops cancels a request, when it waits for it no longer
         raise shutting_down() from None
     check_size(size, max_bytes)
     return b"".join(chunks)
+
+
+def not_in_full() -> AppError:
+    """What a request gets whose body ends early. A new one each time: one that is raised holds the frames of it."""
+    return AppError(Code.VALIDATION_ERROR, "The body did not arrive in full.")
 
 
 def check_size(size: int, max_bytes: int) -> None:

@@ -34,9 +34,13 @@ Fields = Mapping[str, object]
 """Of an event, by their names in Python."""
 
 AGENT_FAILED = AppError(Code.AGENT_ERROR, "The agent failed; the server's log has the cause.")
-NOT_BEGUN = AppError(Code.INTERNAL_ERROR, "The run could not begin; the server's log has the cause.")
 TOOK_TOO_LONG = AppError(Code.RUN_TIMEOUT, "The run took longer than it may.")
 ALREADY_RUN = AppError(Code.THREAD_BUSY, "A run of this id has run on this thread.")
+
+
+def not_begun() -> AppError:
+    """What a run gets that could not begin. A new one each time: one that is raised holds the frames of it."""
+    return AppError(Code.INTERNAL_ERROR, "The run could not begin; the server's log has the cause.")
 
 
 def started(ctx: RunContext, parent_run_id: str | None, now_ms: int) -> RunStartedEvent:

@@ -22,12 +22,12 @@ from app.engine.audience import Audience
 from app.engine.boundary import (
     AGENT_FAILED,
     ALREADY_RUN,
-    NOT_BEGUN,
     TOOK_TOO_LONG,
     End,
     Fields,
     cancelled,
     concluded,
+    not_begun,
     reckoned,
     started,
     warned,
@@ -144,7 +144,7 @@ class Run:
             self._refuse(error)
         except Exception:
             logger.exception("the run could not begin")
-            self._refuse(NOT_BEGUN)
+            self._refuse(not_begun())
         if self.log.ended or self._input is None:
             return False
         if self._input is not run_input:

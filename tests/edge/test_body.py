@@ -6,9 +6,12 @@ import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
+from app.core.errors import AppError
 from app.edge import body
-from app.edge.body import LARGE_BYTES, understand, understand_fields
+from app.edge.body import LARGE_BYTES, read_body, understand, understand_fields
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
@@ -28,6 +31,25 @@ async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
     monkeypatch.setattr(body, parser, parsed)
     await asyncio.gather(*(read(LARGE) for _ in range(8)))
     assert alongside == [False] * 8
+
+
+async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() -> None:
+    """An exception that is raised again holds the frames of each time, with all that they hold."""
+
+    async def refused() -> list[bytes]:
+        messages: list[Message] = [
+            {"type": "http.request", "body": b"the half of it", "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+
+        async def receive() -> Message:
+            return messages.pop(0)
+
+        with pytest.raises(AppError, match="did not arrive") as raised:
+            await read_body(Request({"type": "http", "headers": []}, receive), 100)
+        return [chunk for frame in raised.traceback for chunk in frame.frame.f_locals.get("chunks", ())]
+
+    assert [await refused() for _ in range(3)] == [[b"the half of it"]] * 3
 
 
 async def test_an_absent_body_adds_nothing() -> None:
