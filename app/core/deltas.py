@@ -34,12 +34,9 @@ class Strings(Stretch):
 
     def takes(self, item: BaseEvent | Said | str) -> bool:
         """Put the item's text to the others, if it goes on with them."""
-        if type(item) is not str or not 0 < len(item) <= MAX_DELTA:
+        if type(item) is not str or not 0 < len(item) <= MAX_DELTA or not (item.isascii() or has_utf8(item)):
             return False
-        try:
-            self.fresh.append(dumps(item) + END)
-        except TypeError:  # half of a surrogate pair
-            return False
+        self.fresh.append(item)
         return True
 
 
@@ -61,12 +58,9 @@ class Sayings(Stretch):
         if type(item) is not Said or item.message_id != self._key:
             return False
         text = item.delta
-        if type(text) is not str or len(text) > MAX_DELTA:
+        if type(text) is not str or len(text) > MAX_DELTA or not (text.isascii() or has_utf8(text)):
             return False
-        try:
-            self.fresh.append(dumps(text) + END)
-        except TypeError:  # half of a surrogate pair
-            return False
+        self.fresh.append(text)
         return True
 
 
@@ -99,11 +93,11 @@ class Deltas(Stretch):
             fields = item.__dict__
             same[self._name] = self._key
             same["delta"] = text = fields["delta"]
-            if type(text) is not str or len(text) > MAX_DELTA or fields != same:
-                return False
-            self.fresh.append(dumps(text) + END)
-        except (KeyError, TypeError):  # a field was taken away; half of a surrogate pair
+        except KeyError:  # a field was taken away
             return False
+        if type(text) is not str or len(text) > MAX_DELTA or fields != same or not (text.isascii() or has_utf8(text)):
+            return False
+        self.fresh.append(text)
         return True
 
 
@@ -136,6 +130,15 @@ def after(
     if any(event.__dict__[name] is not None for name in ASIDES):
         return None
     return Deltas(start, head, event_type, event, name)
+
+
+def has_utf8(text: str) -> bool:
+    """Not so half of a surrogate pair. To be asked where a text is not ASCII."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @cache

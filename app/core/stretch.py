@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from operator import itemgetter
 
 from ag_ui.core import EventType
-from orjson import loads
+from orjson import OPT_INDENT_2, dumps, loads
 
 END = b"}"
 """Ends the JSON of an event, behind its text."""
@@ -19,6 +19,12 @@ LINE = b"\n"
 
 SEAM = b'"' + END + LINE + b'"'
 """What stands between two texts, and in none: within a text's JSON no line ends."""
+
+BETWEEN = b",\n  "
+"""What orjson writes between two texts of a list, a line for each."""
+
+OPENING, CLOSING = len(b"[\n  "), len(b"\n]")
+"""Bytes before and behind them."""
 
 LONG = 4_096
 """Every so many bytes it is noted how many tails stand before, when somebody reads: that much is looked through."""
@@ -50,8 +56,8 @@ class Stretch:
         """How many events there are with its own."""
         self.tails = bytearray()
         """The tail of each, line by line."""
-        self.fresh: list[bytes] = []
-        """Those that have come since and are not among them yet, copied: orjson's own hold on to 4 KB each."""
+        self.fresh: list[str] = []
+        """The texts that have come since and are not among them yet."""
         self.due = 0
         """How often ``SHORT`` their bytes were when they were last weighed. A small number, which is always at hand."""
         self._weighed = 0
@@ -64,19 +70,23 @@ class Stretch:
 
     def take(self) -> list[bytes]:
         """``keep`` those that are fresh, and give their JSON."""
-        head, fresh = self.head, self.fresh
+        head, is_one = self.head, len(self.fresh) == 1
+        tails = self.keep()
         # Most tokens come alone, which needs no loop.
-        data = [head + fresh[0]] if len(fresh) == 1 else [head + tail for tail in fresh]
-        self.keep()
-        return data
+        return [head + tails] if is_one else [head + tail for tail in tails.split(LINE)]
 
-    def keep(self) -> None:
-        """Put those that are fresh behind the others."""
-        tails, fresh = self.tails, self.fresh
+    def keep(self) -> bytes:
+        """Put those that are fresh behind the others. Their tails, line by line."""
+        fresh = self.fresh
+        if len(fresh) == 1:
+            tails = dumps(fresh[0]) + END
+        else:  # of all at once, and in lines: a text has no line break, so nothing in it looks like what stands between
+            tails = dumps(fresh, option=OPT_INDENT_2)[OPENING:-CLOSING].replace(BETWEEN, END + LINE) + END
         self.end += len(fresh)
-        tails += LINE.join(fresh)
-        tails += LINE
+        self.tails += tails
+        self.tails += LINE
         fresh.clear()
+        return tails
 
     def weigh(self, envelope: int) -> int:
         """Bytes of those that have come since it was last weighed: the JSON of each, and ``envelope`` besides."""
@@ -117,10 +127,8 @@ class Stretch:
     def cut(self, count: int) -> None:
         """Keep so many, one at least."""
         kept = [data[len(self.head) :] for data in self.read(0, count)]
-        self.end, self._marks = self.start, None
-        self.tails.clear()
-        self.fresh = kept
-        self.keep()
+        self.end, self._marks = self.start + count, None
+        self.tails[:] = LINE.join(kept) + LINE
 
 
 _counted = itemgetter(0)

@@ -17,7 +17,7 @@ LARGE = st.integers(0, 3 * LONG).map("x".__mul__)
 def stretch_of(bursts: list[list[str]]) -> Stretch:
     made = Stretch(0, HEAD, EventType.TEXT_MESSAGE_CONTENT)
     for burst in bursts:
-        made.fresh += [dumps(text) + END for text in burst]
+        made.fresh += burst
         assert made.take() == [HEAD + dumps(text) + END for text in burst]
         assert made.fresh == []
     return made

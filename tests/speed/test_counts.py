@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from ag_ui.core import (
     BaseEvent,
-    EventType,
     RunAgentInput,
     TextMessageStartEvent,
     ToolCallArgsEvent,
@@ -23,8 +22,7 @@ from ag_ui.core import (
 from orjson import dumps
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.core import chunks, deltas
-from app.core.deltas import GoesOn, after
+from app.core import chunks, stretch
 from app.core.encoder import encode
 from app.core.fold import Transcript
 from app.core.stretch import END
@@ -55,25 +53,22 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
     monkeypatch: pytest.MonkeyPatch, readers: int
 ) -> None:
     encoded: list[bytes] = []
+    bursts = 0
 
     def counted(event: BaseEvent) -> bytes:
         encoded.append(encode(event))
         return encoded[-1]
 
-    def counting(item: Item, event: BaseEvent, data: bytes, start: int, event_type: EventType) -> GoesOn | None:
-        found = after(item, event, data, start, event_type)
-        encoded.pop()  # the text of what was looked at in full, written again to find where it begins
-        return found
+    def dumped(texts: str | list[str], option: int | None = None) -> bytes:
+        """What goes on: one text, or those of a burst at once."""
+        nonlocal bursts
+        bursts += 1
+        encoded.extend(dumps(text) + END for text in ([texts] if isinstance(texts, str) else texts))
+        return dumps(texts, option=option)
 
-    def dumped(text: str) -> bytes:
-        rest = dumps(text)
-        encoded.append(rest + END)
-        return rest
-
-    monkeypatch.setattr(deltas, "dumps", dumped)
+    monkeypatch.setattr(stretch, "dumps", dumped)
     monkeypatch.setattr(chunks, "encode", counted)
     monkeypatch.setattr(funnel, "encode", counted)
-    monkeypatch.setattr(funnel, "after", counting)
     monkeypatch.setattr(run, "encode", counted)
     service = make_service(talker)
     first = service.start(asking(), caller())
@@ -81,6 +76,7 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
     read = await asyncio.gather(*map(envelopes, (first, *others)))
     assert [len(every) for every in read] == [DELTAS + AROUND] * readers
     assert len(encoded) == len(read[0])
+    assert bursts <= DELTAS // BURST + 1
     for envelope in read[0]:
         encoded.remove(next(data for data in encoded if envelope.data.endswith(data)))
 
