@@ -82,11 +82,12 @@ async def test_a_run_during_a_run_is_refused_and_the_first_goes_on(server: Serve
 
 
 async def test_a_client_that_closes_in_order_gets_its_own_code_back(server: Server) -> None:
-    connection = await socket_to(server.port)
-    await connection.send(json.dumps(run_input("hold")))
+    connection, document = await socket_to(server.port), run_input("hold")
+    await connection.send(json.dumps(document))
     await hear_until(connection, is_text)
     await connection.close(4000, "enough")
     assert connection.close_code == 4000
+    await say(server.port, f"release {document['runId']}")  # nothing goes on: others ask whether the server is idle
 
 
 @pytest.mark.parametrize(
