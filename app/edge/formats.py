@@ -7,6 +7,7 @@ basic/transports/http-protobuf#negotiation and http-sse; RFC 9110, 12.5.1.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -116,6 +117,7 @@ def format_of(connection: HTTPConnection) -> Format:
     return ProtobufFrames() if admits_protobuf(accept) else EventStream()
 
 
+@lru_cache(maxsize=16)
 def admits_protobuf(accept: str) -> bool:
     """Whether an ``Accept`` header's value asks for protobuf. Ranges that cannot be read do not count."""
     best: dict[str, float] = {}

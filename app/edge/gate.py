@@ -8,7 +8,7 @@ a body. Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Pro
 import base64
 import re
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -32,6 +32,9 @@ NOT_FORWARDED = re.compile(
     r"|transfer-encoding|upgrade|user-agent|x-forwarded-.*|forwarded"
 )
 """Headers an agent never sees: the transport's own and cookies, as in AgentCore's restricted table."""
+
+Headers = Sequence[tuple[str, str]]
+"""By name, lower-cased, in the order in which they came."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -58,13 +61,15 @@ class Gate:
             await self._app(scope, receive, send)
             return
         connection = HTTPConnection(scope)
-        caller = self._caller(connection)
-        connection.state.caller = caller
-        connection.state.refused_status = self._refused_status if scope["path"] == INVOCATIONS else None
+        sent = connection.headers.items()
+        caller = self._caller(connection, sent)
+        state = scope.setdefault("state", {})  # what ``connection.state`` shows
+        state["caller"] = caller
+        state["refused_status"] = self._refused_status if scope["path"] == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
-            self._check_origin(connection)
-            check_session(connection, caller)
+            self._check_origin(sent)
+            check_session(sent, caller)
         except AppError as error:
             if scope["type"] == "websocket":
                 await refuse_socket(error, send)
@@ -73,8 +78,8 @@ class Gate:
             return
         await self._app(scope, receive, send)
 
-    def _caller(self, connection: HTTPConnection) -> Caller:
-        headers = forwarded(connection)
+    def _caller(self, connection: HTTPConnection, sent: Headers) -> Caller:
+        headers = forwarded(connection, sent)
         session_id = headers.get(SESSION_HEADER)
         given = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
         return Caller(
@@ -84,21 +89,26 @@ class Gate:
             headers=headers,
         )
 
-    def _check_origin(self, connection: HTTPConnection) -> None:
-        origin = connection.headers.get("origin")
+    def _check_origin(self, sent: Headers) -> None:
+        origin = first(sent, "origin")
         if origin is None or origin in self._origins:
             return
-        host = connection.headers.get("host", "")
+        host = first(sent, "host") or ""
         if not (same_host(origin, host) and is_local(host)):
             raise AppError(Code.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
 
 
-def check_session(connection: HTTPConnection, caller: Caller) -> None:
+def first(sent: Headers, wanted: str) -> str | None:
+    """The first header of that name."""
+    return next((value for name, value in sent if name == wanted), None)
+
+
+def check_session(sent: Headers, caller: Caller) -> None:
     """Raises ``AppError`` VALIDATION_ERROR for a session id that is longer than AgentCore makes them, and for several.
 
     Of several one may be a gateway's and another its caller's, and nobody says which.
     """
-    if len(connection.headers.getlist(SESSION_HEADER)) > 1:
+    if sum(name == SESSION_HEADER for name, _ in sent) > 1:
         raise AppError(Code.VALIDATION_ERROR, "The session header may be sent once.")
     if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
         raise AppError(Code.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")
@@ -106,7 +116,7 @@ def check_session(connection: HTTPConnection, caller: Caller) -> None:
 
 def caller_of(connection: HTTPConnection) -> Caller:
     """The caller that the gate found."""
-    caller: Caller = connection.state.caller
+    caller: Caller = connection.scope["state"]["caller"]
     return caller
 
 
@@ -137,9 +147,9 @@ def is_local(host: str) -> bool:
     return True
 
 
-def forwarded(connection: HTTPConnection) -> Mapping[str, str]:
+def forwarded(connection: HTTPConnection, sent: Headers) -> Mapping[str, str]:
     """The headers an agent may see, lower-cased. A socket's may also come as its query or its subprotocol."""
-    headers = {name: value for name, value in connection.headers.items() if not NOT_FORWARDED.fullmatch(name)}
+    headers = {name: value for name, value in sent if not NOT_FORWARDED.fullmatch(name)}
     if connection.scope["type"] == "websocket":
         for name, value in connection.query_params.items():
             if name.lower().startswith(QUERY_HEADERS):

@@ -39,15 +39,14 @@ class Lookout:
     def leave(self, stream: Watched) -> None:
         """Look at it no more. Harmless when called again."""
         self._open.discard(stream)
-        if not self._open and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _wait(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(min(self.keepalive, LOOK_SECONDS), self._look)
 
     def _look(self) -> None:
-        self._wait()
+        self._timer = None
+        if self._open:
+            self._wait()
         now = asyncio.get_running_loop().time()
         for stream in tuple(self._open):
             stream.look(now)
