@@ -10,7 +10,7 @@ to an event (decision 0018).
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextvars import copy_context
 from types import CoroutineType, MethodType
 from typing import Protocol
@@ -21,7 +21,7 @@ from app.core.errors import AppError
 from app.core.wire import Batch
 from app.edge.formats import Format
 from app.edge.lookout import Lookout
-from app.engine.pauses import Stepwise
+from app.engine.pauses import Stepwise, begun
 from app.engine.reader import Reader
 
 SEND_SECONDS = 60.0
@@ -126,7 +126,7 @@ class RunStream:
         await self._until(self._send({"type": "http.response.start", "status": 200, "headers": headers}))
         self._reader.offer(self)
         if self._reader.waits or (await self._write() and await self._write()):
-            self.read_on()
+            self._work(self._go_on())
 
     async def _leave(self) -> None:
         self._open = False
@@ -162,22 +162,30 @@ class RunStream:
         except StopIteration:
             self._wrote = True
         else:
-            self._work(begun=Stepwise(work, waits_for=waits_for))
+            self._work(self._go_on(Stepwise(work, waits_for=waits_for)))
 
     def read_on(self) -> None:
-        """Have what there is written, unless that is being done."""
-        if self._at_work is None and self._open:
-            self._work()
+        """Have what there is written, unless that is being done.
 
-    def _work(self, *, begun: Awaitable[None] | None = None, comment: bytes = b"") -> None:
-        work = self._go_on(begun, comment)
+        A run's end at once, in whoever's task: a turn of the event loop for it is a tenth of a short run. What goes on
+        has its turn, so that what comes meanwhile leaves with it.
+        """
+        if self._at_work is not None or not self._open:
+            return
+        work = self._go_on()
+        if not self._reader.run.log.ended:
+            self._work(work)
+        elif (left := self._context.run(begun, work)) is not None:
+            self._work(left)
+
+    def _work(self, work: Coroutine[object, None, None]) -> None:
         self._at_work = asyncio.create_task(work, name="write a stream", context=self._context)
 
-    async def _go_on(self, begun: Awaitable[None] | None, comment: bytes) -> None:
-        """A task's own: a write that has begun, or a comment, and what there is by then."""
+    async def _go_on(self, writing: Awaitable[None] | None = None, comment: bytes = b"") -> None:
+        """A write that has begun, or a comment, and what there is by then."""
         try:
-            if begun is not None:
-                await self._until(begun)
+            if writing is not None:
+                await self._until(writing)
             if comment:
                 await self._put(comment)
             while await self._write():
@@ -233,7 +241,7 @@ class RunStream:
 
     def _break_silence(self) -> None:
         if self._at_work is None and not self._ended:
-            self._work(comment=self._form.comment)
+            self._work(self._go_on(comment=self._form.comment))
         else:
             self._reader.nudge()
 

@@ -119,7 +119,7 @@ async def test_a_lone_event_is_written_in_the_task_that_brings_it() -> None:
     writes = await written(make_service(paced), note)
     assert numbers(writes) == list(range(1, 25))
     assert writers.count("run r1") >= 15
-    assert (writers[0], writers[-1]) == (request, "write a stream")
+    assert (writers[0], writers[-1]) == (request, "run r1")
     assert writers.count(request) == 1
 
 
