@@ -28,25 +28,28 @@ class Lookout:
     def __init__(self, keepalive: float) -> None:
         self.keepalive = keepalive
         self._open: set[Watched] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Will have us look again. One that was closed before that does not count: an application may outlive it."""
 
     def watch(self, stream: Watched) -> None:
         """Look at it from now on."""
         self._open.add(stream)
-        if self._timer is None:
-            self._wait()
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._wait(loop)
 
     def leave(self, stream: Watched) -> None:
         """Look at it no more. Harmless when called again."""
         self._open.discard(stream)
 
-    def _wait(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(min(self.keepalive, LOOK_SECONDS), self._look)
+    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        loop.call_later(min(self.keepalive, LOOK_SECONDS), self._look)
 
     def _look(self) -> None:
-        self._timer = None
+        self._loop, loop = None, asyncio.get_running_loop()
         if self._open:
-            self._wait()
-        now = asyncio.get_running_loop().time()
+            self._wait(loop)
+        now = loop.time()
         for stream in tuple(self._open):
             stream.look(now)

@@ -48,3 +48,18 @@ async def test_streams_are_looked_at_together_until_they_leave(monkeypatch: pyte
     lookout.watch(streams[0])
     assert len(timers) == begun + 1
     lookout.leave(streams[0])
+
+
+@requirement("http.keepalive")
+def test_streams_of_the_next_event_loop_are_looked_at_too() -> None:
+    lookout = Lookout(0.001)
+
+    async def stay(*, until_looked_at: bool) -> None:
+        stream = Stream()
+        lookout.watch(stream)
+        if until_looked_at:
+            await eventually(lambda: stream.looks > 0)
+        lookout.leave(stream)
+
+    asyncio.run(stay(until_looked_at=False))  # it is closed before its look is due
+    asyncio.run(stay(until_looked_at=True))
