@@ -267,13 +267,14 @@ async def test_a_write_that_has_to_wait_holds_up_neither_the_agent_nor_the_order
 @requirement("speed.at-once")
 @pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError])
+@pytest.mark.parametrize("where", [b'"delta":"word', b"RUN_FINISHED"])
 async def test_a_write_that_fails_is_the_last_and_not_the_agents_failure(
-    caplog: pytest.LogCaptureFixture, error: type[BaseException], turns: int
+    caplog: pytest.LogCaptureFixture, where: bytes, error: type[BaseException], turns: int
 ) -> None:
     tried = list[bytes]()
 
     async def broken(body: bytes) -> None:
-        if b'"delta":"word' in body:
+        if where in body:
             tried.append(body)
             for _turn in range(turns):
                 await asyncio.sleep(0)
@@ -284,7 +285,7 @@ async def test_a_write_that_fails_is_the_last_and_not_the_agents_failure(
         await written(service, broken)
     assert len(tried) == 1
     run = next(service._lifecycle.runs("everybody"))
-    await eventually(lambda: run.log.ended)
+    await eventually(lambda: run.log.over)
     assert run.status == "finished"
     assert not [record for record in caplog.records if "agent" in record.name]
 
