@@ -30,7 +30,6 @@ from app.edge import http, sse, threads, ws
 from app.edge.commands import Commands
 from app.edge.faults import Application
 from app.edge.gate import Gate
-from app.edge.lasting import Lasting
 from app.edge.refusal import on_app_error, on_error, on_http_error
 from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
@@ -92,7 +91,6 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         by_session=settings.scope is Scope.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
     )
-    app.add_middleware(Lasting)
     if settings.cors_origins:
         admit_pages(app, settings.cors_origins)
     return app

@@ -34,8 +34,10 @@ from pydantic_core import to_json
 from app.agents.results import failure, shown
 from app.core.chunks import Expander
 from app.core.duties import Duties
+from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.fold import Transcript
+from app.core.order import KINDS
 from app.core.sequence import RunSequence, tag_of
 from app.outlet import Outlet
 from app.ports import Item, RunContext, State, Suspended, Suspension, ToolContent, ToolError
@@ -108,9 +110,18 @@ class Invocation:
             IllegalEvent: where the run would.
             ToolError: the agent says that it failed.
         """
-        self._expander.hand_out(item, self._take)
+        events, accepted = self._expander.expand(item), 0
+        try:
+            if len(events) > 1 and not KINDS[type(events[-1])].is_boundary:
+                encode(events[-1])  # an event that cannot be encoded must end nothing
+            for event in events:
+                self._accept(event)
+                accepted += 1
+        finally:
+            if accepted < len(events):
+                self._expander.rollback(events[:accepted])
 
-    def _take(self, _: Item, event: BaseEvent, __: bytes | None) -> bool:
+    def _accept(self, event: BaseEvent) -> None:
         match event:
             case RunStartedEvent():
                 pass
@@ -122,7 +133,6 @@ class Invocation:
                 self._transcript.feed(event)
             case _:
                 self._pass_on(event)
-        return True
 
     def send(self, item: Item) -> None:
         """Take what a tool sends: ``emit``, but for a part, and nothing once the invocation is over.

@@ -29,10 +29,8 @@ from ag_ui.core import (
 )
 from pydantic import ValidationError
 
-from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.lanes import CHUNKS, NONE_OPEN, TEXT, Chunk, ChunkEvent, Stream
-from app.core.order import KINDS
 from app.core.perclass import PerClass
 from app.core.pieces import MAX_DELTA, split
 from app.core.said import Said
@@ -46,10 +44,6 @@ CLOSES_NONE = (
     SubagentStartedEvent,
 )
 DELTAS = (TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEvent)
-
-
-Take = Callable[[BaseEvent | Said | str, BaseEvent, bytes | None], bool]
-"""Takes an event of an item, and its JSON where that is known. Whether there is room for more behind it."""
 
 
 class Expander:
@@ -78,31 +72,14 @@ class Expander:
                 raise IllegalEvent(f"{type(item).__name__} is none that the protocol knows: {error}") from error
             raise
 
-    def hand_out(self, item: BaseEvent | Said | str, take: Take) -> bool:
-        """Have the events that ``item`` stands for taken one by one. False where ``take`` had no room for more.
+    def rollback(self, accepted: Sequence[BaseEvent]) -> None:
+        """Undo the last ``expand`` for the events that were not accepted.
 
-        Raises ``IllegalEvent``, and what ``take`` raises; then nothing behind the last event that was taken has
-        happened, and what is open is what those that were taken leave so.
+        Afterwards open is what the accepted ones leave open.
         """
-        events, taken, said = self.expand(item), 0, None
-        try:
-            if len(events) > 1 and not KINDS[type(events[-1])].is_boundary:
-                said = encode(events[-1])  # what cannot be said must end nothing
-            for event in events:
-                fits = take(item, event, said if event is events[-1] else None)
-                taken += 1
-                if not fits:
-                    return False
-            return True
-        finally:
-            if taken < len(events):
-                self._take_back(events[:taken])
-
-    def _take_back(self, taken: Sequence[BaseEvent]) -> None:
-        """Of what the last item stands for only these were taken: what they opened or ended is that."""
-        lanes = {owner: it for owner, it in self._before.items() if not _is_among(taken, it.chunk.end, it)}
-        begun = {owner: it for owner, it in self._lanes.items() if _is_among(taken, it.chunk.start, it)}
-        self._lanes = lanes | begun
+        still_open = {owner: it for owner, it in self._before.items() if not _is_among(accepted, it.chunk.end, it)}
+        opened = {owner: it for owner, it in self._lanes.items() if _is_among(accepted, it.chunk.start, it)}
+        self._lanes = still_open | opened
 
     def flush(self) -> list[BaseEvent]:
         """Ends every open chunk stream; a chunk has no end of its own."""

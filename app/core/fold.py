@@ -1,12 +1,12 @@
 """Events to messages: the conversation that a client has after a run's events.
 
 Rule: pure, and the same result as the official client's, message for message, but for activities, which never travel
-back to an agent. Text and metadata are put together when they are asked for, so a token costs an append, and nothing
-where a stretch holds it. Source: AG-UI spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of
-``@ag-ui/client`` 1.0.0.
+back to an agent. Text and metadata are put together when they are asked for, so a token costs one write to a buffer.
+Source: AG-UI spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from io import StringIO
 from typing import Any, ClassVar
 
 from ag_ui.core import (
@@ -36,7 +36,6 @@ from ag_ui.core import (
 
 from app.core.order import KINDS, Kind
 from app.core.row import Row
-from app.core.stretch import Texts, joined
 
 Metadata = dict[str, Any]
 
@@ -77,12 +76,12 @@ class Transcript:
         "_order",
         "_results",
         "_texts",
-        "growing",
+        "last_text",
     )
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self.growing: Texts | None = None
-        """What the last delta has been put to, as long as only deltas come; None where that is not kept."""
+        self.last_text: StringIO | None = None
+        """The buffer that the last delta was written to; None if its message or call is not kept."""
         self._hold(messages)
         self._before = tuple(self._messages.values())
 
@@ -91,9 +90,9 @@ class Transcript:
         self._messages = {message.id: message for message in messages}
         self._order = Row(self._messages)
         self._results: dict[str, str] = {}
-        self._texts: dict[str, Texts] = {}
+        self._texts: dict[str, StringIO] = {}
         self._holders: dict[str, str] = {}
-        self._arguments: dict[str, Texts] = {}
+        self._arguments: dict[str, StringIO] = {}
         self._asides: dict[str, Metadata] = {}
         self._calls_asides: dict[str, Metadata] = {}
         for message in self._messages.values():
@@ -117,7 +116,7 @@ class Transcript:
         """The conversation so far, in order."""
         for key, more in self._texts.items():
             message = self._messages[key]
-            text = str(getattr(message, "content", None) or "") + joined(more)
+            text = str(getattr(message, "content", None) or "") + more.getvalue()
             self._messages[key] = message.model_copy(update={"content": text})
         self._texts.clear()
         for key, aside in self._asides.items():
@@ -152,7 +151,7 @@ class Transcript:
         """The call with what has come of its arguments and metadata."""
         more, aside, new = self._arguments.get(call.id), self._calls_asides.get(call.id), dict[str, object]()
         if more is not None:
-            arguments = call.function.arguments + joined(more)
+            arguments = call.function.arguments + more.getvalue()
             new["function"] = call.function.model_copy(update={"arguments": arguments})
         if aside is not None:
             new["metadata"] = {**(call.metadata or {}), **aside}
@@ -181,10 +180,10 @@ class Transcript:
     def _text(self, event: TextMessageContentEvent | ReasoningMessageContentEvent) -> None:
         self._grow(self._texts if event.message_id in self._messages else None, event.message_id, event.delta)
 
-    def _grow(self, texts: dict[str, Texts] | None, key: str, delta: str) -> None:
-        self.growing = None if texts is None else texts.setdefault(key, [])
-        if self.growing is not None:
-            self.growing.append(delta)
+    def _grow(self, texts: dict[str, StringIO] | None, key: str, delta: str) -> None:
+        self.last_text = None if texts is None else texts.setdefault(key, StringIO())
+        if self.last_text is not None:
+            self.last_text.write(delta)
 
     def _reasoning_start(self, event: ReasoningMessageStartEvent) -> None:
         self._append(ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id))

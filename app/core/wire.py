@@ -9,20 +9,13 @@ only).
 
 from collections.abc import Sequence
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ag_ui.core import EventType
 
 from app.core.errors import AppError, Code
 
 MAX_CURSOR_DIGITS = 15
-OPENING = b"id: %d\ndata: "
-CLOSING = b"\n\n"
-MANY = 4_096
-"""Of so many events the frames' openings are kept, for all runs alike."""
-
-OPENINGS = [OPENING % number for number in range(MANY)]
-"""Made before anybody waits for a frame."""
 
 
 class Envelope(NamedTuple):
@@ -35,11 +28,12 @@ class Envelope(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Envelopes of one run that follow one another. Kept apart in lists, because a run can have many.
+    """Consecutive envelopes of one run, as columns. An empty batch is a sign of life.
 
     Attributes:
         first: the first one's ``seq``.
-        types, data: of each, in order.
+        types: the type of each event.
+        data: the JSON of each event.
     """
 
     run_id: str
@@ -53,30 +47,9 @@ class Batch(NamedTuple):
         return [Envelope(self.run_id, seq, event_type, data) for seq, event_type, data in numbered]
 
 
-class Taker(Protocol):
-    """Takes events at once."""
-
-    def take(self, data: Sequence[bytes], first: int) -> bool:
-        """Take their JSON, or say that it cannot; ``first`` is the first one's ``seq``. Raises nothing."""
-
-    def read_on(self) -> None:
-        """There is something that it was not offered or has not taken, or there will be nothing more."""
-
-
 def sse(data: Sequence[bytes], first: int) -> bytes:
     """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""
-    count = len(data)
-    if count == 1:  # a token that comes alone: without the lists this takes a third
-        return b"".join((OPENINGS[first] if first < MANY else OPENING % first, data[0], CLOSING))
-    pieces = [CLOSING] * (3 * count)
-    pieces[::3], pieces[1::3] = openings(first, count), data
-    return b"".join(pieces)
-
-
-def openings(first: int, count: int) -> list[bytes]:
-    """What stands before the data of so many events: to write a number takes longer than all else of a frame."""
-    end = first + count
-    return OPENINGS[first:end] if end <= MANY else [OPENING % seq for seq in range(first, end)]
+    return b"".join([b"id: %d\ndata: %b\n\n" % numbered for numbered in enumerate(data, first)])
 
 
 def sse_refusal(data: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""What nothing else has handled: answered outermost, and raised on for the server to log.
+"""Answers to exceptions that nothing else has handled. They are raised on, for the server to log.
 
-Rule: it stands around requests, not around what is sent. Starlette's own layer has a function around each send to see
-whether a response has begun, which is felt for each token of a stream. Whoever serves refuses to begin a second one.
+Rule: it wraps the request and not ``send``. Starlette's own layer wraps each ``send`` to see whether a response has
+begun, which would close the direct way to the connection for streams. A server refuses a second beginning by itself.
 """
 
 import contextlib
@@ -10,13 +10,12 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.edge.lasting import Lasting, left
 from app.edge.refusal import on_error
 from app.framework import FastAPI
 
 
-class Faults:
-    """ASGI middleware in the place of ``ServerErrorMiddleware``; serves what lasts and was not served further in."""
+class ErrorMiddleware:
+    """ASGI middleware in the place of Starlette's ``ServerErrorMiddleware``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -25,8 +24,6 @@ class Faults:
         """Answer one request, or serve one socket. Raises what either raises."""
         try:
             await self.app(scope, receive, send)
-            if (lasting := left(scope)) is not None:
-                await lasting(scope, receive, send)
         except Exception as error:
             if scope["type"] == "http":
                 response = await on_error(Request(scope), error)
@@ -36,19 +33,11 @@ class Faults:
 
 
 class Application(FastAPI):
-    """FastAPI with this layer in the place of Starlette's. That stays where it has another handler than ours.
-
-    Attributes:
-        is_bare: whether nobody has added middleware around ours, so that what lasts is served outside of it.
-    """
-
-    is_bare = False
+    """FastAPI with this layer in the place of Starlette's. That stays if it has another handler than ours."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        """All that stands around the routes."""
-        stack, self.is_bare = super().build_middleware_stack(), False
+        """The middleware around the routes."""
+        stack = super().build_middleware_stack()
         if isinstance(stack, ServerErrorMiddleware) and stack.handler is on_error and not stack.debug:
-            outermost: object = self.user_middleware[0].cls
-            self.is_bare = outermost is Lasting
-            return Faults(stack.app)
+            return ErrorMiddleware(stack.app)
         return stack

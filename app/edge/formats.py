@@ -14,7 +14,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import HTTPConnection
 
 from app.core import wire
-from app.engine.reader import Log
+from app.engine.subscription import ReadableLog
 
 EVENT_STREAM = "text/event-stream"
 PROTOBUF = "application/vnd.ag-ui.event+proto"
@@ -48,11 +48,11 @@ class Format(Protocol):
     comment: bytes
     """What says only that the stream still stands; empty where the format has no such thing."""
 
-    def frames(self, data: Sequence[bytes], first: int) -> bytes | None:
-        """One write: these events, and the first one's ``seq``; None where they are not at hand."""
+    def body_now(self, batch: wire.Batch) -> bytes | None:
+        """One write for a batch; None if that may take a while."""
 
-    async def body(self, log: Log, batch: wire.Batch) -> bytes:
-        """One write: these events of this log."""
+    async def body(self, log: ReadableLog, batch: wire.Batch) -> bytes:
+        """One write for a batch of this log."""
 
     def whole(self, data: Sequence[bytes]) -> bytes:
         """A body that is complete already, of events as JSON."""
@@ -67,11 +67,14 @@ class EventStream:
     media_type = EVENT_STREAM
     head = head_of(EVENT_STREAM)
     comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
-    frames = staticmethod(wire.sse)
 
-    async def body(self, _: Log, batch: wire.Batch) -> bytes:
-        """One write: these events."""
+    def body_now(self, batch: wire.Batch) -> bytes:
+        """One write for a batch."""
         return wire.sse(batch.data, batch.first)
+
+    async def body(self, _: ReadableLog, batch: wire.Batch) -> bytes:
+        """One write for a batch."""
+        return self.body_now(batch)
 
     def whole(self, data: Sequence[bytes]) -> bytes:
         """A body that is complete already, of events as JSON."""
@@ -89,12 +92,12 @@ class ProtobufFrames:
     head = head_of(PROTOBUF)
     comment = b""
 
-    def frames(self, _: Sequence[bytes], __: int) -> None:
-        """They are encoded once for all readers, which may take a while."""
+    def body_now(self, _: wire.Batch) -> None:
+        """Nothing: events are encoded once for all readers, which may take a while."""
 
-    async def body(self, log: Log, batch: wire.Batch) -> bytes:
+    async def body(self, log: ReadableLog, batch: wire.Batch) -> bytes:
         """One write: these events of this log."""
-        return b"".join(await log.rendition(_frame()).of(batch))
+        return b"".join(await log.transcoded(_frame()).encode(batch))
 
     def whole(self, data: Sequence[bytes]) -> bytes:
         """A body that is complete already, of events as JSON."""

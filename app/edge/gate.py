@@ -39,6 +39,10 @@ Headers = Sequence[tuple[str, str]]
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
+OUTER_SEND = "agui.outer_send"
+"""Key in the scope's state: ``send`` as this middleware was given it (``event_stream.chunk_writer``)."""
+
+
 class Gate:
     """ASGI middleware in front of every route.
 
@@ -65,6 +69,7 @@ class Gate:
         caller = self._caller(connection, sent)
         state = scope.setdefault("state", {})  # what ``connection.state`` shows
         state["caller"] = caller
+        state[OUTER_SEND] = send
         state["refused_status"] = self._refused_status if scope["path"] == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:

@@ -6,7 +6,7 @@ Sources: AG-UI spec 1.1, basic/versioning; the schemas of ``@ag-ui/core`` 0.0.59
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -14,7 +14,6 @@ import orjson
 from app.core import wire
 from app.core.inbound import CommandRequest, Request
 from app.edge.formats import EventStream
-from app.engine.reader import Log
 
 logger = logging.getLogger(__name__)
 
@@ -22,13 +21,9 @@ logger = logging.getLogger(__name__)
 class OlderEventStream(EventStream):
     """Server-Sent Events for a client from before AG-UI 1.0."""
 
-    def frames(self, data: Sequence[bytes], first: int) -> bytes:
-        """One write: these events."""
-        return super().frames([reduced(event) for event in data], first)
-
-    async def body(self, _: Log, batch: wire.Batch) -> bytes:
-        """One write: these events."""
-        return self.frames(batch.data, batch.first)
+    def body_now(self, batch: wire.Batch) -> bytes:
+        """One write for a batch."""
+        return wire.sse([reduced(event) for event in batch.data], batch.first)
 
 
 def is_older(asked: Request) -> bool:

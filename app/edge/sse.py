@@ -1,7 +1,7 @@
 """Runs over HTTP: ``POST /invocations`` and ``GET /runs/{runId}/events``, in the format that the request asks for.
 
-Rule: one event per frame, and what is ready goes out in one write. A reader that leaves or takes nothing is the same to
-the run in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and http-protobuf.
+Rule: one event per frame, and what is ready goes out in one write. A reader that leaves or takes nothing is the same to the run
+in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and http-protobuf.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,13 +21,12 @@ from app.core.inbound import CommandRequest, RunRequest
 from app.core.inbound import Request as Asked
 from app.edge.body import read_body, understand
 from app.edge.commands import Commands
+from app.edge.event_stream import EventStreamResponse
 from app.edge.exact import ExactRoute
 from app.edge.formats import HEADERS, EventStream, Format, format_of
 from app.edge.gate import INVOCATIONS, caller_of
-from app.edge.lasting import leave
-from app.edge.lookout import Lookout
 from app.edge.older import OlderEventStream, is_older
-from app.edge.stream import RunStream
+from app.edge.stream_monitor import StreamMonitor
 from app.engine.service import Service
 from app.ports import Caller
 
@@ -40,10 +39,7 @@ class Endpoint(Struct, frozen=True):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Raises what the answer raises."""
         response = await self.answer(Request(scope, receive))
-        if isinstance(response, RunStream):
-            leave(scope, response)
-        else:
-            await response(scope, receive, send)
+        await response(scope, receive, send)
 
 
 def routes(service: Service, commands: Commands, *, max_body: int, keepalive: float) -> list[BaseRoute]:
@@ -55,18 +51,20 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         max_body: bytes of a request body.
         keepalive: seconds of silence before a comment, where the format has comments.
     """
-    lookout = Lookout(keepalive)
+    monitor = StreamMonitor(keepalive)
 
-    async def invocations(request: Request) -> Response | RunStream:
+    async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
         asked = await understand(await read_body(request, max_body))
         form = format_for(asked, request)
         if isinstance(asked, RunRequest):
-            reader = await service.admit(asked.run_input, caller, asked.size)
-            return RunStream(reader, form, caller.request_id, lookout)
+            subscription = await service.admit(asked.run_input, caller, asked.size)
+            return EventStreamResponse(subscription, form, caller.request_id, monitor)
         if isinstance(asked.command, Attach):
-            reader = await service.attach(caller, asked.command.thread_id, asked.command.run_id, asked.command.after)
-            return RunStream(reader, form, caller.request_id, lookout)
+            subscription = await service.attach(
+                caller, asked.command.thread_id, asked.command.run_id, asked.command.after
+            )
+            return EventStreamResponse(subscription, form, caller.request_id, monitor)
         return await answered(asked, caller, form)
 
     async def answered(asked: CommandRequest, caller: Caller, form: Format) -> Response:
@@ -74,14 +72,14 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
         ids = asked.thread_id or service.new_id(), asked.run_id or service.new_id()
         return command_run(*ids, {"command": asked.command.type, **result}, caller, form)
 
-    async def events(request: Request) -> Response | RunStream:
+    async def events(request: Request) -> Response | EventStreamResponse:
         caller, run_id = caller_of(request), request.path_params["runId"]
         after = wire.cursor(request.query_params.get("after") or request.headers.get("last-event-id"))
-        reader = await service.attach(caller, request.query_params.get("threadId"), run_id, after)
-        if reader.at_end:
-            reader.close()
+        subscription = await service.attach(caller, request.query_params.get("threadId"), run_id, after)
+        if subscription.is_exhausted:
+            subscription.close()
             return nothing_follows(caller)
-        return RunStream(reader, format_of(request), caller.request_id, lookout)
+        return EventStreamResponse(subscription, format_of(request), caller.request_id, monitor)
 
     return [
         Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),

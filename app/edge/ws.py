@@ -12,7 +12,6 @@ import json
 import logging
 
 from starlette.routing import BaseRoute, WebSocketRoute
-from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app.core.commands import Attach, Cancel, Capabilities, Ping
@@ -23,12 +22,11 @@ from app.core.inbound import Request as Asked
 from app.edge.body import check_size, understand
 from app.edge.commands import Commands
 from app.edge.gate import BEARER_PROTOCOL, caller_of
-from app.edge.lasting import leave
 from app.edge.pace import Pace
 from app.edge.refusal import unexpected
 from app.engine.policy import OnBusy, busy_choice
-from app.engine.reader import Reader
 from app.engine.service import Service
+from app.engine.subscription import Subscription
 from app.ports import Caller
 
 logger = logging.getLogger(__name__)
@@ -49,14 +47,10 @@ AT_ONCE = Cancel | Ping | Capabilities
 def routes(service: Service, commands: Commands, *, max_body: int, on_busy: OnBusy) -> list[BaseRoute]:
     """The socket route. ``max_body`` bounds a frame in; ``on_busy`` is for a run that arrives while one streams."""
 
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        websocket = WebSocket(scope, receive, send)
-        offered = scope.get("subprotocols", ())
+    async def socket(websocket: WebSocket) -> None:
+        offered = websocket.scope.get("subprotocols", ())
         await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
         await Connection(websocket, service, commands, max_body=max_body, on_busy=on_busy).serve()
-
-    async def socket(websocket: WebSocket) -> None:
-        leave(websocket.scope, serve)
 
     return [WebSocketRoute("/ws", socket)]
 
@@ -74,7 +68,7 @@ class Connection:
         self._max_body = max_body
         self._on_busy = on_busy
         self._with_seq = websocket.query_params.get("cursor") == "1"
-        self._readers: list[Reader] = []
+        self._subscriptions: list[Subscription] = []
         self._tasks = asyncio.TaskGroup()
         self._streaming: asyncio.Task[None] | None = None
         self._pace, self._saying = Pace(asyncio.get_running_loop().time), asyncio.Lock()
@@ -95,25 +89,25 @@ class Connection:
         finally:
             # What a task has raised leads back here, and the group and the task that raised it keep it.
             self._tasks, self._streaming, self._working = asyncio.TaskGroup(), None, None
-            for reader in self._readers:
-                reader.close()
-            self._readers.clear()
+            for subscription in self._subscriptions:
+                subscription.close()
+            self._subscriptions.clear()
 
     # --- out ---
 
     async def _stream(self) -> None:
-        while self._readers:
-            await self._send_run(self._readers[0])
-            self._readers.pop(0).close()
+        while self._subscriptions:
+            await self._send_run(self._subscriptions[0])
+            self._subscriptions.pop(0).close()
         self._streaming = None
 
-    async def _send_run(self, reader: Reader) -> None:
+    async def _send_run(self, subscription: Subscription) -> None:
         try:
-            async for batch in reader:
+            async for batch in subscription:
                 for frame in frames(batch.envelopes(), with_seq=self._with_seq):
                     await self._say(frame)
         except AppError as error:  # it cannot be read on now; the run may go on
-            _, thread_id, run_id = reader.run.key
+            _, thread_id, run_id = subscription.run.key
             await self._refuse(error, threadId=thread_id, runId=run_id)
 
     async def _control(self, kind: str, **fields: object) -> None:
@@ -204,29 +198,29 @@ class Connection:
         """
         run_input = asked.run_input
         joined = self._service.runs.here(self._caller, run_input.thread_id, run_input.run_id)
-        if any(reader.run is joined for reader in self._readers):
+        if any(subscription.run is joined for subscription in self._subscriptions):
             return
-        standing = [reader.run for reader in self._readers if not reader.run.log.ended]
+        standing = [subscription.run for subscription in self._subscriptions if not subscription.run.log.has_ended]
         on_busy = busy_choice(run_input.forwarded_props, self._on_busy)
         if standing and on_busy is OnBusy.REJECT:
             raise AppError(Code.THREAD_BUSY, "Another run is streaming on this connection.")
         self._check_room()
-        reader = await self._service.admit(run_input, self._caller, asked.size)
-        self._queue(reader)
+        subscription = await self._service.admit(run_input, self._caller, asked.size)
+        self._queue(subscription)
         if on_busy is OnBusy.INTERRUPT:
             for run in reversed(standing):
                 with contextlib.suppress(AppError):  # over by now
                     await self._service.runs.cancel(self._caller, run.key.thread_id, run.key.run_id)
 
     def _check_room(self) -> None:
-        if len(self._readers) > MAX_WAITING:
+        if len(self._subscriptions) > MAX_WAITING:
             raise AppError(Code.THREAD_BUSY, "Too many runs wait on this connection.")
 
-    def _queue(self, reader: Reader) -> None:
-        if any(waiting.run is reader.run for waiting in self._readers):
-            reader.close()
+    def _queue(self, subscription: Subscription) -> None:
+        if any(waiting.run is subscription.run for waiting in self._subscriptions):
+            subscription.close()
             raise AppError(Code.THREAD_BUSY, "This run is streaming on this connection already.")
-        self._readers.append(reader)
+        self._subscriptions.append(subscription)
         if self._streaming is None:
             self._streaming = self._tasks.create_task(self._stream())
 
@@ -238,8 +232,8 @@ class Connection:
         result = await self._commands.answer(command, self._caller)
         if isinstance(command, Attach):
             self._check_room()
-            reader = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
-            self._queue(reader)
+            subscription = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
+            self._queue(subscription)
         await self._control("result", id=asked.frame_id, command=command.type, **result)
 
     async def _refuse(self, error: AppError, **about: object) -> None:

@@ -10,10 +10,11 @@ from ag_ui.core import Interrupt
 from app.core.errors import AppError, Code
 from app.engine.answering import asked_in
 from app.engine.archive import Archive
-from app.engine.elsewhere import LogElsewhere
+from app.engine.elsewhere import RunElsewhere
 from app.engine.facts import Facts, recorded, summary
 from app.engine.lifecycle import Lifecycle
 from app.engine.run import Run
+from app.engine.subscription import Readable
 from app.ports import Caller, Clock
 from app.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from app.ports.store import PAGE, available
@@ -92,12 +93,16 @@ class Directory:
         """What a run has asked with its last event, as long as that is kept."""
         if run is None or run.status != RunStatus.INTERRUPTED or (isinstance(run, RunRecord) and not run.kept):
             return ()
-        log = run.log if isinstance(run, Run) else LogElsewhere(self._archive, run)
-        last = await anext(log.read(len(log) - 1))
+        readable: Readable = run if isinstance(run, Run) else RunElsewhere(self._archive, run)
+        subscription = readable.subscribe(len(readable.log) - 1)
+        try:
+            last = await anext(subscription)
+        finally:
+            subscription.close()
         return asked_in(last.data[-1])
 
     def _waits(self, run: Run) -> bool:
-        return self._archive.durable and run.ledger is not None and not run.ledger.claimed and not run.log.ended
+        return self._archive.durable and run.ledger is not None and not run.ledger.claimed and not run.log.has_ended
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Facts:
         """End a run as cancelled, wherever it is, and say how it stands. Raises ``AppError`` RUN_NOT_FOUND."""
@@ -143,8 +148,8 @@ class Directory:
         """Those of this process."""
         ended = 0
         for run in self._lifecycle.runs(owner):
-            ended += run.log.ended
-            if not run.log.ended or ended <= PAGE:
+            ended += run.log.has_ended
+            if not run.log.has_ended or ended <= PAGE:
                 yield run
 
     async def _recent(self, owner: str) -> AsyncIterator[RunRecord]:

@@ -16,11 +16,12 @@ from ag_ui.core import EventType, RunErrorEvent
 
 from app.closing import closing
 from app.core.errors import Code
-from app.core.wire import Batch, Envelope, Taker
+from app.core.wire import Batch, Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive, Told
-from app.engine.audience import WATCH_SECONDS, Audience
 from app.engine.boundary import numbered
-from app.engine.rendition import Encode, Rendition
+from app.engine.presence import WATCH_SECONDS, Presence
+from app.engine.subscription import PushBatch
+from app.engine.transcoded_log import EncodeEvent, TranscodedLog
 from app.ports.bus import BusUnavailable, Missed
 from app.ports.records import RunKey, RunRecord
 from app.ports.store import StoreUnavailable, available
@@ -47,56 +48,60 @@ class RunElsewhere:
 
     def __init__(self, archive: Archive, record: RunRecord) -> None:
         self.record = record
-        self.audience = Audience()
-        self.log = LogElsewhere(archive, record)
+        self.presence = Presence()
+        self.log = LogElsewhere(record)
+        self._archive = archive
 
     @property
     def key(self) -> RunKey:
         """Owner, thread and run."""
         return self.record.key
 
+    def subscribe(self, after: int = 0, on_close: Callable[[], None] | None = None) -> "RemoteSubscription":
+        """Read the events after ``seq`` ``after`` until the run ends."""
+        return RemoteSubscription(self, self._archive, after, on_close)
+
     def cancel(self) -> None:
-        """It does not end with its readers here."""
+        """Do nothing: the run does not end with its readers on this replica."""
 
 
 class LogElsewhere:
-    """Its events, page by page."""
+    """Its events, as the record counts them."""
 
-    def __init__(self, archive: Archive, record: RunRecord) -> None:
-        self._archive = archive
+    def __init__(self, record: RunRecord) -> None:
         self._record = record
 
     def __len__(self) -> int:
         return self._record.last_seq
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it had when it was looked up."""
         return not self._record.active
 
-    def read(self, after: int = 0) -> "PlaceElsewhere":
-        """Read what comes after ``seq`` ``after``, to the end of the run."""
-        return PlaceElsewhere(self._archive, self._record, after)
-
-    def rendition(self, encode: Encode) -> Rendition:
-        """The events in another encoding; made anew for each who asks, because nothing is kept."""
-        return Rendition(encode, lambda _: None)
+    def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
+        """The events in another encoding, made anew for each reader because nothing is kept."""
+        return TranscodedLog(encode, lambda _: None)
 
 
-class PlaceElsewhere:
-    """A place in its events that moves on."""
+class RemoteSubscription:
+    """Implements ``Subscription`` for a run that is not in this process.
 
-    waits, rests = True, False
+    Attributes:
+        is_exhausted: whether all events were handed out that will ever come.
+    """
 
-    def __init__(self, archive: Archive, record: RunRecord, after: int) -> None:
+    def __init__(self, run: RunElsewhere, archive: Archive, after: int, on_close: Callable[[], None] | None) -> None:
+        record = run.record
+        self.run = run
+        self.is_exhausted = not record.active and after == record.last_seq
         self._archive = archive
         self._key = record.key
         self._began = record.started_at
         self._after = after
-        self.over = not record.active and after == record.last_seq
-        """Whether all was handed out that will come."""
+        self._on_close = on_close
         self._name = archive.new_id()
-        self._closed = self._nudged = False
+        self._is_closed = self._is_interrupted = False
         self._watch_at = -math.inf
         self._batches = self._read()
 
@@ -104,24 +109,27 @@ class PlaceElsewhere:
         return self
 
     async def __anext__(self) -> Batch:
-        """What comes next; empty only where ``nudge`` asked for it."""
+        """The next batch; an empty one after ``interrupt``."""
         return await anext(self._batches)
 
-    def offer(self, taker: Taker) -> None:
-        """Nothing comes at once here: it is read."""
+    def push_to(self, push: PushBatch) -> None:
+        """Push nothing: every batch is read from the store or the bus, by the iteration."""
 
-    def nudge(self) -> None:
+    def interrupt(self) -> None:
         """Hand out an empty batch at the next silence."""
-        self._nudged = True
+        self._is_interrupted = True
 
     def close(self) -> None:
-        """End at the next silence."""
-        self._closed = True
+        """End the iteration at the next silence. Harmless when called again."""
+        if not self._is_closed:
+            self._is_closed = True
+            if self._on_close is not None:
+                self._on_close()
 
     async def _read(self) -> AsyncIterator[Batch]:
         """Raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer any more."""
         silence = SILENCE_SECONDS
-        while not (self._closed or self.over):
+        while not (self._is_closed or self.is_exhausted):
             before, envelopes = self._after, await self._asked(self._stored)
             # After them, because a run that is deleted may be followed by another of the same ids.
             record = await self._asked(self._looked_up)
@@ -135,7 +143,7 @@ class PlaceElsewhere:
                 async with aclosing(self._followed(silence)) as batches:
                     async for batch in batches:
                         yield batch
-                        if self.over:
+                        if self.is_exhausted:
                             return
                 silence = SILENCE_SECONDS if self._after > before else min(2 * silence, LONGEST_SILENCE)
             elif record.last_seq <= self._after:
@@ -168,7 +176,7 @@ class PlaceElsewhere:
                 return await ask()
             except StoreUnavailable as error:
                 logger.warning("run=<%s> | the store does not answer: %s", self._key.run_id, error)
-                if self._closed or asyncio.get_running_loop().time() > deadline:
+                if self._is_closed or asyncio.get_running_loop().time() > deadline:
                     with available():
                         raise
             await asyncio.sleep(pause)
@@ -182,7 +190,7 @@ class PlaceElsewhere:
         try:
             async with closing(self._archive.bus.follow(self._key, self._after, silence)) as batches:
                 async for envelopes in batches:
-                    if self._closed:
+                    if self._is_closed:
                         return
                     if not envelopes:
                         break
@@ -194,11 +202,11 @@ class PlaceElsewhere:
         except BusUnavailable as error:
             logger.warning("run=<%s> | the bus does not answer: %s", self._key.run_id, error)
             await asyncio.sleep(silence)
-        if self._nudged and not self._closed:
-            self._nudged = False
+        if self._is_interrupted and not self._is_closed:
+            self._is_interrupted = False
             yield Batch(self._key.run_id, self._after + 1, [], [])
 
     def _moved(self, envelopes: Sequence[Envelope]) -> Batch:
         first = self._after + 1
-        self._after, self.over = envelopes[-1].seq, envelopes[-1].type in TERMINAL
+        self._after, self.is_exhausted = envelopes[-1].seq, envelopes[-1].type in TERMINAL
         return Batch(self._key.run_id, first, [each.type for each in envelopes], [each.data for each in envelopes])

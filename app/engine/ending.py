@@ -20,29 +20,29 @@ from app.ports.conversation import Change, Ending, GoalStatus, ThreadStatus
 from app.ports.records import RunStatus
 
 
-class Left(Struct, frozen=True):
+class RunResult(Struct, frozen=True):
     """What a run leaves to its thread.
 
     Attributes:
         change: what has changed there.
-        owed: whether a call of the assistant's last message has no result.
-        goals_failed: whether a goal has failed, or is pending where nothing more will come.
+        is_call_owed: whether a call of the assistant's last message has no result.
+        has_failed_goals: whether a goal has failed, or is pending where nothing more will come.
     """
 
     change: Change = field(default_factory=Change)
-    owed: bool = False
-    goals_failed: bool = False
+    is_call_owed: bool = False
+    has_failed_goals: bool = False
 
 
-def ending_of(event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, left: Left) -> Ending:
+def ending_of(event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, result: RunResult) -> Ending:
     """What is stored of a run that ended with this event, in Unix seconds."""
     error = None
     if isinstance(event, RunErrorEvent):
         error = to_json({"code": event.code, "message": event.message})
-    return Ending(status, ended_at, turn_after(event, left), stored(event.usage), error, left.change)
+    return Ending(status, ended_at, turn_after(event, result), stored(event.usage), error, result.change)
 
 
-def turn_after(event: RunFinishedEvent | RunErrorEvent, left: Left) -> ThreadStatus | None:
+def turn_after(event: RunFinishedEvent | RunErrorEvent, result: RunResult) -> ThreadStatus | None:
     """Whose turn it is; None where nothing has changed, because the run was refused.
 
     Where nobody is asked for an answer, a call without a result is the client's, whichever run has made it.
@@ -52,9 +52,9 @@ def turn_after(event: RunFinishedEvent | RunErrorEvent, left: Left) -> ThreadSta
     outcome = event.outcome if isinstance(event, RunFinishedEvent) else None
     if isinstance(outcome, RunFinishedInterruptOutcome):
         return ThreadStatus.USER_TURN
-    if isinstance(outcome, RunFinishedSuccessOutcome) and (outcome.pending_tool_call_ids or left.owed):
+    if isinstance(outcome, RunFinishedSuccessOutcome) and (outcome.pending_tool_call_ids or result.is_call_owed):
         return ThreadStatus.CLIENT_TOOL_TURN
-    return ThreadStatus.GOALS_FAILED if left.goals_failed else ThreadStatus.USER_TURN
+    return ThreadStatus.GOALS_FAILED if result.has_failed_goals else ThreadStatus.USER_TURN
 
 
 class GoalWatch:

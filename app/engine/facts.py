@@ -34,7 +34,7 @@ def summary(run: Run, now: float) -> Facts:
         "seconds": seconds_of(run.started_at, run.ended_at, now),
         "events": len(run.log),
         "tokens": tokens_of(run.ctx.usage),
-        "readers": run.audience.size(now),
+        "readers": run.presence.size(now),
     }
     if run.error is not None:
         facts["error"] = from_json(run.error)

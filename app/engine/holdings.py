@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from app.engine.ledger import TAKEN
 from app.engine.lifecycle import Lifecycle
-from app.engine.readers import Readers
+from app.engine.subscriptions import Subscriptions
 from app.engine.usage import stored, summed
 from app.ports import Clock
 from app.ports.records import RunKey, Standing
@@ -16,9 +16,9 @@ from app.ports.records import RunKey, Standing
 class Holdings:
     """Implements ``leases.Here``."""
 
-    def __init__(self, lifecycle: Lifecycle, readers: Readers, clock: Clock) -> None:
+    def __init__(self, lifecycle: Lifecycle, subscriptions: Subscriptions, clock: Clock) -> None:
         self._lifecycle = lifecycle
-        self._readers = readers
+        self._subscriptions = subscriptions
         self._clock = clock
 
     def claimed(self) -> Sequence[RunKey]:
@@ -29,7 +29,7 @@ class Holdings:
         """How those stand."""
         now = self._clock.time()
         return [
-            Standing(run.key, run.audience.size(now), stored(summed(run.ctx.usage)))
+            Standing(run.key, run.presence.size(now), stored(summed(run.ctx.usage)))
             for run in self._lifecycle.claimed()
         ]
 
@@ -50,4 +50,4 @@ class Holdings:
     def watched(self, key: RunKey, reader: str) -> None:
         """A run has a reader on another replica."""
         if (run := self._lifecycle.get(key)) is not None:
-            self._readers.heard(run, reader)
+            self._subscriptions.heard(run, reader)

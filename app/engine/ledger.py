@@ -18,7 +18,7 @@ from app.core.history import Merged, added, merged
 from app.core.state import dumped
 from app.core.wire import Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive
-from app.engine.log import RunLog
+from app.engine.event_log import EventLog
 from app.engine.policy import OnBusy
 from app.ports.conversation import Change, Ending, Lapse, StoredMessage
 from app.ports.records import Claim, Claimed, Known, RunKey, RunRecord
@@ -91,8 +91,7 @@ class Ledger:
         self._asked = run_input
         claim = self._claim()
         with available():
-            # Where nothing can be cut off, a task of its own would be three turns of the loop before the first event.
-            await (self._whole(claim) if self.archive.store.waits else claim)
+            await self._whole(claim)
             return await self._taken_up(run_input)
 
     async def _whole(self, claim: Coroutine[object, None, None]) -> None:
@@ -168,7 +167,7 @@ class Ledger:
         self._ending = ending
         self.noted()
 
-    async def write(self, log: RunLog, on_loss: Callable[[AppError], None]) -> None:
+    async def write(self, log: EventLog, on_loss: Callable[[AppError], None]) -> None:
         """Store what comes, and let readers see it, until the end is stored. The owner awaits it.
 
         ``on_loss`` ends the run that can be written down no more. Harmless when it has ended.
@@ -185,7 +184,7 @@ class Ledger:
             outcome = await self._put(log)
         if outcome is Outcome.UNSTORED:
             on_loss(AppError(Code.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
-            log.show_all()
+            log.release_all()
             return
         if outcome is Outcome.TAKEN:
             on_loss(TAKEN)
@@ -213,7 +212,7 @@ class Ledger:
             logger.warning("run=<%s> | what was sent for it is not kept", self.key.run_id, exc_info=True)
             self._asked = None
 
-    async def _adopt(self, log: RunLog) -> None:
+    async def _adopt(self, log: EventLog) -> None:
         """Let readers see how the other replica has ended the run, in place of what they have not seen.
 
         Of a run that was deleted with its thread they see the end that it has here.
@@ -225,11 +224,11 @@ class Ledger:
                 record = await runs.get(self.key)
                 if record is None:
                     break
-                while page := await runs.envelopes(self.key, log.shown + len(written)):
+                while page := await runs.envelopes(self.key, log.watermark + len(written)):
                     written += page
                 if not record.active:
-                    log.withdraw()
-                    log.adopt(written)
+                    log.rollback_unpublished()
+                    log.append_foreign(written)
                     break
             except StoreUnavailable as error:
                 logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
@@ -237,9 +236,9 @@ class Ledger:
                 logger.exception("run=<%s> | its other end cannot be read", self.key.run_id)
                 break
             await asyncio.sleep(LONGEST_PAUSE)
-        log.show_all()
+        log.release_all()
 
-    async def _put(self, log: RunLog) -> Outcome:
+    async def _put(self, log: EventLog) -> Outcome:
         """Try until the store has what is there now, or the run is not ours any more."""
         pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while True:
@@ -258,9 +257,9 @@ class Ledger:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _stored(self, log: RunLog) -> Outcome:
+    async def _stored(self, log: EventLog) -> Outcome:
         self._news, ending = False, self._ending
-        envelopes = log.unstored().envelopes() if self.archive.durable else []
+        envelopes = log.unpersisted().envelopes() if self.archive.durable else []
         runs, replica = self.archive.store.runs, self.archive.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
         if ending is not None and is_last:
@@ -268,9 +267,9 @@ class Ledger:
         elif envelopes:
             await runs.append(self.key, replica, envelopes)
         if envelopes or is_last:
-            log.show(len(envelopes))
+            log.advance(len(envelopes))
         await self.archive.publish(self.key, envelopes)
-        if not is_last and (ending is not None or log.shown < len(log)):
+        if not is_last and (ending is not None or log.watermark < len(log)):
             self.noted()  # more than one batch holds: it must not wait for the next event
         return Outcome.OVER if is_last else Outcome.ON
 

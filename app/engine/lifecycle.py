@@ -10,14 +10,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Iterator, Sequence
 
 from app.core.errors import AppError, Code
-from app.engine.budget import Budget
+from app.engine.event_log import Flusher
 from app.engine.health import Health
 from app.engine.ledger import Ledger
-from app.engine.pauses import begun
+from app.engine.log_budget import LogBudget
 from app.engine.policy import Limits
-from app.engine.reader import Readable
 from app.engine.run import Run
 from app.engine.status import Status
+from app.engine.subscription import Readable
 from app.engine.turns import Turns
 from app.ports import Agent
 from app.ports.records import RunKey, ThreadKey
@@ -37,7 +37,8 @@ class Lifecycle:
     """
 
     def __init__(self, agent: Agent, limits: Limits, health: Health) -> None:
-        self.budget = Budget(limits.run_bytes, limits.all_bytes)
+        self.flusher = Flusher()
+        self.budget = LogBudget(limits.run_bytes, limits.all_bytes)
         self._agent = agent
         self._limits = limits
         self._health = health
@@ -52,9 +53,9 @@ class Lifecycle:
         self._background: set[asyncio.Task[None]] = set()
         self._writing: dict[Run, asyncio.Task[None]] = {}
 
-    def own_budget(self) -> Budget:
+    def own_budget(self) -> LogBudget:
         """For the log of a run that is only shown: it goes with its readers."""
-        return Budget(self._limits.run_bytes, self._limits.run_bytes)
+        return LogBudget(self._limits.run_bytes, self._limits.run_bytes)
 
     # --- looking ---
 
@@ -69,7 +70,7 @@ class Lifecycle:
     def holds(self, key: RunKey) -> bool:
         """Whether this run goes on, or is being written down."""
         run = self._runs.get(key)
-        return run is not None and (run in self._writing or not run.log.ended)
+        return run is not None and (run in self._writing or not run.log.has_ended)
 
     def claimed(self) -> Sequence[Run]:
         """The runs that go on and that the store knows."""
@@ -155,9 +156,7 @@ class Lifecycle:
         if run.ledger is None or run in self._writing:
             return
         writing = self._written(run, run.ledger)
-        left = writing if run.ledger.archive.store.waits else begun(writing)
-        if left is not None:
-            self._writing[run] = asyncio.create_task(left, name=f"write run {run.ctx.run_id}")
+        self._writing[run] = asyncio.create_task(writing, name=f"write run {run.ctx.run_id}")
 
     async def _written(self, run: Run, ledger: Ledger) -> None:
         try:
@@ -174,15 +173,15 @@ class Lifecycle:
     def unread(self, run: Readable) -> None:
         """A run may have no reader any more. What is the store's is read there then, and goes with its thread."""
         is_left = isinstance(run, Run) and run.ledger is not None and run.ledger.left_to_store
-        if is_left and not run.audience.here and self._kept.get(run.key) is run:
+        if is_left and not run.presence.here and self._kept.get(run.key) is run:
             self._forget(run)
         self.trim()
 
     def trim(self) -> None:
         """Forget the oldest ended runs that nobody reads, until the limits hold."""
-        while len(self._kept) > self._limits.kept_runs or self.budget.kept > self._limits.kept_bytes:
+        while len(self._kept) > self._limits.kept_runs or self.budget.kept_bytes > self._limits.kept_bytes:
             kept = self._kept.values()
-            oldest = next((run for run in kept if not run.audience.here and run not in self._writing), None)
+            oldest = next((run for run in kept if not run.presence.here and run not in self._writing), None)
             if oldest is None:
                 return
             self._forget(oldest)

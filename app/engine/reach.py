@@ -6,9 +6,9 @@ thing, because a run that waits for its model is little else.
 
 from collections.abc import Awaitable
 
-from app.engine.funnel import Funnel
+from app.engine.event_log import EventLog
 from app.engine.lifecycle import Lifecycle
-from app.engine.log import RunLog
+from app.engine.pipeline import EventPipeline
 from app.outlet import Outlet
 from app.ports import Item
 
@@ -16,13 +16,13 @@ from app.ports import Item
 class Reach:
     """What one run's context leads to."""
 
-    __slots__ = ("_funnel", "_lifecycle", "_log", "_outlet")
+    __slots__ = ("_lifecycle", "_log", "_outlet", "_pipeline")
 
-    def __init__(self, funnel: Funnel, log: RunLog, lifecycle: Lifecycle) -> None:
-        self._funnel = funnel
+    def __init__(self, pipeline: EventPipeline, log: EventLog, lifecycle: Lifecycle) -> None:
+        self._pipeline = pipeline
         self._log = log
         self._lifecycle = lifecycle
-        self._outlet = Outlet(funnel.send)
+        self._outlet = Outlet(pipeline.submit_from_tool)
 
     def emit(self, item: Item) -> None:
         """Send an event or a string of assistant text."""
@@ -30,7 +30,7 @@ class Reach:
 
     def value(self) -> object:
         """The shared state of the moment."""
-        return self._outlet.on_loop(self._funnel.value)
+        return self._outlet.on_loop(self._pipeline.state.value)
 
     def background(self, work: Awaitable[object]) -> None:
         """Hand over work that outlives the run."""
@@ -38,4 +38,4 @@ class Reach:
 
     def is_over(self) -> bool:
         """Whether the run has ended for its readers."""
-        return self._log.ended
+        return self._log.has_ended

@@ -1,24 +1,21 @@
-"""One run, top to bottom: RUN_STARTED, the agent's events through the one funnel, what is owed, one terminal event.
+"""One run, top to bottom: RUN_STARTED, the agent's events through the pipeline, what is owed, one terminal event.
 
-Rule: whatever the agent does, readers see a legal run; the funnel is its only way in. Ending is synchronous: whoever
-ends a run (the agent, a cancel, the timeout, a drain) writes the closers and the terminal event at once, and only then
-the agent is unwound. So nothing can come after the end, and no agent can hold the end up. Source: AG-UI spec 1.1,
-events/lifecycle; the first of the promises in docs/architecture.md.
+Rule: readers see a legal run, whatever the agent does. Ending is synchronous: the agent's end, a cancel, the timeout
+and a drain write the closing events and the terminal event at once, and only then the agent is unwound. So nothing can
+come after the end, and no agent can delay it. Source: AG-UI spec 1.1, events/lifecycle; the first of the promises in
+docs/architecture.md.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextvars import Context, copy_context
 
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
 
 from app.closing import closing
-from app.core.encoder import encode
 from app.core.errors import AppError, IllegalEvent, run_error
-from app.core.order import KINDS
 from app.engine.admission import Admission
-from app.engine.audience import Audience
 from app.engine.boundary import (
     AGENT_FAILED,
     ALREADY_RUN,
@@ -33,13 +30,14 @@ from app.engine.boundary import (
     warned,
 )
 from app.engine.ending import ending_of
-from app.engine.funnel import Funnel
+from app.engine.event_log import EventLog
 from app.engine.ledger import AlreadyRun, Ledger
-from app.engine.log import RunLog
-from app.engine.pauses import Stepwise
+from app.engine.pipeline import EventPipeline
+from app.engine.presence import Presence
 from app.engine.status import Status
+from app.engine.subscription import LocalSubscription
 from app.engine.turns import BURST, Turns
-from app.ports import LOG_FIELDS, Agent, Clock, RunContext, Timer
+from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
 from app.ports.records import RunKey, RunStatus
 from app.telemetry import RunTrace
 
@@ -53,8 +51,8 @@ class Run:
         run_input: what is asked.
         ctx: what the agent is given.
         log: where its events go.
-        funnel: their way there.
-        ledger: writes it down; None for a run that is only shown.
+        pipeline: the way into the log.
+        ledger: stores the run; None for a run that only shows what is stored.
         on_end: called once, synchronously, when the run is over for its readers.
     """
 
@@ -63,8 +61,8 @@ class Run:
         run_input: RunAgentInput,
         ctx: RunContext,
         clock: Clock,
-        log: RunLog,
-        funnel: Funnel,
+        log: EventLog,
+        pipeline: EventPipeline,
         *,
         ledger: Ledger | None,
         on_end: Callable[["Run"], None],
@@ -77,14 +75,14 @@ class Run:
         self.started_at = clock.time()
         self.ended_at: float | None = None
         self.error: bytes | None = None
-        self.audience = Audience()
+        self.presence = Presence()
         self._input: RunAgentInput | None = run_input
         self._parent_run_id = run_input.parent_run_id
         self._clock = clock
         self._on_end = on_end
         self.ledger = ledger
         self.admission = Admission()
-        self._funnel = funnel
+        self._pipeline = pipeline
         self._task: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
         self._context: Context | None = copy_context()  # of who asks; its turn comes in another's
@@ -92,47 +90,47 @@ class Run:
         self._absorbed, self._opening = False, 0
 
     def start(self, agent: Agent, turns: Turns) -> asyncio.Task[None]:
-        """Begin, for as long as the run may take, in bursts: readers have what was said when there is a wait.
-
-        The caller owns the task and awaits it.
-        """
-        main = Stepwise(self._main(agent, turns), self.log.burst)
+        """Begin. The caller owns the task, which takes as long as the agent, and awaits it."""
+        main = self._main(agent, turns)
         self._task = asyncio.create_task(main, name=f"run {self.ctx.run_id}", context=self._context)
-        self._task.add_done_callback(self._done)
+        self._task.add_done_callback(self._forget_task)
         return self._task
 
-    def _done(self, _: asyncio.Task[None]) -> None:
-        self._task = None  # one that is kept would keep its context
+    def subscribe(self, after: int = 0, on_close: Callable[[], None] | None = None) -> LocalSubscription:
+        """Read the events after ``seq`` ``after`` until the run ends."""
+        return LocalSubscription(self, self.log, after, on_close)
+
+    def _forget_task(self, _: asyncio.Task[None]) -> None:
+        self._task = None  # a task that is kept would keep its context
 
     async def _main(self, agent: Agent, turns: Turns) -> None:
-        """All of the run, in one coroutine: each more would be passed through for each token."""
         LOG_FIELDS.set(self.ctx.log_fields)
-        if self.ledger is not None:  # one that only shows what is kept asks no agent
+        if self.ledger is not None:  # a run that only shows what is stored asks no agent
             self._trace.begin(self.ctx)
-        log, left = self.log, BURST
         try:
-            if not await self._begin() or self._input is None:
-                return
-            async with closing(agent.run(self._input, self.ctx)) as stream:
-                async for item in stream:
-                    goes_on = log.goes_on  # as ``Funnel.emit`` does, which would be a call more for each token
-                    if goes_on is None or not goes_on.takes(item):
-                        if log.ended:
-                            logger.warning("the agent went on after the end of its run; the rest is dropped")
-                            break
-                        self._funnel.look_at(item)
-                    del item  # the agent may be long about the next one
-                    left -= 1
-                    if not left:
-                        left = BURST
-                        if not log.ended:
-                            await turns.next()
-            self.finish()
+            if await self._begin() and self._input is not None:
+                await self._iterate(agent.run(self._input, self.ctx), turns)
+                self.finish()
         except BaseException as error:  # also SystemExit, which must not stop the server
             if not self._failed(error):
                 raise
         finally:
             self._leave()
+
+    async def _iterate(self, items: AsyncIterator[Item], turns: Turns) -> None:
+        """Submit what the agent yields. After ``BURST`` items other runs have their turn."""
+        submit, log, remaining = self._pipeline.submit, self.log, BURST
+        async with closing(items) as stream:
+            async for item in stream:
+                if log.has_ended:
+                    logger.warning("agent continued after the end of its run, the rest is dropped")
+                    return
+                submit(item)
+                del item  # the next one may take long
+                remaining -= 1
+                if not remaining:
+                    remaining = BURST
+                    await turns.next()
 
     async def _begin(self) -> bool:
         """Have the thread, and what is kept of it. False where somebody else has it, or the run has ended meanwhile."""
@@ -145,14 +143,14 @@ class Run:
         except Exception:
             logger.exception("the run could not begin")
             self._refuse(not_begun())
-        if self.log.ended or self._input is None:
+        if self.log.has_ended or self._input is None:
             return False
         if self._input is not run_input:
-            self._funnel.start_from(self._input)
+            self._pipeline.start_from(self._input)
         self.admission.settle()
         self._announce()
         self._timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
-        self._funnel.cross = self._cross
+        self._pipeline.on_boundary = self._on_boundary
         await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block
         return True
 
@@ -173,7 +171,7 @@ class Run:
                 case KeyboardInterrupt():
                     return False
                 case asyncio.CancelledError() if is_being_cancelled():
-                    if not self.log.ended:  # whoever else cancels it, such as a drain, has ended the run first
+                    if not self.log.has_ended:  # whoever else cancels it, such as a drain, has ended the run first
                         self._blame("the agent cancelled its own task")
                     return False
                 case AppError():
@@ -192,11 +190,10 @@ class Run:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            del self._funnel.cross
 
     # --- what begins and ends it ---
 
-    def _cross(self, event: BaseEvent) -> None:
+    def _on_boundary(self, event: BaseEvent) -> None:
         """The agent's own idea of where its run begins and ends."""
         match event:
             case RunStartedEvent():
@@ -208,9 +205,9 @@ class Run:
 
     def _announce(self) -> None:
         self.status = Status.RUNNING
-        self._funnel.write(started(self.ctx, self._parent_run_id, self._now_ms()))
+        self._pipeline.write(started(self.ctx, self._parent_run_id, self._now_ms()))
         for lapse in self.ledger.lapses if self.ledger else ():
-            self._funnel.write(warned(lapse))
+            self._pipeline.write(warned(lapse))
         self._opening = len(self.log)
 
     def _absorb_start(self) -> None:
@@ -228,14 +225,14 @@ class Run:
             IllegalEvent: a call is still open on success.
             AppError: the run has grown too large.
         """
-        if self.log.ended:
+        if self.log.has_ended:
             return
-        self._funnel.flush()
-        self._end(*concluded(event, self.ctx, self._funnel.pending))
+        self._pipeline.flush_chunks()
+        self._end(*concluded(event, self.ctx, self._pipeline.pending_calls))
 
     def cancel(self) -> None:
         """End as cancelled, now. Harmless once the run has ended."""
-        if self.log.ended:
+        if self.log.has_ended:
             return
         if self.status is Status.QUEUED:
             self._announce()
@@ -244,7 +241,7 @@ class Run:
 
     def fail(self, error: AppError) -> None:
         """End with RUN_ERROR, now. Harmless once the run has ended."""
-        if self.log.ended:
+        if self.log.has_ended:
             return
         if self.status is Status.QUEUED:
             self._announce()
@@ -259,23 +256,21 @@ class Run:
         """Write what is owed and the terminal event, with what it is to say. The only place where a run ends."""
         self.ctx.usage[:0] = event.usage or ()
         event = reckoned(event, self.ctx.usage, self._now_ms(), said)
-        data = encode(event)
         try:
-            self._funnel.close(failure)
+            self._pipeline.write_end(event, failure)
         except (IllegalEvent, ValueError):
             logger.exception("the run cannot be closed in order")
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
-            data = encode(event)
-        left = self._funnel.left(self.ctx.run_id)
-        self._funnel.accept(KINDS[type(event)], event, data)
+            self._pipeline.write(event)
         self.ended_at = self._clock.time()
-        ending = ending_of(event, RunStatus(status), self.ended_at, left)
+        result = self._pipeline.result(self.ctx.run_id)
+        ending = ending_of(event, RunStatus(status), self.ended_at, result)
         self.error = ending.error
         if self.ledger is not None:
             self.ledger.end(ending)
         self._input = self._context = None
         self.admission.settle()
-        self._funnel.release()
+        self._pipeline.release()
         self.status = status
         self.log.end()
         self._on_end(self)

@@ -16,18 +16,18 @@ from app.engine.archive import Archive
 from app.engine.connect import Kept, is_connect
 from app.engine.directory import Directory
 from app.engine.elsewhere import RunElsewhere
-from app.engine.funnel import Funnel
+from app.engine.event_log import EventLog
 from app.engine.health import Health
 from app.engine.holdings import Holdings
 from app.engine.leases import Leases
 from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.lifecycle import Lifecycle, shutting_down
-from app.engine.log import RunLog
+from app.engine.pipeline import EventPipeline
 from app.engine.policy import OnBusy, Policy, busy_choice
 from app.engine.reach import Reach
-from app.engine.reader import Reader
-from app.engine.readers import Readers
 from app.engine.run import Run
+from app.engine.subscription import Subscription
+from app.engine.subscriptions import Subscriptions
 from app.engine.threads import Threads
 from app.ports import Agent, Caller, Clock, Rememberer, Responder, RunContext, State, Tool
 from app.ports.records import RunKey, RunRecord, ThreadKey
@@ -83,8 +83,8 @@ class Service:
         self._clock = clock
         self._tools = tools
         self._lifecycle = Lifecycle(agent, policy.limits, self.health)
-        self._readers = Readers(self._lifecycle, policy.on_disconnect, clock)
-        self.holdings = Holdings(self._lifecycle, self._readers, clock)
+        self._subscriptions = Subscriptions(self._lifecycle, policy.on_disconnect, clock)
+        self.holdings = Holdings(self._lifecycle, self._subscriptions, clock)
         self.runs = Directory(self._lifecycle, archive, clock)
         self.threads = Threads(archive, new_id, self.runs, self._waiting, rememberer)
         self._draining = False
@@ -92,7 +92,7 @@ class Service:
 
     # --- runs ---
 
-    def start(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Reader:
+    def start(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
         """Start a run, or join it where these ids are known here already, and read it from its first event.
 
         ``size`` is the bytes that have asked for it.
@@ -104,22 +104,23 @@ class Service:
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         known = self._lifecycle.get(key)
         if known is not None:
-            return self._readers.read(known, 0)
+            return self._subscriptions.open(known, 0)
         if self._lifecycle.is_forgotten(key) and not self.archive.durable:
             raise AppError(Code.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
         line, now = self._lifecycle.line(key.owner, key.thread_id), self._clock.time()
-        behind = [run.ctx.run_id for run in line if on_busy is OnBusy.ENQUEUE and not run.audience.is_gone(now)]
+        behind = [run.ctx.run_id for run in line if on_busy is OnBusy.ENQUEUE and not run.presence.is_gone(now)]
         ledger = Ledger(self.archive, key, on_busy, behind)
-        log = RunLog(key.run_id, self._lifecycle.budget, ledger.noted if self.archive.durable else None)
+        on_flush = ledger.noted if self.archive.durable else None
+        log = EventLog(key.run_id, self._lifecycle.budget, self._lifecycle.flusher, on_flush)
         run = self._run(run_input, caller, log, ledger)
         make_room(line, on_busy, now)
         self._lifecycle.add(run, size)
-        return self._readers.read(run, 0)
+        return self._subscriptions.open(run, 0)
 
-    async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Reader:
+    async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
         """``start``, and wait until the run has its thread or its place in line; also for a retry of a run elsewhere.
 
         A caller's connection to the run before may be closing just now, so a busy thread is waited for, for a moment.
@@ -142,7 +143,7 @@ class Service:
             except AppError as error:
                 if error.code is not Code.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
-            await self._readers.one_gone(deadline)
+            await self._subscriptions.one_gone(deadline)
 
     async def _answers(self, run_input: RunAgentInput, caller: Caller) -> bool:
         """Whether it comes under the ids of a run that has asked this, or whose answer's run has."""
@@ -173,7 +174,7 @@ class Service:
         with available():
             return await self.archive.store.runs.get(key)
 
-    async def _admitted(self, run_input: RunAgentInput, caller: Caller, size: int) -> Reader:
+    async def _admitted(self, run_input: RunAgentInput, caller: Caller, size: int) -> Subscription:
         reader = self.start(run_input, caller, size)
         run = reader.run
         try:
@@ -184,7 +185,7 @@ class Service:
             raise
         return reader
 
-    async def _shown(self, run_input: RunAgentInput, caller: Caller) -> Reader | None:
+    async def _shown(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
         """The thread, unless it says nothing and the agent may, or this is a run that is known."""
         if self._lifecycle.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id)) is not None:
             return None
@@ -195,10 +196,10 @@ class Service:
         if self._responder is None and (kept is None or not kept.messages):
             return None
         waiting = await self._waiting(caller, run_input.thread_id)
-        log = RunLog(run_input.run_id, self._lifecycle.own_budget())
+        log = EventLog(run_input.run_id, self._lifecycle.own_budget(), self._lifecycle.flusher)
         run = self._run(run_input, caller, log, None)
         self._lifecycle.show(run, Kept(kept, waiting))
-        return self._readers.read(run, 0)
+        return self._subscriptions.open(run, 0)
 
     async def _waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """What has been asked on a thread and is not answered, as far as its agent or its last run tells."""
@@ -206,9 +207,9 @@ class Service:
             return await self._responder.waiting(caller, thread_id)
         return await self.runs.asked(await self.runs.known(caller, thread_id))
 
-    def _run(self, run_input: RunAgentInput, caller: Caller, log: RunLog, ledger: Ledger | None) -> Run:
-        funnel = Funnel(run_input, self.new_id, log)
-        reach = Reach(funnel, log, self._lifecycle)
+    def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, ledger: Ledger | None) -> Run:
+        pipeline = EventPipeline(run_input, self.new_id, log)
+        reach = Reach(pipeline, log, self._lifecycle)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -222,20 +223,20 @@ class Service:
             state=State(reach.value, reach.emit),
             allowance=self._policy.allowance(run_input.forwarded_props),
         )
-        return Run(run_input, ctx, self._clock, log, funnel, ledger=ledger, on_end=self._lifecycle.ended)
+        return Run(run_input, ctx, self._clock, log, pipeline, ledger=ledger, on_end=self._lifecycle.ended)
 
-    async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Reader:
+    async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Subscription:
         """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""
         found = await self.runs.found(caller, thread_id, run_id)
         if isinstance(found, Run) and await is_let_in(found):
-            return self._readers.read(found, after)
+            return self._subscriptions.open(found, after)
         record = found if isinstance(found, RunRecord) else await self.runs.stored(caller, thread_id, run_id)
         return self._elsewhere(record, after)
 
-    def _elsewhere(self, record: RunRecord, after: int) -> Reader:
+    def _elsewhere(self, record: RunRecord, after: int) -> Subscription:
         if not record.kept or not self.archive.durable:
             raise AppError(Code.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        return self._readers.read(RunElsewhere(self.archive, record), after)
+        return self._subscriptions.open(RunElsewhere(self.archive, record), after)
 
     # --- the process ---
 
@@ -260,7 +261,7 @@ class Service:
 
     async def read_out(self, seconds: float) -> None:
         """After a drain: let readers that are behind get to the end of their runs, for ``seconds`` at most."""
-        await self._readers.all_gone(seconds)
+        await self._subscriptions.all_gone(seconds)
 
     async def aclose(self) -> None:
         """Close connections to models and tools. Nothing runs any more."""
@@ -274,10 +275,10 @@ class Service:
 
 def make_room(line: Sequence[Run], on_busy: OnBusy, now: float) -> None:
     """What is to happen to the runs that stand before another on its thread. Raises ``AppError`` THREAD_BUSY."""
-    if on_busy is OnBusy.REJECT and not all(run.audience.is_gone(now) for run in line):
+    if on_busy is OnBusy.REJECT and not all(run.presence.is_gone(now) for run in line):
         raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
     for run in reversed(line):
-        if on_busy is OnBusy.INTERRUPT or run.audience.is_gone(now):
+        if on_busy is OnBusy.INTERRUPT or run.presence.is_gone(now):
             run.cancel()
 
 

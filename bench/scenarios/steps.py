@@ -19,8 +19,8 @@ from app.core.frames import frames
 from app.core.inbound import RunRequest, parse
 from app.core.sequence import RunSequence
 from app.core.wire import Batch, sse
-from app.engine.budget import Budget
-from app.engine.log import RunLog
+from app.engine.log_budget import LogBudget
+from app.engine.event_log import EventLog
 from app.engine.service import Service
 from app.engine.turns import BURST
 from app.main import build_service
@@ -73,7 +73,7 @@ SCRIPTS = {"events made beforehand": "ready", "events made by the agent": "delta
 def parts() -> list[tuple[str, float]]:
     """Microseconds of each step."""
     start, event, *_ = made(BURST)
-    sequence, log = RunSequence(), RunLog("run", Budget(1 << 40, 1 << 40))
+    sequence, log = RunSequence(), EventLog("run", LogBudget(1 << 40, 1 << 40))
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
     expander = Expander(lambda: MESSAGE)
@@ -81,7 +81,7 @@ def parts() -> list[tuple[str, float]]:
     deltas = [event] * BURST
 
     def told() -> None:
-        ahead = RunLog("run", Budget(1 << 40, 1 << 40))
+        ahead = EventLog("run", LogBudget(1 << 40, 1 << 40))
         ahead.append(event_type, data)
         goes_on = after(event, event, data, len(ahead), event_type)
         if goes_on is None:

@@ -65,7 +65,7 @@ class Stream(ABC):
             await eventually(lambda: self._readers() < before)
 
     def _readers(self) -> int:
-        return sum(run.audience.here for run in self._service._lifecycle._runs.values())
+        return sum(run.presence.here for run in self._service._lifecycle._runs.values())
 
     @abstractmethod
     async def _receive(self) -> tuple[int, Json] | None:

@@ -10,7 +10,7 @@ from app.core.inbound import CommandRequest, RunRequest, parse
 from app.core.wire import Envelope
 from app.edge.commands import Commands
 from app.edge.gate import SESSION_HEADER
-from app.engine.reader import Reader
+from app.engine.subscription import Subscription
 from app.engine.service import Service
 from app.ports import Caller
 from tests.behaviour.client import Client, Refused, Stream
@@ -20,7 +20,7 @@ from tests.engine.doubles import FakeClock, Json
 class ReaderStream(Stream):
     """A reader's batches, one event at a time."""
 
-    def __init__(self, service: Service, reader: Reader) -> None:
+    def __init__(self, service: Service, reader: Subscription) -> None:
         super().__init__(service)
         self._reader = reader
         self._events = self._flat()
@@ -73,7 +73,7 @@ class InProcess(Client):
         self._streams.append(stream)
         return stream
 
-    async def _reader(self, body: Json | str) -> Reader:
+    async def _reader(self, body: Json | str) -> Subscription:
         asked = parse(body.encode() if isinstance(body, str) else json.dumps(body).encode())
         if isinstance(asked, RunRequest):
             return await self.service.admit(asked.run_input, self._caller(), asked.size)

@@ -201,7 +201,7 @@ async def found(client: Client, *runs: str) -> list[str]:
 
 async def unread(client: Client) -> None:
     """Until the server has noticed that every stream was read to its end."""
-    await eventually(lambda: not any(run.audience.here for run in client.service._lifecycle._runs.values()))
+    await eventually(lambda: not any(run.presence.here for run in client.service._lifecycle._runs.values()))
 
 
 @requirement("limit.kept")
@@ -302,7 +302,7 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     assert outcome(await first.rest()) == "success"
     assert await found(client, "r1") == ["r1"]
     reader.close()
-    await eventually(lambda: run.audience.here == 0 and not client.service._lifecycle._writing)
+    await eventually(lambda: run.presence.here == 0 and not client.service._lifecycle._writing)
     assert await found(client, "r1") == []
 
 

@@ -161,7 +161,7 @@ async def test_what_a_connection_raises_ends_the_stream_and_is_not_the_agents_fa
     with pytest.raises(RuntimeError, match="the transport is gone"):
         await written(service, at_once, through=Near(broken).through)
     run = next(service._lifecycle.runs("everybody"))
-    await eventually(lambda: run.log.ended)
+    await eventually(lambda: run.log.has_ended)
     assert run.status == "finished"
 
 
@@ -302,7 +302,7 @@ async def test_a_frame_that_cannot_be_made_is_not_the_agents_failure(monkeypatch
     with pytest.raises(RuntimeError, match="no frame"):
         await written(service, at_once)
     run = next(service._lifecycle.runs("everybody"))
-    await eventually(lambda: run.log.ended)
+    await eventually(lambda: run.log.has_ended)
     assert run.status == "finished"
 
 
@@ -380,7 +380,7 @@ async def test_a_client_that_takes_nothing_is_let_go_whatever_is_written(
 
     service = make_service(agent)
     writes = await written(service, full)
-    assert 1 not in (run.audience.here for run in service._lifecycle.runs("everybody"))
+    assert 1 not in (run.presence.here for run in service._lifecycle.runs("everybody"))
     assert len(numbers(writes)) < 3 or not stuck
 
 

@@ -14,7 +14,7 @@ from app.buses.memory import MemoryBus
 from app.core.wire import Envelope
 from app.engine.archive import Archive
 from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
-from app.engine.reader import Reader
+from app.engine.subscription import Subscription
 from app.engine.run import Run
 from app.engine.service import Service
 from app.main import build_capabilities
@@ -131,13 +131,13 @@ def ask(thread: str = "t1", run: str = "r1", text: str = "hi", **fields: Any) ->
     return {"threadId": thread, "runId": run, "protocolVersion": PROTOCOL_VERSION, "messages": messages, **fields}
 
 
-async def envelopes(reader: Reader) -> list[Envelope]:
+async def envelopes(reader: Subscription) -> list[Envelope]:
     """All that a reader gets until the run has ended."""
     async with asyncio.timeout(WAIT):
         return [envelope async for batch in reader for envelope in batch.envelopes()]
 
 
-def status(reader: Reader) -> str:
+def status(reader: Subscription) -> str:
     """How the run stands that is read, which is one of this process."""
     assert isinstance(reader.run, Run)
     return reader.run.status

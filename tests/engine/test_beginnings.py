@@ -38,7 +38,7 @@ async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pyte
     with monkeypatch.context() as patched:
         patched.setattr(service.archive.store.runs, "claim", gone)
         first.run.cancel()
-        await eventually(lambda: waiting.run.log.ended)
+        await eventually(lambda: waiting.run.log.has_ended)
     seen = await envelopes(waiting)
     assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
     assert b"STORE_UNAVAILABLE" in seen[-1].data
@@ -89,7 +89,7 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monk
     await happened(begun)
     admitting.cancel()
     await asyncio.wait([admitting])
-    assert service._lifecycle._runs[RUN].audience.is_gone(START)
+    assert service._lifecycle._runs[RUN].presence.is_gone(START)
     may.set()
     await service.drain(0)
     await finished(service)
@@ -100,7 +100,7 @@ async def test_a_retry_of_a_run_that_goes_on_here_is_one_more_reader_of_it() -> 
     service = await opened(forever)
     first, again = [await service.admit(asking(), caller()) for _ in range(2)]
     assert again.run is first.run
-    assert first.run.audience.here == 2
+    assert first.run.presence.here == 2
     await service.drain(0)
     await finished(service)
 

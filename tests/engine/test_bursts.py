@@ -62,7 +62,7 @@ class Watched:
         cursor.offer(self)
         while True:
             async for batch in cursor:
-                if self.run.log.ended:  # its last words go out with its end
+                if self.run.log.has_ended:  # its last words go out with its end
                     self.take(batch.data, batch.first)
             await self._more.wait()
             self._more.clear()

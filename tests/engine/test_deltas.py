@@ -34,9 +34,9 @@ from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.pieces import MAX_DELTA
 from app.engine import funnel
-from app.engine.budget import Budget
-from app.engine.funnel import Funnel
-from app.engine.log import RunLog
+from app.engine.log_budget import LogBudget
+from app.engine.pipeline import EventPipeline
+from app.engine.event_log import EventLog
 from app.ports import Said
 from app.ports.conversation import Change
 from tests.core.samples import forged
@@ -149,10 +149,10 @@ OPENED: tuple[Make, ...] = (
 )
 
 
-def begun() -> tuple[Funnel, RunLog]:
+def begun() -> tuple[EventPipeline, EventLog]:
     """A run with much that is open."""
-    log, ids = RunLog("r1", Budget(1 << 40, 1 << 40)), count(1)
-    made = Funnel(asking(), lambda: f"id-{next(ids)}", log)
+    log, ids = EventLog("r1", LogBudget(1 << 40, 1 << 40)), count(1)
+    made = EventPipeline(asking(), lambda: f"id-{next(ids)}", log)
     made.cross = lambda _: None
     made.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     for make in OPENED:

@@ -40,14 +40,14 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     (await here.admit(asking(), caller())).close()
     run = here._lifecycle._runs[RUN]
     await eventually(lambda: run.log.shown == 3)
-    before = run.audience.grace
+    before = run.presence.grace
     reading = asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0)))
-    await eventually(lambda: run.audience.grace is not before)
+    await eventually(lambda: run.presence.grace is not before)
     replicas.clock.advance(29)
-    after = run.audience.grace
-    await eventually(lambda: run.audience.grace is not after)
+    after = run.presence.grace
+    await eventually(lambda: run.presence.grace is not after)
     replicas.clock.advance(29)
-    assert not run.log.ended
+    assert not run.log.has_ended
     run.cancel()
     assert types(await reading)[-1] == "RUN_FINISHED"
     keeping.cancel()

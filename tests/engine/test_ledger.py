@@ -102,7 +102,7 @@ async def test_nobody_sees_an_event_before_it_is_stored(monkeypatch: pytest.Monk
     monkeypatch.setattr(runs, "append", later)
     monkeypatch.setattr(runs, "finish", later)
     reader = await service.admit(asking(), caller())
-    await eventually(lambda: reader.run.log.ended)
+    await eventually(lambda: reader.run.log.has_ended)
     assert len(reader.run.log) > 0
     assert service._lifecycle._runs[RUN].log.shown == 0
     may.set()
@@ -206,7 +206,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     await other.open()
     leases = Leases(other, Nobody())
     await beat(leases)
-    assert not reader.run.log.ended  # it has just come, and says nothing of others' silence yet
+    assert not reader.run.log.has_ended  # it has just come, and says nothing of others' silence yet
     clock.advance(LEASE_SECONDS)
     await beat(leases)
     service._lifecycle._runs[RUN].ctx.emit("after")

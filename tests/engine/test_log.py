@@ -11,28 +11,28 @@ from app.core.encoder import encode
 from app.core.errors import Code
 from app.core.stretch import SHORT
 from app.core.wire import Envelope
-from app.engine.budget import Budget
-from app.engine.log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, RunLog
+from app.engine.log_budget import LogBudget
+from app.engine.event_log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, EventLog
 from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 
 
-def make_log(each: int = 10**9, together: int = 10**9) -> RunLog:
-    return RunLog("r1", Budget(each, together))
+def make_log(each: int = 10**9, together: int = 10**9) -> EventLog:
+    return EventLog("r1", LogBudget(each, together))
 
 
-def follow(log: RunLog, head: bytes, kind: EventType = EventType.CUSTOM) -> None:
+def follow(log: EventLog, head: bytes, kind: EventType = EventType.CUSTOM) -> None:
     """Have strings go on with what was appended."""
     log.follow(Strings(len(log), head, kind))
 
 
-def say(log: RunLog, *texts: str) -> None:
+def say(log: EventLog, *texts: str) -> None:
     """It goes on so."""
     assert log.goes_on is not None
     assert all(map(log.goes_on.takes, texts))
 
 
-def may_go_on(log: RunLog) -> bool:
+def may_go_on(log: EventLog) -> bool:
     return log.goes_on is not None
 
 
@@ -51,13 +51,13 @@ class Taking:
         self.told += 1
 
 
-def append(log: RunLog, *values: str) -> bool:
+def append(log: EventLog, *values: str) -> bool:
     """Whether there is room for more behind them."""
     fits = [log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value))) for value in values]
     return fits[-1]
 
 
-async def batches(log: RunLog, after: int = 0) -> list[list[Envelope]]:
+async def batches(log: EventLog, after: int = 0) -> list[list[Envelope]]:
     async with asyncio.timeout(WAIT):
         return [batch.envelopes() async for batch in log.read(after)]
 
@@ -132,8 +132,8 @@ async def test_a_replay_of_many_short_events_comes_in_batches_of_bounded_number(
 
 @requirement("limit.size", "limit.all")
 def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
-    budget = Budget(180, 300)
-    one, other, third = (RunLog(run, budget) for run in ("r1", "r2", "r3"))
+    budget = LogBudget(180, 300)
+    one, other, third = (EventLog(run, budget) for run in ("r1", "r2", "r3"))
     assert append(one, "x" * 30)
     assert append(other, "x" * 30)
     assert not append(third, "")
@@ -199,8 +199,8 @@ async def test_what_goes_on_alone_is_reckoned_by_the_half_kilobyte_and_with_what
 
 @requirement("limit.all")
 def test_what_was_too_much_is_not_once_there_is_room() -> None:
-    budget = Budget(1_000, 250)
-    log, other = RunLog("r1", budget), RunLog("r2", budget)
+    budget = LogBudget(1_000, 250)
+    log, other = EventLog("r1", budget), EventLog("r2", budget)
     append(other, "x" * 100)
     append(log, "a")
     follow(log, b"")
@@ -236,7 +236,7 @@ def test_what_is_settled_is_reckoned_at_once_and_published_unless_amid_a_burst()
 @requirement("speed.at-once")
 @pytest.mark.parametrize("stored", [False, True])
 async def test_more_than_is_handed_out_at_once_is_read_by_who_waits(*, stored: bool) -> None:
-    log, taking = RunLog("r1", Budget(10**9, 10**9), (lambda: None) if stored else None), Taking()
+    log, taking = EventLog("r1", LogBudget(10**9, 10**9), (lambda: None) if stored else None), Taking()
     cursor = log.read()
     cursor.offer(taking)
     assert await anext(cursor, None) is None
@@ -303,8 +303,8 @@ async def test_readers_get_what_goes_on_as_it_was_said_wherever_they_begin() -> 
 
 @requirement("speed.bursts", "replica.lost")
 def test_what_goes_on_and_was_not_seen_can_be_taken_back() -> None:
-    budget = Budget(10**9, 10**9)
-    log = RunLog("r1", budget, on_append=lambda: None)
+    budget = LogBudget(10**9, 10**9)
+    log = EventLog("r1", budget, on_append=lambda: None)
     log.append(EventType.CUSTOM, b"{}")
     follow(log, b'{"n":')
     log.burst(lambda some: say(log, *some), ["1", "2", "3"])
@@ -321,8 +321,8 @@ def test_what_goes_on_and_was_not_seen_can_be_taken_back() -> None:
 @requirement("limit.kept-bytes", "replica.lost")
 @pytest.mark.parametrize("ended", [True, False])
 async def test_a_log_whose_end_somebody_else_has_written_weighs_what_it_holds(*, ended: bool) -> None:
-    budget = Budget(10**9, 10**9)
-    log = RunLog("r1", budget, on_append=lambda: None)
+    budget = LogBudget(10**9, 10**9)
+    log = EventLog("r1", budget, on_append=lambda: None)
     append(log, "seen", "not seen", "nor this")
     log.show(1)
     if ended:

@@ -21,9 +21,9 @@ from ag_ui.core import (
 from app.agents.invocation import Invocation
 from app.core.chunks import Expander
 from app.core.errors import AppError, Code, IllegalEvent
-from app.engine.budget import Budget
-from app.engine.funnel import Funnel
-from app.engine.log import RunLog
+from app.engine.log_budget import LogBudget
+from app.engine.pipeline import EventPipeline
+from app.engine.event_log import EventLog
 from app.engine.policy import Limits
 from app.ports import Item, RunContext
 from tests.core.samples import forged
@@ -54,16 +54,16 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
 }
 
 
-def begun(budget: Budget | None = None) -> tuple[Funnel, RunLog]:
+def begun(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
     """A run's funnel, and its log."""
-    log, numbers = RunLog("r1", budget or Budget(1 << 30, 1 << 30)), count(1)
-    funnel = Funnel(asking(), lambda: f"id-{next(numbers)}", log)
+    log, numbers = EventLog("r1", budget or LogBudget(1 << 30, 1 << 30)), count(1)
+    funnel = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
     funnel.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     funnel.emit(SubagentStartedEvent(subagent_run_id="s", name="s"))
     return funnel, log
 
 
-def types(log: RunLog) -> list[str]:
+def types(log: EventLog) -> list[str]:
     """Those of the agent's own events."""
     return [event_type.value for event_type in log.batch(2, len(log)).types]
 
@@ -164,7 +164,7 @@ async def test_what_is_refused_leaves_what_a_subagent_has_open_as_it_was(
 @requirement("limit.size")
 @pytest.mark.parametrize("size", range(800, 2_400, 50))
 def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
-    funnel, log = begun(Budget(3_000, 1 << 30))
+    funnel, log = begun(LogBudget(3_000, 1 << 30))
     funnel.emit(CustomEvent(name="n", value="x" * size))
     with suppress(AppError):
         funnel.emit(TextMessageChunkEvent(message_id="a", delta="aa"))
@@ -177,8 +177,8 @@ def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
 
 @requirement("limit.all")
 def test_a_tool_may_go_on_once_there_is_room_again() -> None:
-    budget = Budget(1 << 30, 8_000)
-    other = RunLog("r2", budget)
+    budget = LogBudget(1 << 30, 8_000)
+    other = EventLog("r2", budget)
     funnel, log = begun(budget)
     other.append(EventType.RAW, b"x" * 4_500)
 
@@ -196,7 +196,7 @@ def test_a_tool_may_go_on_once_there_is_room_again() -> None:
 
 @requirement("limit.size")
 def test_a_tool_that_takes_no_notice_of_a_limit_does_not_exceed_it() -> None:
-    funnel, log = begun(Budget(10_000, 1 << 30))
+    funnel, log = begun(LogBudget(10_000, 1 << 30))
     for _ in range(8):
         funnel.send(CustomEvent(name="n", value="x" * 1_000))
     for _ in range(1_000):

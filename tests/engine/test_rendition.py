@@ -7,8 +7,8 @@ from ag_ui.core import CustomEvent, EventType
 
 from app.core.encoder import encode
 from app.core.wire import Batch
-from app.engine.budget import Budget
-from app.engine.log import ENVELOPE_BYTES, RunLog
+from app.engine.log_budget import LogBudget
+from app.engine.event_log import ENVELOPE_BYTES, EventLog
 from app.engine.rendition import LARGE_BYTES
 from tests.engine.doubles import WAIT, eventually
 from tests.requirements import requirement
@@ -27,8 +27,8 @@ class Encoder:
         return b"<%b>" % data
 
 
-def make_log(budget: Budget, *values: str) -> tuple[RunLog, Batch]:
-    log = RunLog("r1", budget)
+def make_log(budget: LogBudget, *values: str) -> tuple[EventLog, Batch]:
+    log = EventLog("r1", budget)
     for value in values:
         log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value)))
     return log, log.batch(0, len(log))
@@ -36,7 +36,7 @@ def make_log(budget: Budget, *values: str) -> tuple[RunLog, Batch]:
 
 @requirement("binary.once")
 async def test_all_readers_share_what_was_made_once() -> None:
-    log, batch = make_log(Budget(10**9, 10**9), "a", "b", "c")
+    log, batch = make_log(LogBudget(10**9, 10**9), "a", "b", "c")
     encoder = Encoder()
     first, second = log.rendition(encoder), log.rendition(Encoder())
     some = Batch("r1", 1, batch.types[:2], batch.data[:2])
@@ -48,7 +48,7 @@ async def test_all_readers_share_what_was_made_once() -> None:
 
 @requirement("binary.once")
 async def test_much_is_made_in_a_thread_and_still_once() -> None:
-    _, batch = made = make_log(Budget(10**9, 10**9), "x" * LARGE_BYTES, "b")
+    _, batch = made = make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES, "b")
     encoder = Encoder()
     rendition = made[0].rendition(encoder)
     one, two = await asyncio.gather(rendition.of(batch), rendition.of(batch))
@@ -65,7 +65,7 @@ async def test_who_leaves_while_much_is_made_does_not_wait_for_it() -> None:
         may.wait(WAIT)
         return data
 
-    log, batch = make_log(Budget(10**9, 10**9), "x" * LARGE_BYTES)
+    log, batch = make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES)
     leaving = asyncio.create_task(log.rendition(slow).of(batch))
     try:
         await eventually(begun.is_set)
@@ -77,7 +77,7 @@ async def test_who_leaves_while_much_is_made_does_not_wait_for_it() -> None:
 
 
 async def test_what_is_made_counts_for_the_process_and_not_for_the_run() -> None:
-    budget = Budget(each=250, together=10**9)
+    budget = LogBudget(run_bytes=250, all_bytes=10**9)
     log, batch = make_log(budget, "x" * 40)
     produced = log.bytes
     await log.rendition(Encoder()).of(batch)

@@ -316,7 +316,7 @@ async def test_a_tight_agent_lets_others_run() -> None:
     service = make_service(agent)
     reader = service.start(asking(), caller())
     seen = [0]
-    while not reader.run.log.ended:
+    while not reader.run.log.has_ended:
         await asyncio.sleep(0)
         seen.append(len(reader.run.log))
     assert max(later - earlier for earlier, later in pairwise(seen)) <= BURST + 2

@@ -12,7 +12,7 @@ from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive
 from app.engine.policy import OnBusy, Policy, busy_choice
-from app.engine.reader import Reader
+from app.engine.subscription import Subscription
 from app.engine.run import Run
 from app.engine.service import Service
 from app.main import create_app
@@ -52,7 +52,7 @@ async def test_closing_a_reader_twice_counts_once() -> None:
     await service.attach(caller(), "t1", "r1", 0)
     first.close()
     first.close()
-    assert (first.run.audience.here, status(first)) == (1, "running")
+    assert (first.run.presence.here, status(first)) == (1, "running")
     await service.drain(0)
 
 
@@ -63,8 +63,8 @@ async def test_a_reader_that_is_refused_is_no_reader() -> None:
     first.close()
     with pytest.raises(AppError):
         await service.attach(caller(), "t1", "r1", 9)
-    assert first.run.audience.here == 0
-    assert first.run.audience.grace is not None
+    assert first.run.presence.here == 0
+    assert first.run.presence.grace is not None
     await service.drain(0)
 
 
@@ -74,10 +74,10 @@ async def test_a_refused_request_ends_no_run_in_its_grace() -> None:
     first = service.start(asking(), caller())
     service.start(asking(run="r2", forwardedProps={"onBusy": "enqueue"}), caller())
     first.close()
-    assert first.run.audience.grace is not None
+    assert first.run.presence.grace is not None
     with pytest.raises(AppError, match="active on this thread"):
         service.start(asking(run="r3"), caller())
-    assert not first.run.log.ended
+    assert not first.run.log.has_ended
     await service.drain(0)
 
 
@@ -228,7 +228,7 @@ async def test_who_waits_for_a_busy_thread_looks_again_only_when_a_reader_has_le
     service, asked = make_service(forever), list[str]()
     start = service.start
 
-    def counted(run_input: RunAgentInput, who: Caller, size: int = 0) -> Reader:
+    def counted(run_input: RunAgentInput, who: Caller, size: int = 0) -> Subscription:
         asked.append(run_input.run_id)
         return start(run_input, who)
 

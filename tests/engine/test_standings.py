@@ -8,7 +8,7 @@ from ag_ui.core import RunAgentInput, TokenUsage
 
 from app.engine import elsewhere
 from app.engine.archive import LEASE_SECONDS
-from app.engine.audience import HEARD_SECONDS
+from app.engine.presence import HEARD_SECONDS
 from app.engine.facts import Facts
 from app.engine.leases import Leases
 from app.engine.service import Service
@@ -44,7 +44,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     run = here._lifecycle._runs[RUN]
     await eventually(lambda: run.log.shown == 3)
     reading = [asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0))) for _ in range(2)]
-    await eventually(lambda: run.audience.size(replicas.clock.time()) == 3)
+    await eventually(lambda: run.presence.size(replicas.clock.time()) == 3)
     await leases.tell()
     assert await shown(there) == await shown(here) == {"status": "running", "tokens": 8, "readers": 3}
     for task in reading:

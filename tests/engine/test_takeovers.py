@@ -38,9 +38,9 @@ async def test_a_quiet_run_ends_where_it_is_no_longer_ours() -> None:
     await theirs.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await beat(theirs)
-    assert not reader.run.log.ended
+    assert not reader.run.log.has_ended
     await ours.renew()
-    assert reader.run.log.ended
+    assert reader.run.log.has_ended
     seen = await envelopes(reader)
     assert seen == list(await replicas.store.runs.envelopes(RUN, 0))
     assert b"RUN_LOST" in seen[-1].data
@@ -57,7 +57,7 @@ async def test_who_has_been_out_of_touch_does_not_take_the_runs_of_others() -> N
     for _ in range(5):
         await beat(theirs)  # nobody has reached the store for a while, and they are the first
         replicas.clock.advance(LEASE_SECONDS + 1)
-    assert not reader.run.log.ended
+    assert not reader.run.log.has_ended
     record = await replicas.store.runs.get(RUN)
     assert record is not None
     assert (record.replica, record.active) == ("replica-a", True)
@@ -254,7 +254,7 @@ async def test_a_run_that_is_being_written_is_not_forgotten(monkeypatch: pytest.
 
     monkeypatch.setattr(replicas.store.runs, "finish", later)
     reader = await service.admit(asking(), caller())
-    await eventually(lambda: reader.run.log.ended)
+    await eventually(lambda: reader.run.log.has_ended)
     reader.close()
     again = await service.admit(asking(), caller())
     may.set()

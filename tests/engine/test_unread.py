@@ -10,9 +10,9 @@ from app.core.commands import ThreadsDelete
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine import ledger
-from app.engine.budget import Budget
+from app.engine.log_budget import LogBudget
 from app.engine.leases import KEPT_SECONDS, Leases
-from app.engine.log import RunLog
+from app.engine.event_log import EventLog
 from app.engine.service import Service
 from app.ports.records import RunKey, RunRecord
 from app.ports.store import StoreUnavailable
@@ -245,8 +245,8 @@ async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_a
 
 @requirement("replica.deleted")
 async def test_what_a_last_reader_has_rendered_after_the_deletion_counts_nowhere() -> None:
-    budget = Budget(1 << 20, 1 << 20)
-    log = RunLog("r1", budget)
+    budget = LogBudget(1 << 20, 1 << 20)
+    log = EventLog("r1", budget)
     log.append(EventType.CUSTOM, b"{}")
     log.end()
     rendition = log.rendition(bytes.upper)

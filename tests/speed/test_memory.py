@@ -9,9 +9,9 @@ from ag_ui.core import CustomEvent, RunAgentInput, RunStartedEvent, TextMessageC
 
 from app.core.deltas import after
 from app.core.encoder import encode
-from app.engine.budget import Budget
-from app.engine.funnel import Funnel
-from app.engine.log import RunLog
+from app.engine.log_budget import LogBudget
+from app.engine.pipeline import EventPipeline
+from app.engine.event_log import EventLog
 from app.engine.service import Service
 from app.engine.turns import BURST
 from app.ports import Item, Said
@@ -70,8 +70,8 @@ def mixed(number: int) -> list[Item]:
 @requirement("speed.memory")
 @pytest.mark.parametrize("number", [1, 2, 3, 10])
 def test_tokens_among_other_events_take_about_what_is_counted(number: int) -> None:
-    log = RunLog("r1", Budget(1 << 30, 1 << 30))
-    funnel = Funnel(asking(), lambda: "id", log)
+    log = EventLog("r1", LogBudget(1 << 30, 1 << 30))
+    funnel = EventPipeline(asking(), lambda: "id", log)
     funnel.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     funnel.emit(TextMessageStartEvent(message_id="m"))
     counted, times = log.bytes, 6_000 // number

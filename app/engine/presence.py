@@ -13,7 +13,7 @@ HEARD_SECONDS = 6.0
 """How long a reader elsewhere counts after a word of it: it may be waiting for the bus when the next one is due."""
 
 
-class Audience:
+class Presence:
     """The readers of one run."""
 
     __slots__ = ("_elsewhere", "grace", "here")

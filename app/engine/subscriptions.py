@@ -1,20 +1,22 @@
-"""The readers of one process: they come, they leave, and what that means for the run.
+"""The open subscriptions of one process, and what the end of one means for its run.
 
-Rule: the last reader to leave may end the run (``OnDisconnect``); one on another replica holds up a grace.
+Rule: the last reader to leave may end the run (``OnDisconnect``); a reader on another replica prevents that.
 """
 
 import asyncio
 import contextlib
+from functools import partial
 
+from app.core.errors import AppError, Code
 from app.engine.lifecycle import Lifecycle
 from app.engine.policy import OnDisconnect
-from app.engine.reader import Readable, Reader
 from app.engine.run import Run
+from app.engine.subscription import Readable, Subscription
 from app.ports import Clock
 
 
-class Readers:
-    """Who reads what.
+class Subscriptions:
+    """Opens subscriptions and notices when they are closed.
 
     Args:
         lifecycle: keeps the logs of ended runs that are read.
@@ -30,24 +32,27 @@ class Readers:
         self._one_gone: asyncio.Event | None = None
         """There only while somebody waits for it."""
 
-    def read(self, run: Readable, after: int) -> Reader:
+    def open(self, run: Readable, after: int) -> Subscription:
         """Read a run from ``after`` on. Raises ``AppError`` VALIDATION_ERROR for a cursor ahead of it."""
-        reader = Reader(run, after, self._left)
+        if after > len(run.log):
+            raise AppError(Code.VALIDATION_ERROR, "after: the run has not come that far.")
+        run.presence.enter()
         self._open += 1
-        return reader
+        return run.subscribe(after, partial(self._on_close, run))
 
     def heard(self, run: Run, reader: str) -> None:
         """A reader on another replica says that it is there."""
-        run.audience.hear(reader, self._clock.time())
-        if run.audience.grace is not None:
-            run.audience.grace.cancel()
+        run.presence.hear(reader, self._clock.time())
+        if run.presence.grace is not None:
+            run.presence.grace.cancel()
             self._abandon(run)
 
-    def _left(self, run: Readable) -> None:
+    def _on_close(self, run: Readable) -> None:
+        run.presence.leave()
         self._open -= 1
         if self._all_gone is not None and not self._open:
             self._all_gone.set()
-        if not run.audience.here:
+        if not run.presence.here:
             self._abandon(run)
         if self._one_gone is not None:
             self._one_gone.set()
@@ -56,12 +61,12 @@ class Readers:
     def _abandon(self, run: Readable) -> None:
         """Nobody reads this run here any more."""
         grace = self._on_disconnect.grace
-        if run.log.ended:
+        if run.log.has_ended:
             self._lifecycle.unread(run)
         elif grace == 0:
             run.cancel()
         elif grace is not None:
-            run.audience.grace = self._clock.call_later(grace, run.cancel)
+            run.presence.grace = self._clock.call_later(grace, run.cancel)
 
     async def one_gone(self, deadline: float) -> None:
         """Until the next one leaves, or the event loop's time is ``deadline``."""
