@@ -5,7 +5,9 @@ whether a response has begun, which is felt for each token of a stream. Whoever 
 """
 
 import contextlib
+from collections.abc import Sequence
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -38,14 +40,30 @@ class Faults:
 class Application(FastAPI):
     """FastAPI with this layer in the place of Starlette's. That stays where it has another handler than ours.
 
+    The layers are built for the first request, so middleware and exception handlers can be added until then.
+
     Attributes:
+        cors_origins: web origins whose pages may read responses.
         is_bare: whether nobody has added middleware around ours, so that what lasts is served outside of it.
     """
 
+    cors_origins: Sequence[str] = ()
     is_bare = False
 
     def build_middleware_stack(self) -> ASGIApp:
-        """All that stands around the routes."""
+        """Build the layers around the routes. CORS is outermost, so that a page can read an INTERNAL_ERROR, too."""
+        stack = self._build_layers()
+        if not self.cors_origins:
+            return stack
+        return CORSMiddleware(
+            stack,
+            allow_origins=list(self.cors_origins),
+            allow_methods=["GET", "POST", "PATCH", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-Id"],
+        )
+
+    def _build_layers(self) -> ASGIApp:
         stack, self.is_bare = super().build_middleware_stack(), False
         if isinstance(stack, ServerErrorMiddleware) and stack.handler is on_error and not stack.debug:
             outermost: object = self.user_middleware[0].cls

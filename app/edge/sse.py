@@ -59,7 +59,7 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
 
     async def invocations(request: Request) -> Response | RunStream:
         caller = caller_of(request)
-        asked = await understand(await read_body(request, max_body))
+        asked = await understand(await read_body(request, max_body, service))
         form = format_for(asked, request)
         if isinstance(asked, RunRequest):
             reader = await service.admit(asked.run_input, caller, asked.size)
