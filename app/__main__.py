@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
         return operate(asked)
     gc.disable()
     try:
-        from app.server import serve  # noqa: PLC0415 - see above
+        from app.server.run import serve  # noqa: PLC0415 - see above
 
         return serve()
     finally:

@@ -5,7 +5,7 @@ that begins with the application's lifespan (AgentCore restores snapshots of sta
 """
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -16,7 +16,6 @@ from ag_ui.core import (
     TransportCapabilities,
 )
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.agents.allowance import Limited
@@ -27,6 +26,7 @@ from app.clock import SystemClock
 from app.core.commands import COMMANDS
 from app.core.errors import AppError
 from app.edge import http, sse, threads, ws
+from app.edge.browser_policy import BrowserPolicy
 from app.edge.commands import Commands
 from app.edge.faults import Application
 from app.edge.gate import Gate
@@ -70,7 +70,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     routes = [
         *sse.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *http.routes(service),
-        *threads.routes(commands, max_body=settings.max_body_bytes),
+        *threads.routes(service, commands, max_body=settings.max_body_bytes),
         *ws.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
     ]
     app = Application(
@@ -81,30 +81,18 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         routes=routes,
         telemetry={"exclude": http.is_ping},
     )
+    app.cors_origins = settings.cors_origins
     app.state.service = service
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)
     app.add_middleware(
         Gate,
-        origins=settings.cors_origins,
+        browsers=BrowserPolicy(settings.cors_origins, (settings.host, *settings.allowed_hosts)),
         by_session=settings.scope is Scope.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
     )
-    if settings.cors_origins:
-        admit_pages(app, settings.cors_origins)
     return app
-
-
-def admit_pages(app: FastAPI, origins: Sequence[str]) -> None:
-    """Let pages of these origins ask: around all else, so that they can read of a fault, too."""
-    app.middleware_stack = CORSMiddleware(
-        app.build_middleware_stack(),
-        allow_origins=list(origins),
-        allow_methods=["GET", "POST", "PATCH", "DELETE"],
-        allow_headers=["*"],
-        expose_headers=["X-Request-Id"],
-    )
 
 
 def build_service(settings: Settings) -> Service:

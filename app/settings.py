@@ -15,6 +15,7 @@ PREFIX = "AGUI_"
 
 
 ORIGIN = re.compile(r"https?://[^/*\s]+")
+HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
 """Browsers leave out the scheme's own port, and write all else in lower case."""
 
@@ -84,9 +85,10 @@ class Settings(BaseModel):
     bus: SecretStr = SecretStr("memory")
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
     cors_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
     log_format: Literal["console", "json"] = "console"
 
-    @field_validator("cors_origins", "context_files", mode="before")
+    @field_validator("cors_origins", "allowed_hosts", "context_files", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         """A comma-separated list."""
@@ -103,6 +105,16 @@ class Settings(BaseModel):
             if not ORIGIN.fullmatch(origin):
                 raise ValueError(f"{origin} is not an origin such as https://example.com")
         return tuple(OWN_PORT.sub(r"\1\2", origin) for origin in bare)
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return host names as browsers write them. A ``*`` would let a web page reach the server by DNS rebinding."""
+        names = tuple(host.lower() for host in hosts)
+        for name in names:
+            if not HOST_NAME.fullmatch(name):
+                raise ValueError(f"{name} is not a host name such as agent.example, without a port")
+        return names
 
     @property
     def disconnect_grace(self) -> float | None:

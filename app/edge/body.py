@@ -19,6 +19,7 @@ from app.core.errors import AppError, Code
 from app.core.inbound import Request as Asked
 from app.core.inbound import parse, parse_fields
 from app.engine.lifecycle import shutting_down
+from app.engine.service import Service
 
 logger = logging.getLogger(__name__)
 
@@ -36,18 +37,19 @@ T = TypeVar("T")
 _turn: RunVar[CapacityLimiter] = RunVar("large_body")
 
 
-async def read_body(request: Request, max_bytes: int) -> bytes:
-    """The body.
+async def read_body(request: Request, max_bytes: int, service: Service) -> bytes:
+    """Read the whole body of a request.
 
     Raises:
-        AppError: PAYLOAD_TOO_LARGE; VALIDATION_ERROR when it is compressed or does not arrive; SHUTTING_DOWN when it is
-            still arriving at the end of the server.
+        AppError: PAYLOAD_TOO_LARGE; VALIDATION_ERROR if the body is compressed or does not arrive; SHUTTING_DOWN if the
+            server cancels the request while ``service`` is draining.
+        TimeoutError, asyncio.CancelledError: as raised by the caller's own timeout or cancellation.
     """
     if request.headers.get("content-encoding", "identity") != "identity":
         raise AppError(Code.VALIDATION_ERROR, "Content-Encoding: the body must be sent as it is, not compressed.")
     size, chunks = 0, []
     try:
-        async with asyncio.timeout(READ_SECONDS):
+        async with asyncio.timeout(READ_SECONDS) as limit:
             is_more = True
             while is_more and size <= DISCARDED_BYTES:
                 message = await request.receive()
@@ -58,8 +60,12 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
                 if size <= max_bytes:
                     chunks.append(chunk)
     except TimeoutError:
+        if not limit.expired():
+            raise
         raise not_in_full() from None
-    except asyncio.CancelledError:  # only a server that stops cancels a request, when it waits for it no longer
+    except asyncio.CancelledError:
+        if not service.is_draining:
+            raise
         raise shutting_down() from None
     check_size(size, max_bytes)
     return b"".join(chunks)

@@ -5,7 +5,9 @@ begun, which would close the direct way to the connection for streams. A server 
 """
 
 import contextlib
+from collections.abc import Sequence
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -33,10 +35,30 @@ class ErrorMiddleware:
 
 
 class Application(FastAPI):
-    """FastAPI with this layer in the place of Starlette's. That stays if it has another handler than ours."""
+    """FastAPI with this layer in the place of Starlette's. That stays if it has another handler than ours.
+
+    The layers are built for the first request, so middleware and exception handlers can be added until then.
+
+    Attributes:
+        cors_origins: web origins whose pages may read responses.
+    """
+
+    cors_origins: Sequence[str] = ()
 
     def build_middleware_stack(self) -> ASGIApp:
-        """The middleware around the routes."""
+        """Build the layers around the routes. CORS is outermost, so that a page can read an INTERNAL_ERROR, too."""
+        stack = self._build_layers()
+        if not self.cors_origins:
+            return stack
+        return CORSMiddleware(
+            stack,
+            allow_origins=list(self.cors_origins),
+            allow_methods=["GET", "POST", "PATCH", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-Id"],
+        )
+
+    def _build_layers(self) -> ASGIApp:
         stack = super().build_middleware_stack()
         if isinstance(stack, ServerErrorMiddleware) and stack.handler is on_error and not stack.debug:
             return ErrorMiddleware(stack.app)

@@ -1,21 +1,19 @@
-"""Who is at the door: the request id, the caller behind the headers, and web pages that have no business here.
+"""Admit requests and sockets: find the request id and the caller in the headers, and refuse forbidden web pages.
 
-Rule: every request and socket passes here first. A browser's ``Origin`` must be this server's own host or one the
-operator named, because a web page must not drive an agent on someone's laptop. Identity comes from headers, never from
-a body. Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Protocol`` (docs/architecture.md).
+Rule: every request and socket passes here first. Identity comes from headers, never from a body. Source: AgentCore's
+headers, and its bearer token in ``Sec-WebSocket-Protocol`` (docs/architecture.md).
 """
 
 import base64
 import re
 import uuid
-from collections.abc import Collection, Mapping, Sequence
-from ipaddress import ip_address
-from urllib.parse import urlsplit
+from collections.abc import Mapping
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.core.errors import AppError, Code
+from app.edge.browser_policy import BrowserPolicy, Headers
 from app.edge.refusal import refuse, refuse_socket
 from app.ports import LOG_FIELDS, Caller
 
@@ -33,11 +31,6 @@ NOT_FORWARDED = re.compile(
 )
 """Headers an agent never sees: the transport's own and cookies, as in AgentCore's restricted table."""
 
-Headers = Sequence[tuple[str, str]]
-"""By name, lower-cased, in the order in which they came."""
-
-DEFAULT_PORTS = {"http": 80, "https": 443}
-
 
 OUTER_SEND = "agui.outer_send"
 """Key in the scope's state: ``send`` as this middleware was given it (``event_stream.chunk_writer``)."""
@@ -47,15 +40,15 @@ class Gate:
     """ASGI middleware in front of every route.
 
     Args:
-        origins: web origins that may call, besides the server's own host.
+        browsers: decides which web pages may call.
         by_session: whether the session header says who owns threads and runs; otherwise everybody owns all.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind it only a 200 can say what was wrong.
     """
 
-    def __init__(self, app: ASGIApp, *, origins: Collection[str], by_session: bool, refused_status: int | None) -> None:
+    def __init__(self, app: ASGIApp, *, browsers: BrowserPolicy, by_session: bool, refused_status: int | None) -> None:
         self._app = app
-        self._origins = frozenset(origins)
+        self._browsers = browsers
         self._by_session = by_session
         self._refused_status = refused_status
 
@@ -73,7 +66,7 @@ class Gate:
         state["refused_status"] = self._refused_status if scope["path"] == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
-            self._check_origin(sent)
+            self._browsers.check(sent, scope)
             check_session(sent, caller)
         except AppError as error:
             if scope["type"] == "websocket":
@@ -94,19 +87,6 @@ class Gate:
             headers=headers,
         )
 
-    def _check_origin(self, sent: Headers) -> None:
-        origin = first(sent, "origin")
-        if origin is None or origin in self._origins:
-            return
-        host = first(sent, "host") or ""
-        if not (same_host(origin, host) and is_local(host)):
-            raise AppError(Code.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
-
-
-def first(sent: Headers, wanted: str) -> str | None:
-    """The first header of that name."""
-    return next((value for name, value in sent if name == wanted), None)
-
 
 def check_session(sent: Headers, caller: Caller) -> None:
     """Raises ``AppError`` VALIDATION_ERROR for a session id that is longer than AgentCore makes them, and for several.
@@ -123,33 +103,6 @@ def caller_of(connection: HTTPConnection) -> Caller:
     """The caller that the gate found."""
     caller: Caller = connection.scope["state"]["caller"]
     return caller
-
-
-def same_host(origin: str, host: str) -> bool:
-    """Whether a web page's origin is the host it calls, default ports left out or not."""
-    try:
-        page = urlsplit(origin)
-        port = page.port or DEFAULT_PORTS.get(page.scheme)
-        called = urlsplit(f"//{host}")
-        called_port = called.port or DEFAULT_PORTS.get(page.scheme)
-    except ValueError:
-        return False
-    return page.hostname is not None and (page.hostname, port) == (called.hostname, called_port)
-
-
-def is_local(host: str) -> bool:
-    """Whether a host is this machine's for sure: an address, or ``localhost``.
-
-    Of any other name a page may have made itself the owner, for example by having it resolved to 127.0.0.1.
-    """
-    name = urlsplit(f"//{host}").hostname or ""
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def forwarded(connection: HTTPConnection, sent: Headers) -> Mapping[str, str]:

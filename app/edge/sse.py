@@ -55,7 +55,7 @@ def routes(service: Service, commands: Commands, *, max_body: int, keepalive: fl
 
     async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
-        asked = await understand(await read_body(request, max_body))
+        asked = await understand(await read_body(request, max_body, service))
         form = format_for(asked, request)
         if isinstance(asked, RunRequest):
             subscription = await service.admit(asked.run_input, caller, asked.size)

@@ -15,17 +15,18 @@ from app.edge.body import read_body, understand_fields
 from app.edge.commands import Commands
 from app.edge.exact import ExactRoute
 from app.edge.gate import caller_of
+from app.engine.service import Service
 
 NOT_KEPT = {"Cache-Control": "no-store"}
 """One address shows each caller something else, so nothing between may keep it."""
 
 
-def routes(commands: Commands, *, max_body: int) -> list[BaseRoute]:
-    """The routes of threads. ``max_body`` bounds a body in bytes."""
+def routes(service: Service, commands: Commands, *, max_body: int) -> list[BaseRoute]:
+    """Return the routes of threads. ``max_body`` bounds a body in bytes."""
 
     async def asked(request: Request, kind: str) -> dict[str, object]:
         """What the command gives."""
-        body = await read_body(request, max_body) if request.method in {"POST", "PATCH"} else b""
+        body = await read_body(request, max_body, service) if request.method in {"POST", "PATCH"} else b""
         fields = {**request.query_params, **await understand_fields(body), **request.path_params, "type": kind}
         return await commands.answer(command_of(fields), caller_of(request))
 

@@ -253,6 +253,11 @@ class Service:
             self._keeping = asyncio.create_task(Leases(self.archive, self.holdings).keep(), name="keep leases")
         self.health.start()
 
+    @property
+    def is_draining(self) -> bool:
+        """True from the beginning of ``drain`` on."""
+        return self._draining
+
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones within ``grace`` seconds and a moment. Once is enough."""
         if not self._draining:

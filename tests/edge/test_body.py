@@ -7,11 +7,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from starlette.requests import Request
-from starlette.types import Message
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.core.errors import AppError
 from app.edge import body
 from app.edge.body import LARGE_BYTES, read_body, understand, understand_fields
+from app.engine.service import Service
+from app.main import create_app
+from app.settings import Settings
+from tests.engine.doubles import forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
@@ -46,7 +50,7 @@ async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() 
             return messages.pop(0)
 
         with pytest.raises(AppError, match="did not arrive") as raised:
-            await read_body(Request({"type": "http", "headers": []}, receive), 100)
+            await read_body(Request({"type": "http", "headers": []}, receive), 100, make_service(forever))
         return [chunk for frame in raised.traceback for chunk in frame.frame.f_locals.get("chunks", ())]
 
     assert [await refused() for _ in range(3)] == [[b"the half of it"]] * 3
@@ -54,3 +58,84 @@ async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() 
 
 async def test_an_absent_body_adds_nothing() -> None:
     assert await understand_fields(b"") == {}
+
+
+async def silent() -> Message:
+    """A client that sends no body."""
+    await asyncio.Event().wait()
+    raise NotImplementedError
+
+
+async def read_from(receive: Receive, service: Service) -> bytes:
+    return await read_body(Request({"type": "http", "headers": []}, receive), 100, service)
+
+
+async def test_a_callers_own_timeout_is_the_callers() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await read_from(silent, make_service(forever))
+
+
+async def test_a_timeout_of_middleware_around_receive_is_the_middlewares() -> None:
+    async def receive() -> Message:
+        async with asyncio.timeout(0):
+            return await silent()
+
+    with pytest.raises(TimeoutError):
+        await read_from(receive, make_service(forever))
+
+
+async def test_a_body_that_does_not_arrive_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "READ_SECONDS", 0)
+    with pytest.raises(AppError, match="did not arrive in full"):
+        await read_from(silent, make_service(forever))
+
+
+@pytest.mark.parametrize("is_draining", [False, True])
+async def test_a_cancelled_request_is_refused_by_a_server_that_stops_and_cancelled_otherwise(
+    *, is_draining: bool
+) -> None:
+    service, waits = make_service(forever), asyncio.Event()
+
+    async def receive() -> Message:
+        waits.set()
+        return await silent()
+
+    reading = asyncio.create_task(read_from(receive, service))
+    await waits.wait()
+    if is_draining:
+        await service.drain(0)
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert reading.cancelled() is not is_draining
+    if is_draining:
+        error = reading.exception()
+        assert isinstance(error, AppError)
+        assert error.code == "SHUTTING_DOWN"
+
+
+async def test_a_timeout_of_middleware_around_a_request_is_the_middlewares() -> None:
+    """The client has sent a part of its body, and waits."""
+    app, timed_out = create_app(Settings(), make_service(forever)), list[bool]()
+    scope = {"type": "http", "http_version": "1.1", "scheme": "http", "method": "POST", "headers": [], "root_path": ""}
+    path = {"path": "/invocations", "raw_path": b"/invocations", "query_string": b""}
+
+    class Impatient:
+        def __init__(self, app: ASGIApp) -> None:
+            self._app = app
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                async with asyncio.timeout(0):
+                    await self._app(scope, receive, send)
+            except TimeoutError:
+                timed_out.append(True)
+
+    sent = list[Message]()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    app.add_middleware(Impatient)
+    await app({**scope, **path}, silent, send)
+    assert (timed_out, sent) == ([True], [])

@@ -288,7 +288,7 @@ NONE_OF_OURS_AT_START = ("app.core.proto", "app.models.bedrock", "app.models.ope
 LOADED = """
 import sys
 before = set(sys.modules)
-import app.server
+import app.server.run
 from app.main import create_app
 from app.settings import load_settings
 create_app(load_settings())
@@ -381,6 +381,6 @@ def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_
 
 
 def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
-    chooses = "import gc, app.server\nmake = app.server.create_app\n"
-    agents = "def create(settings): gc.set_threshold(5); return make(settings)\napp.server.create_app = create\n"
+    chooses = "import gc, app.server.run\nmake = app.server.run.create_app\n"
+    agents = "def create(settings): gc.set_threshold(5); return make(settings)\napp.server.run.create_app = create\n"
     assert said(chooses + agents + SERVING) == ["True", "True", "5"]

@@ -1,7 +1,7 @@
-"""The server: uvicorn with our application, from its start to its end.
+"""Run uvicorn with the application, from the start of the process to its end.
 
-Rule: SIGTERM drains first. Open runs get a terminal event while their connections still stand, and only then the server
-closes them.
+Rule: SIGTERM drains first. Open runs get a terminal event while their connections are still open. The server closes the
+connections after that.
 """
 
 import asyncio
@@ -19,30 +19,30 @@ from starlette.types import ASGIApp
 
 from app import logs
 from app.agents.callables import AgentLoadError
-from app.connections import Frames, Requests
 from app.engine.service import Service
 from app.main import DRAIN_SECONDS, create_app
 from app.ports.bus import BusUnavailable
 from app.ports.store import StoreUnavailable
+from app.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
 from app.settings import Settings, SettingsError, load_settings
 from app.tools.loader import ToolLoadError
 
 FLUSH_SECONDS = 1
-"""How long readers that are behind, and then connections that close, may take once every run has ended."""
+"""Seconds for slow readers, and then for closing connections, after every run has ended."""
 
-LEAVE_SECONDS = 0.8
-"""What Python may take to end when everything is closed."""
+EXIT_SECONDS = 0.8
+"""Seconds for the Python process to end after everything is closed."""
 
 WS_PING_SECONDS = 60.0
-"""A peer whose answer to a ping is later than this is gone. A slow one gets the ping only behind the data before it."""
+"""Seconds until a peer must have answered a ping. A slow peer receives the ping only after the data before it."""
 
 KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection is kept: longer than load balancers and clients keep theirs, so that none is closed just
-when the next request comes."""
+"""Seconds until an idle connection is closed. Load balancers and clients close theirs earlier, so none is closed just
+when the next request is sent."""
 
-YOUNG_OBJECTS = 10_000
-"""How many containers more than were let go make Python look for garbage. At its own 700 it looked through what streams
-hold so often that beside 200 of them twice as many first events took more than two milliseconds."""
+GC_THRESHOLD = 10_000
+"""Container objects, allocated minus freed, that start a garbage collection. With Python's default of 700 and 200 open
+streams, twice as many first events took more than two milliseconds."""
 
 EXAMPLE = (
     """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""
@@ -53,16 +53,16 @@ logger = logging.getLogger("app")
 
 
 class Server(uvicorn.Server):
-    """uvicorn, draining the engine before it closes connections."""
+    """A uvicorn server that drains the engine before it closes connections."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
-        self.why_not: str | None = None
-        """Why it could not start, where that is not for a traceback to say."""
+        self.start_error: str | None = None
+        """The reason why the server could not start, if the operator can mend it."""
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve. Where a task that somebody has made raises SystemExit, asyncio stops; the server goes on."""
+        """Serve until a signal. A SystemExit in any task stops asyncio's loop; the loop is then started again."""
         with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
             loop = runner.get_loop()
             serving = loop.create_task(self.serve(sockets), name="serve")
@@ -75,82 +75,85 @@ class Server(uvicorn.Server):
                     logger.exception("a task raised SystemExit, which ends that task only")
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Connect to what is kept, listen, and say how to talk to us."""
+        """Connect to the store and the bus, listen, and log an example of a request."""
         try:
             await self._service.open()
         except StoreUnavailable as error:
-            self.why_not = f"AGUI_STORE: {error}"
+            self.start_error = f"AGUI_STORE: {error}"
         except BusUnavailable as error:
-            self.why_not = f"AGUI_BUS: {error}"
-        if self.why_not is not None:
+            self.start_error = f"AGUI_BUS: {error}"
+        if self.start_error is not None:
             self.should_exit = True
             return
         await super().startup(sockets)
-        collect_garbage()
+        enable_gc()
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
             logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal; then the process ends, whatever still goes on in it."""
+        """Serve until a signal. Then the process ends, even if tasks or threads are still running."""
         await super().serve(sockets)
         if self.started:
-            see_to_the_end()
+            force_exit_after(EXIT_SECONDS)
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        """Stop, and not die of the same signal afterwards, as uvicorn would: a drained stop is a success."""
+        """Stop. uvicorn would raise the signal again afterwards; here a drained stop is a success."""
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the runs, then the connections."""
+        """End the runs, then close the connections."""
         logger.info("shutting down")
         await self._service.drain(DRAIN_SECONDS)
         await self._service.read_out(FLUSH_SECONDS)
         await super().shutdown(sockets)
 
 
-def see_to_the_end() -> None:
-    """End the process soon, if it does not end by itself: an agent can ignore its cancellation, or block a thread."""
+def force_exit_after(seconds: float) -> None:
+    """End the process if it does not end by itself. An agent can ignore its cancellation, or block a thread."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
 
-    def leave() -> None:
-        names = ", ".join(sorted(task.get_name() for task in tasks if not task.done()))
-        logger.error("the process leaves behind what does not end: %s", names or "threads")
+    def force_exit() -> None:
+        names = sorted(task.get_name() for task in tasks if not task.done())
+        if names:
+            logger.error("shutdown: abandoned tasks still running count=%s names=%s", len(names), ", ".join(names))
+        else:
+            logger.error("shutdown: abandoned threads still running")
         logging.shutdown()
         os._exit(0)
 
-    timer = threading.Timer(LEAVE_SECONDS, leave)
+    timer = threading.Timer(seconds, force_exit)
     timer.daemon = True
     timer.start()
 
 
-def collect_garbage() -> None:
-    """From now on, and never again what the start has made: it stays until the end, in a restored snapshot as well."""
+def enable_gc() -> None:
+    """Collect garbage from now on, except the objects of the start. They live as long as the process."""
     gc.freeze()
     gc.enable()
 
 
 def serve() -> int:
-    """Serve until SIGTERM or SIGINT; the exit status."""
-    gc.set_threshold(YOUNG_OBJECTS)  # before an agent is loaded, which may have reasons for another
+    """Serve until SIGTERM or SIGINT. Returns the exit status."""
+    gc.set_threshold(GC_THRESHOLD)  # before the agent is loaded, so that the agent can set another one
     try:
         settings = load_settings()
         logs.configure(settings.log_format)
         app = create_app(settings)
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
-        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line an operator needs
+        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line for the operator
         return 2
-    server = Server(configured(app, settings), app.state.service)
+    server = Server(uvicorn_config(app, settings), app.state.service)
     server.run()
-    if server.why_not is not None:
-        print(f"cannot start: {server.why_not}", file=sys.stderr)  # noqa: T201 - as above
+    if server.start_error is not None:
+        print(f"cannot start: {server.start_error}", file=sys.stderr)  # noqa: T201 - as above
         return 2
     return 0 if server.started else 1
 
 
-def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """How uvicorn serves the application."""
+def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """Return uvicorn's configuration for the application."""
     return uvicorn.Config(
         app,
         host=settings.host,
@@ -158,10 +161,10 @@ def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nobody here asks for the client's address
-        http=Requests,
-        ws=Frames,
-        ws_per_message_deflate=False,  # 10 KB could become 10 MB of work, again and again (docs/benchmarks.md)
+        proxy_headers=False,  # the application does not use the client's address
+        http=HttpProtocol,
+        ws=WebSocketProtocol,
+        ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -1,0 +1,230 @@
+"""uvicorn's HTTP and WebSocket protocols, with limits on what one client can make a connection cost.
+
+Rule: this is the only file that uses private names of uvicorn and websockets. It changes nothing in their modules.
+pyproject.toml pins their minor versions for this file.
+
+uvicorn accepts a head of any size at any pace, any number of pipelined requests and any number of frames. uvloop reads
+up to eight megabytes from one connection before it serves another one. The subclasses below bound each of these.
+Within these limits they parse and answer as uvicorn does.
+"""
+
+import asyncio
+
+from starlette.types import Send
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
+from websockets.frames import CloseCode, Frame
+
+CONNECTION_EXTENSION = "agui.connection"
+"""Key in ``scope["extensions"]`` of an HTTP request. The value is its ``HttpProtocol``."""
+
+MAX_HEAD = 128_000
+"""Bytes a client may send without completing a head, a piece of a body or a request."""
+
+MAX_FRAMES = 10_000
+"""Fragments of one message, and control frames of one read."""
+
+BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until a head is complete."""
+
+    _unparsed_bytes = 0
+    _is_in_head = True
+    _is_reading = False
+    _active_cycle: RequestResponseCycle | None = None
+    """The request that is being answered. ``cycle`` is the latest one, which may still wait in ``pipeline``."""
+
+    def write_chunk(self, send: Send, body: bytes) -> bool:
+        """Write a chunk of a streamed response to the transport at once, if ASGI's ``send`` would do just that.
+
+        Args:
+            send: the application's ``send``. Middleware that wraps it must see every message, so nothing is written
+                past a wrapped one.
+            body: the content of the chunk.
+
+        Returns:
+            True if the chunk was written. False if it must be sent with ``send``, because ``send`` is wrapped or
+            belongs to another request, the response has not begun, is complete or is not chunked, the request is a
+            HEAD, the client has left or is slow, or ``body`` is empty.
+
+        Raises:
+            Exception: as raised by the transport.
+        """
+        cycle = self._active_cycle
+        if cycle is None or send != cycle.send or not cycle.chunked_encoding or cycle.response_complete or not body:
+            return False
+        if cycle.disconnected or self.flow.write_paused or cycle.scope["method"] == "HEAD":
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
+    # --- the connection ---
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Start the timeout for the first head."""
+        super().connection_made(transport)
+        self._restart_head_timeout()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the application, and release the request.
+
+        uvicorn cancels the keep-alive timer only if ``exc`` is None. After an RST the timer would keep the request and
+        its bearer token for 75 seconds. uvicorn also tells only the latest of several pipelined requests.
+        """
+        if self._active_cycle is not None and not self._active_cycle.response_complete:
+            self._active_cycle.disconnected = True
+            self._active_cycle.message_event.set()
+        super().connection_lost(exc)
+        super()._unset_keepalive_if_required()
+        self._release_request()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection to ``WebSocketProtocol``, unless a response is still being sent on it."""
+        if not self._is_idle():
+            self.send_400_response("A connection cannot be upgraded while a response is being sent.")
+            return
+        super().handle_websocket_upgrade()
+        self.parser = None  # type: ignore[assignment] # uvicorn does the same in connection_lost
+        self._release_request()
+
+    def _release_request(self) -> None:
+        """Drop all references to requests. They refer back to this protocol, by ``CONNECTION_EXTENSION``."""
+        self.pipeline.clear()
+        self.scope = self.headers = self.cycle = None  # type: ignore[assignment] # as uvicorn initializes them
+        self._active_cycle = None
+
+    # --- what is read ---
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the data. Refuse a head that is too large."""
+        self._unparsed_bytes += len(data)
+        self._is_reading = True
+        super().data_received(data)
+        self._is_reading = False
+        if self._unparsed_bytes > MAX_HEAD and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+
+    def on_message_begin(self) -> None:
+        """Begin a head."""
+        super().on_message_begin()
+        self.scope["extensions"] = {CONNECTION_EXTENSION: self}  # type: ignore[dict-item] # uvicorn's type is narrower
+        self._is_in_head = True
+        self._restart_head_timeout()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header. Ignore trailers, because proxies do not check them as they check headers."""
+        if self._is_in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """End the head."""
+        super().on_headers_complete()
+        self._unparsed_bytes, self._is_in_head = 0, False
+        super()._unset_keepalive_if_required()
+
+    def on_body(self, body: bytes) -> None:
+        """Add a piece of the body."""
+        self._unparsed_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the request."""
+        self._unparsed_bytes = 0
+        super().on_message_complete()
+
+    # --- one request after the other ---
+
+    def on_response_complete(self) -> None:
+        """Start the next pipelined request.
+
+        Nothing is read while others wait. Otherwise each response would admit more requests than it removes.
+        """
+        super().on_response_complete()
+        if self.pipeline:
+            self.flow.pause_reading()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._active_cycle = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _is_idle(self) -> bool:
+        return self._active_cycle is None or self._active_cycle.response_complete
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Do nothing while uvicorn reads: it would stop the timer at the first byte of a head."""
+        if not self._is_reading:
+            super()._unset_keepalive_if_required()
+
+    def _restart_head_timeout(self) -> None:
+        super()._unset_keepalive_if_required()
+        timer = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self.timeout_keep_alive_task = timer
+
+
+class WebSocketProtocol(WebSocketsSansIOProtocol):
+    """A WebSocket connection."""
+
+    _control_frames = 0
+    """Pings and pongs of the current read."""
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the data. Read on in the next turn of the event loop, so that other connections are served first."""
+        self._control_frames = 0
+        try:
+            super().data_received(data)
+        except InvalidState:  # the answer to invalid UTF-8 fails if a close frame in the same read was answered already
+            self.handle_parser_exception()
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            self.transport.write(BAD_HANDSHAKE)
+            self.transport.close()
+        elif not self.read_paused and not self.transport.is_closing():
+            self.transport.pause_reading()
+            self.loop.call_soon(self._resume_reading)
+
+    def shutdown(self) -> None:
+        """Close the connection. Send a close frame first unless one was sent.
+
+        An exception here would stop the shutdown of the server.
+        """
+        try:
+            super().shutdown()
+        except InvalidState:
+            self.transport.close()
+
+    def handle_cont(self, event: Frame) -> None:
+        """Add a fragment. Close the connection if the message has too many."""
+        super().handle_cont(event)
+        if len(self.frames) > MAX_FRAMES:
+            self._fail(CloseCode.MESSAGE_TOO_BIG)
+
+    def handle_ping(self) -> None:
+        """Answer a ping, unless the peer does not read: its pongs would pile up in memory."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
+        self._count_control_frame()
+
+    def handle_pong(self, event: Frame) -> None:
+        """Accept a pong."""
+        super().handle_pong(event)
+        self._count_control_frame()
+
+    def _count_control_frame(self) -> None:
+        self._control_frames += 1
+        if self._control_frames > MAX_FRAMES:
+            self._fail(CloseCode.POLICY_VIOLATION)
+
+    def _fail(self, code: CloseCode) -> None:
+        self.frames = []
+        if not self.close_sent:
+            self.conn.fail(code)
+            self.handle_parser_exception()
+
+    def _resume_reading(self) -> None:
+        if not self.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()

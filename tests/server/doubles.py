@@ -1,0 +1,116 @@
+"""Connections without sockets, and a server with them."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from app.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+
+P = TypeVar("P", bound=HttpToolsProtocol)
+
+HEAD = b"GET / HTTP/1.1\r\nhost: here\r\n"
+UPGRADE = (
+    b"GET /ws HTTP/1.1\r\nhost: here\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: " + base64.b64encode(bytes(16)) + b"\r\n"
+)
+WAIT_SECONDS = 5.0
+
+
+class RecordingTransport(asyncio.Transport):
+    """The server's end of a connection. It records what was done to it."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("here", 1), "sockname": ("here", 2)})
+        self.written = b""
+        self.is_reading_on = True
+        self.closed = asyncio.Event()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set()
+
+    def pause_reading(self) -> None:
+        self.is_reading_on = False
+
+    def resume_reading(self) -> None:
+        self.is_reading_on = True
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
+
+
+class RecordingApp:
+    """An application that records its scopes, and answers each request once ``may_answer`` is released."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = []
+        self.may_answer = asyncio.Semaphore(0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scopes.append(scope)
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.accept"})
+            while (await receive())["type"] != "websocket.disconnect":
+                pass
+            return
+        await self.may_answer.acquire()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+
+def configuration(app: ASGIApp, keep_alive: int = 75) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app, log_config=None, timeout_keep_alive=keep_alive, ws=WebSocketProtocol, ws_ping_interval=None
+    )
+    config.load()
+    return config
+
+
+def connect(protocol: type[P], app: ASGIApp, transport: RecordingTransport, keep_alive: int = 75) -> P:
+    connection = protocol(configuration(app, keep_alive), ServerState(), {})
+    connection.connection_made(transport)
+    return connection
+
+
+def connect_http(app: ASGIApp, transport: RecordingTransport, keep_alive: int = 75) -> HttpProtocol:
+    return connect(HttpProtocol, app, transport, keep_alive)
+
+
+async def connect_socket(transport: RecordingTransport) -> WebSocketProtocol:
+    """A WebSocket that is open."""
+    connection = WebSocketProtocol(configuration(RecordingApp()), ServerState(), {})
+    connection.connection_made(transport)
+    connection.data_received(UPGRADE + b"\r\n")
+    await until(lambda: connection.handshake_complete)
+    await until(lambda: transport.is_reading_on)
+    return connection
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not is_true():  # noqa: ASYNC110 - nothing announces the change
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp) -> AsyncIterator[int]:
+    """Serve connections of ``HttpProtocol`` on a port of the loopback, which is given."""
+    config, state = configuration(app), ServerState()
+    server = await asyncio.get_running_loop().create_server(lambda: HttpProtocol(config, state, {}), "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+        for connection in list(state.connections):
+            connection.shutdown()
+        await until(lambda: not state.connections and not state.tasks)

@@ -1,0 +1,95 @@
+"""Limits on what one client can make a WebSocket cost."""
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+from websockets.frames import Frame, Opcode
+
+from app.server.uvicorn_protocols import MAX_FRAMES, MAX_HEAD, WebSocketProtocol
+from tests.server.doubles import UPGRADE, RecordingApp, RecordingTransport, connect_socket, until
+
+
+def masked(opcode: Opcode, data: bytes = b"", *, fin: bool = True) -> bytes:
+    """A client's frame."""
+    return Frame(opcode, data, fin).serialize(mask=True)
+
+
+async def test_a_handshake_that_cannot_be_read_is_refused() -> None:
+    transport = RecordingTransport()
+    connection = WebSocketProtocol(uvicorn.Config(RecordingApp(), log_config=None), ServerState(), {})
+    connection.connection_made(transport)
+    connection.data_received(UPGRADE + b"a: " + b"x" * MAX_HEAD + b"\r\n\r\n")
+    assert transport.written.startswith(b"HTTP/1.1 400 ")
+    assert transport.is_closing()
+
+
+async def test_a_message_in_too_many_pieces_ends_its_connection() -> None:
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.data_received(masked(Opcode.TEXT, b"x", fin=False))
+    connection.data_received(masked(Opcode.CONT, fin=False) * MAX_FRAMES)
+    assert transport.written.endswith(close_frame(1009))
+    assert transport.is_closing()
+    assert connection.frames == []
+
+
+@pytest.mark.parametrize("opcode", [Opcode.PING, Opcode.PONG])
+async def test_a_flood_of_control_frames_ends_its_connection(opcode: Opcode) -> None:
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.data_received(masked(opcode) * MAX_FRAMES)
+    assert not transport.is_closing()
+    connection.data_received(masked(opcode) * (MAX_FRAMES + 1))
+    assert close_frame(1008) in transport.written
+    assert transport.is_closing()
+
+
+def close_frame(code: int) -> bytes:
+    return Frame(Opcode.CLOSE, code.to_bytes(2)).serialize(mask=False)
+
+
+async def test_after_each_read_the_others_have_their_turn() -> None:
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.data_received(masked(Opcode.PING))
+    assert not transport.is_reading_on
+    await until(lambda: transport.is_reading_on)
+
+
+async def test_a_peer_that_takes_nothing_gets_no_pongs() -> None:
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.pause_writing()
+    before = transport.written
+    connection.data_received(masked(Opcode.PING, b"one"))
+    assert transport.written == before
+    connection.resume_writing()
+    connection.data_received(masked(Opcode.PING, b"two"))
+    assert transport.written == before + Frame(Opcode.PONG, b"two").serialize(mask=False)
+
+
+async def test_a_server_stops_well_just_when_a_peer_says_goodbye() -> None:
+    """The answer is written, and the connection stands until it has gone out."""
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.data_received(masked(Opcode.CLOSE, (1000).to_bytes(2)))
+    said = transport.written
+    assert said.endswith(close_frame(1000))
+    connection.shutdown()
+    assert transport.written == said
+
+
+async def test_a_server_that_stops_says_goodbye() -> None:
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.shutdown()
+    assert transport.written.endswith(close_frame(1012))
+    assert transport.is_closing()
+
+
+async def test_a_frame_that_is_no_text_with_a_goodbye_behind_it_ends_its_connection() -> None:
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.data_received(masked(Opcode.TEXT, b"\xff") + masked(Opcode.CLOSE, (1000).to_bytes(2)))
+    assert transport.written.endswith(close_frame(1000))
+    assert transport.is_closing()
