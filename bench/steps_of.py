@@ -29,7 +29,7 @@ SAMPLES = 400
 MICRO = 1e6
 
 STEPS: Sequence[tuple[str, Sequence[str]]] = (
-    ("uvicorn and the socket", ("send (uvicorn/", "send (app/connections")),
+    ("uvicorn and the socket", ("send (uvicorn/", "write_chunk (app/server/")),
     ("frame", ("sse (app/core/wire",)),
     ("wait for news and wake readers", ("_wake (app/engine/log", "__anext__ (app/engine/log")),
     ("go on with a delta", ("(app/core/deltas",)),

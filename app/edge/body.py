@@ -47,9 +47,9 @@ async def read_body(request: Request, max_bytes: int, service: Service) -> bytes
     """
     if request.headers.get("content-encoding", "identity") != "identity":
         raise AppError(Code.VALIDATION_ERROR, "Content-Encoding: the body must be sent as it is, not compressed.")
-    size, chunks = 0, []
+    size, chunks, limit = 0, [], asyncio.timeout(READ_SECONDS)
     try:
-        async with asyncio.timeout(READ_SECONDS) as limit:
+        async with limit:
             is_more = True
             while is_more and size <= DISCARDED_BYTES:
                 message = await request.receive()
