@@ -1,20 +1,20 @@
-"""What makes the speed and can be seen without a clock; a part of the manifest in ``requirements``."""
+"""Behaviour behind the speed that can be seen without a clock; a part of the manifest in ``requirements``."""
 
 SPEED = {
-    "speed.bursts": (
-        "issue 4, item 2",
-        "What an agent says without waiting is one write; when it waits, readers have it.",
+    "speed.flush": (
+        "issue 27, item 1",
+        "Events that an agent yields without waiting leave in one write; when it waits, readers have them.",
     ),
     "speed.deltas": (
-        "issue 4, item 1",
-        "A delta that differs from the one before in its text only is told by it, in the same bytes.",
+        "issue 27, item 1",
+        "A delta that differs from the one before in its text only is encoded to the same bytes as on the normal path.",
     ),
-    "speed.at-once": (
-        "issue 4, item 3",
-        "A lone event is written without a switch of tasks, in order, and harms nobody.",
+    "speed.push": (
+        "issue 27, item 1",
+        "No write to a client runs in the agent's task, and a write that waits or fails harms no run.",
     ),
     "speed.memory": (
-        "issue 4, item 3",
-        "What a log keeps of a token is little more than its text; a stream that only waits holds one task.",
+        "issue 27, item 1",
+        "A log keeps at most 150 bytes of an event besides its text.",
     ),
 }

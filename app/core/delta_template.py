@@ -72,9 +72,9 @@ class DeltaTemplate:
         """The item's JSON if it equals the template in all but its text, which is collected; None for all others."""
         if type(item) is not self._item_type:
             return None
-        if isinstance(item, str):
+        if type(item) is str:
             delta = item or None  # an empty string is no event
-        elif isinstance(item, Said):
+        elif type(item) is Said:
             delta = item.delta if item.message_id == self._message_id else None
         else:
             fields = item.__dict__

@@ -1,7 +1,7 @@
 """Runs over HTTP: ``POST /invocations`` and ``GET /runs/{runId}/events``, in the format that the request asks for.
 
-Rule: one event per frame, and what is ready goes out in one write. A reader that leaves or takes nothing is the same to the run
-in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and http-protobuf.
+Rule: one event per frame, and what is ready goes out in one write. A reader that leaves or takes nothing is the same
+to the run in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and http-protobuf.
 """
 
 from collections.abc import Awaitable, Callable

@@ -61,6 +61,8 @@ class EventLog:
         """The JSON of all flushed events, one behind another."""
         self._ends = array("Q")
         """Where each of them ends in the buffer."""
+        self._latest: list[bytes] = []
+        """The events of the flush in progress, as they were appended."""
         self._subscriptions: tuple[LocalSubscription, ...] = ()
         self._transcoded: TranscodedLog | None = None
         self._held_bytes = 0
@@ -95,18 +97,21 @@ class EventLog:
     def flush(self) -> None:
         """Make what was appended readable, or have it stored first."""
         self._is_dirty = False
-        self._merge_unflushed()
+        self._latest = self._merge_unflushed()
         if self._on_flush is None:
             self._publish(len(self._ends))
         else:
             self._on_flush()
+        self._latest = []
 
-    def _merge_unflushed(self) -> None:
+    def _merge_unflushed(self) -> list[bytes]:
+        """Move what was appended to the buffer. Returns these events."""
         events, self._unflushed = self._unflushed, []
         ends = accumulate(map(len, events), initial=len(self._buffer))
         next(ends)  # where the first one starts
         self._ends.extend(ends)
         self._buffer += b"".join(events)
+        return events
 
     def _publish(self, watermark: int) -> None:
         self.watermark = watermark
@@ -117,6 +122,7 @@ class EventLog:
 
     def unpersisted(self) -> Batch:
         """Events that are not stored yet, as many as one batch holds."""
+        self._merge_unflushed()
         return self.batch(self.watermark, len(self._ends))
 
     def advance(self, count: int) -> None:
@@ -142,7 +148,8 @@ class EventLog:
         """Append what another replica has written to this run, and let readers see it."""
         for envelope in envelopes:
             self.append(envelope.type, envelope.data)
-        self.release_all()
+        self._merge_unflushed()
+        self._publish(len(self._ends))
 
     # --- limits ---
 
@@ -189,9 +196,13 @@ class EventLog:
         start = self._ends[after - 1] if after else 0
         if ends and ends[-1] - start > BATCH_BYTES:
             del ends[bisect_left(ends, start + BATCH_BYTES) + 1 :]
-        events = bytes(self._buffer[start : ends[-1] if ends else start])
-        data = [events[begin - start : end - start] for begin, end in pairwise((start, *ends))]
-        return Batch(self.run_id, after + 1, self._types[after : after + len(data)], data)
+        count = len(ends)
+        if count == len(self._latest) and after + count == len(self._ends):
+            data = self._latest  # most subscriptions have read everything else, and need no copy
+        else:
+            events = bytes(self._buffer[start : ends[-1] if ends else start])
+            data = [events[begin - start : end - start] for begin, end in pairwise((start, *ends))]
+        return Batch(self.run_id, after + 1, self._types[after : after + count], data)
 
     def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
         """The events in the one other encoding that there is, shared by all subscriptions that need it."""

@@ -10,8 +10,8 @@ from app.core.inbound import CommandRequest, RunRequest, parse
 from app.core.wire import Envelope
 from app.edge.commands import Commands
 from app.edge.gate import SESSION_HEADER
-from app.engine.subscription import Subscription
 from app.engine.service import Service
+from app.engine.subscription import Subscription
 from app.ports import Caller
 from tests.behaviour.client import Client, Refused, Stream
 from tests.engine.doubles import FakeClock, Json

@@ -95,10 +95,10 @@ async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> No
     client = await connect(told)
     await ran(client)
     budget = client.service._lifecycle.budget
-    before = (budget.used, budget.kept)
+    before = (budget.used_bytes, budget.kept_bytes)
     for _ in range(3):
         assert types(await client.run(ask(run="again", messages=[]))) == SHOWN
-    assert (budget.used, budget.kept) == before
+    assert (budget.used_bytes, budget.kept_bytes) == before
 
 
 @requirement("connect.first")

@@ -14,9 +14,9 @@ from app.buses.memory import MemoryBus
 from app.core.wire import Envelope
 from app.engine.archive import Archive
 from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
-from app.engine.subscription import Subscription
 from app.engine.run import Run
 from app.engine.service import Service
+from app.engine.subscription import Subscription
 from app.main import build_capabilities
 from app.ports import Allowance, Caller, Tool
 from app.settings import Settings

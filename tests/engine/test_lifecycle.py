@@ -251,7 +251,7 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
         await ran(service, f"r{run}", f"t{run % 3}")
     await eventually(lambda: not service._lifecycle._tasks and not service._lifecycle._writing)
     assert (service._lifecycle._threads, service._lifecycle._runs) == ({}, {})
-    assert service._lifecycle.budget.used == 0
+    assert service._lifecycle.budget.used_bytes == 0
 
 
 @requirement("thread.delete")
@@ -264,8 +264,8 @@ async def test_what_has_run_on_a_thread_that_is_deleted_takes_no_memory_and_its_
         await ran(service, "r1")
         await eventually(lambda: not service._lifecycle._writing)
         await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
-        assert (service.runs.here(caller(), "t1", "r1"), service._lifecycle.budget.used) == (None, 0)
-        assert service._lifecycle.budget.kept == 0
+        assert (service.runs.here(caller(), "t1", "r1"), service._lifecycle.budget.used_bytes) == (None, 0)
+        assert service._lifecycle.budget.kept_bytes == 0
 
 
 @requirement("busy.enqueue")

@@ -21,9 +21,9 @@ from ag_ui.core import (
 from app.agents.invocation import Invocation
 from app.core.chunks import Expander
 from app.core.errors import AppError, Code, IllegalEvent
+from app.engine.event_log import EventLog, Flusher
 from app.engine.log_budget import LogBudget
 from app.engine.pipeline import EventPipeline
-from app.engine.event_log import EventLog
 from app.engine.policy import Limits
 from app.ports import Item, RunContext
 from tests.core.samples import forged
@@ -55,82 +55,63 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
 
 
 def begun(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
-    """A run's funnel, and its log."""
-    log, numbers = EventLog("r1", budget or LogBudget(1 << 30, 1 << 30)), count(1)
-    funnel = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
-    funnel.write(RunStartedEvent(thread_id="t1", run_id="r1"))
-    funnel.emit(SubagentStartedEvent(subagent_run_id="s", name="s"))
-    return funnel, log
+    """A run's pipeline, and its log."""
+    log, numbers = EventLog("r1", budget or LogBudget(1 << 30, 1 << 30), Flusher()), count(1)
+    pipeline = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
+    pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))
+    pipeline.submit(SubagentStartedEvent(subagent_run_id="s", name="s"))
+    return pipeline, log
 
 
 def types(log: EventLog) -> list[str]:
     """Those of the agent's own events."""
+    log.flush()
     return [event_type.value for event_type in log.batch(2, len(log)).types]
 
 
 @requirement("run.refused")
 @pytest.mark.parametrize(("yielded", "sent", "expected"), IN_VAIN.values(), ids=IN_VAIN)
-def test_what_is_refused_leaves_what_is_open_as_it_was(
+async def test_what_is_refused_leaves_what_is_open_as_it_was(
     yielded: Sequence[Item], sent: BaseEvent, expected: Sequence[str]
 ) -> None:
-    funnel, log = begun()
-    funnel.emit(yielded[0])
+    pipeline, log = begun()
+    pipeline.submit(yielded[0])
     with pytest.raises(IllegalEvent):
-        funnel.send(sent)
-    funnel.emit(yielded[1])
-    funnel.flush()
+        pipeline.submit_from_tool(sent)
+    pipeline.submit(yielded[1])
+    pipeline.flush_chunks()
     assert types(log) == expected
 
 
 @requirement("run.refused")
-def test_a_stream_that_was_ended_for_what_is_then_refused_is_ended() -> None:
-    funnel, log = begun()
-    funnel.emit("a")
+async def test_a_stream_that_was_ended_for_what_is_then_refused_is_ended() -> None:
+    pipeline, log = begun()
+    pipeline.submit("a")
     with pytest.raises(IllegalEvent):
-        funnel.send(UNKNOWN)
-    funnel.emit("b")
-    funnel.flush()
+        pipeline.submit_from_tool(UNKNOWN)
+    pipeline.submit("b")
+    pipeline.flush_chunks()
     assert types(log) == TEXT_OF_ONE * 2
 
 
-def test_a_stream_whose_start_was_accepted_is_open_whatever_becomes_of_its_text() -> None:
-    expander, taken = Expander(lambda: "id"), list[str]()
-
-    def take(_: object, event: BaseEvent, __: object) -> bool:
-        if len(taken) == most:
-            raise IllegalEvent("not now")
-        taken.append(event.type.value)
-        return True
-
-    for most, ends in ((1, ["TEXT_MESSAGE_END"]), (0, [])):
-        with pytest.raises(IllegalEvent):
-            expander.hand_out("a", take)
-        assert taken == ["TEXT_MESSAGE_START"][:most]
+def test_after_a_rollback_open_is_what_the_accepted_events_leave_open() -> None:
+    expander = Expander(lambda: "id")
+    for accepted, ends in ((1, ["TEXT_MESSAGE_END"]), (0, [])):
+        events = expander.expand("a")
+        assert [event.type.value for event in events] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"]
+        expander.rollback(events[:accepted])
         assert [event.type.value for event in expander.flush()] == ends
-        taken.clear()
-
-
-def test_what_has_no_room_behind_it_is_taken_and_nothing_behind_it() -> None:
-    expander, taken = Expander(lambda: "id"), list[str]()
-
-    def take(_: object, event: BaseEvent, __: object) -> bool:
-        taken.append(event.type.value)
-        return False
-
-    assert not expander.hand_out("a", take)
-    assert taken == ["TEXT_MESSAGE_START"]
-    assert [event.type.value for event in expander.flush()] == ["TEXT_MESSAGE_END"]
 
 
 @requirement("run.refused")
-def test_a_chunk_that_has_lost_a_field_opens_nothing() -> None:
+async def test_a_chunk_that_has_lost_a_field_opens_nothing() -> None:
     chunk = TextMessageChunkEvent(message_id="m2", delta="x")
     del chunk.__dict__["metadata"]
-    funnel, log = begun()
+    pipeline, log = begun()
     with pytest.raises(AttributeError):
-        funnel.send(chunk)
-    funnel.emit("a")
-    funnel.flush()
+        pipeline.submit_from_tool(chunk)
+    pipeline.submit("a")
+    pipeline.flush_chunks()
     assert types(log) == TEXT_OF_ONE
 
 
@@ -163,45 +144,47 @@ async def test_what_is_refused_leaves_what_a_subagent_has_open_as_it_was(
 
 @requirement("limit.size")
 @pytest.mark.parametrize("size", range(800, 2_400, 50))
-def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
-    funnel, log = begun(LogBudget(3_000, 1 << 30))
-    funnel.emit(CustomEvent(name="n", value="x" * size))
+async def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
+    pipeline, log = begun(LogBudget(3_000, 1 << 30))
+    pipeline.submit(CustomEvent(name="n", value="x" * size))
     with suppress(AppError):
-        funnel.emit(TextMessageChunkEvent(message_id="a", delta="aa"))
-        funnel.emit(TextMessageChunkEvent(message_id="b", delta="bb"))
+        pipeline.submit(TextMessageChunkEvent(message_id="a", delta="aa"))
+        pipeline.submit(TextMessageChunkEvent(message_id="b", delta="bb"))
     with suppress(AppError):
-        funnel.flush()
-    funnel.close(None)
+        pipeline.flush_chunks()
+    for closer in pipeline._sequence.closers():
+        pipeline.write(closer)
     assert types(log).count("TEXT_MESSAGE_START") == types(log).count("TEXT_MESSAGE_END")
 
 
 @requirement("limit.all")
-def test_a_tool_may_go_on_once_there_is_room_again() -> None:
+async def test_a_tool_may_go_on_once_there_is_room_again() -> None:
     budget = LogBudget(1 << 30, 8_000)
-    other = EventLog("r2", budget)
-    funnel, log = begun(budget)
+    other = EventLog("r2", budget, Flusher())
+    pipeline, log = begun(budget)
     other.append(EventType.RAW, b"x" * 4_500)
 
     def say(texts: Sequence[str]) -> None:
         for text in texts:
-            funnel.emit(text)
+            pipeline.submit(text)
 
-    log.burst(say, ["hello hello"] * 40)
     with pytest.raises(AppError):
-        funnel.send(CustomEvent(name="n", value=1))
+        say(["hello hello"] * 40)
+    with pytest.raises(AppError):
+        pipeline.submit_from_tool(CustomEvent(name="n", value=1))
     other.discard()
-    funnel.send(CustomEvent(name="n", value=1))
+    pipeline.submit_from_tool(CustomEvent(name="n", value=1))
     assert types(log)[-1] == "CUSTOM"
 
 
 @requirement("limit.size")
-def test_a_tool_that_takes_no_notice_of_a_limit_does_not_exceed_it() -> None:
-    funnel, log = begun(LogBudget(10_000, 1 << 30))
-    for _ in range(8):
-        funnel.send(CustomEvent(name="n", value="x" * 1_000))
+async def test_a_tool_that_takes_no_notice_of_a_limit_does_not_exceed_it() -> None:
+    pipeline, log = begun(LogBudget(10_000, 1 << 30))
+    for _ in range(9):
+        pipeline.submit_from_tool(CustomEvent(name="n", value="x" * 1_000))
     for _ in range(1_000):
         with pytest.raises(AppError) as told:
-            funnel.send(CustomEvent(name="n", value="x" * 1_000))
+            pipeline.submit_from_tool(CustomEvent(name="n", value="x" * 1_000))
         assert told.value.code is Code.RUN_LIMIT_EXCEEDED
     assert log.bytes < 12_000
 

@@ -9,9 +9,9 @@ from ag_ui.core import RunAgentInput
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine import ledger
-from app.engine.presence import HEARD_SECONDS
 from app.engine.leases import Leases
 from app.engine.policy import OnBusy
+from app.engine.presence import HEARD_SECONDS
 from app.engine.service import Service
 from app.ports import Item
 from app.ports.conversation import Ending

@@ -12,9 +12,9 @@ from app.buses.memory import MemoryBus
 from app.core.errors import AppError, Code
 from app.engine.archive import Archive
 from app.engine.policy import OnBusy, Policy, busy_choice
-from app.engine.subscription import Subscription
 from app.engine.run import Run
 from app.engine.service import Service
+from app.engine.subscription import Subscription
 from app.main import create_app
 from app.ports import Caller, Item
 from app.settings import Settings

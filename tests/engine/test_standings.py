@@ -8,9 +8,9 @@ from ag_ui.core import RunAgentInput, TokenUsage
 
 from app.engine import elsewhere
 from app.engine.archive import LEASE_SECONDS
-from app.engine.presence import HEARD_SECONDS
 from app.engine.facts import Facts
 from app.engine.leases import Leases
+from app.engine.presence import HEARD_SECONDS
 from app.engine.service import Service
 from app.ports import Item, RunContext
 from app.ports.records import Standing

@@ -10,9 +10,9 @@ from app.core.commands import ThreadsDelete
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
 from app.engine import ledger
-from app.engine.log_budget import LogBudget
+from app.engine.event_log import EventLog, Flusher
 from app.engine.leases import KEPT_SECONDS, Leases
-from app.engine.event_log import EventLog
+from app.engine.log_budget import LogBudget
 from app.engine.service import Service
 from app.ports.records import RunKey, RunRecord
 from app.ports.store import StoreUnavailable
@@ -76,10 +76,10 @@ async def test_what_nobody_reads_any_more_takes_no_memory() -> None:
     await envelopes(reader)
     await finished(service)
     assert service._lifecycle.get(RUN) is not None
-    assert service._lifecycle.budget.used > 0
+    assert service._lifecycle.budget.used_bytes > 0
     reader.close()
     assert service._lifecycle.get(RUN) is None
-    assert (service._lifecycle.budget.used, service._lifecycle.budget.kept) == (0, 0)
+    assert (service._lifecycle.budget.used_bytes, service._lifecycle.budget.kept_bytes) == (0, 0)
 
 
 @requirement("replica.deleted")
@@ -146,7 +146,7 @@ async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.M
     reader.close()
     assert there._lifecycle.get(RUN) is None
     assert not there._lifecycle.is_forgotten(RUN)
-    assert there._lifecycle.budget.used == 0
+    assert there._lifecycle.budget.used_bytes == 0
 
 
 @requirement("replica.retry")
@@ -246,10 +246,11 @@ async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_a
 @requirement("replica.deleted")
 async def test_what_a_last_reader_has_rendered_after_the_deletion_counts_nowhere() -> None:
     budget = LogBudget(1 << 20, 1 << 20)
-    log = EventLog("r1", budget)
+    log = EventLog("r1", budget, Flusher())
     log.append(EventType.CUSTOM, b"{}")
     log.end()
-    rendition = log.rendition(bytes.upper)
+    log.flush()
+    transcoded = log.transcoded(bytes.upper)
     log.discard()
-    await rendition.of(log.batch(0, 1))
-    assert (budget.used, budget.kept) == (0, 0)
+    await transcoded.encode(log.batch(0, 1))
+    assert (budget.used_bytes, budget.kept_bytes) == (0, 0)

@@ -1,6 +1,7 @@
-"""A delta that repeats the one before in all but its text gives what it would give if each were looked at in full."""
+"""A delta that takes the fast path leaves what it would leave on the normal path."""
 
 from collections.abc import Callable
+from io import StringIO
 from itertools import count
 from typing import cast
 
@@ -28,15 +29,14 @@ from ag_ui.core import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.core import chunks
-from app.core.deltas import after
+from app.core.delta_template import DeltaTemplate
 from app.core.encoder import encode
 from app.core.errors import IllegalEvent
 from app.core.pieces import MAX_DELTA
-from app.engine import funnel
+from app.engine import pipeline
+from app.engine.event_log import EventLog, Flusher
 from app.engine.log_budget import LogBudget
 from app.engine.pipeline import EventPipeline
-from app.engine.event_log import EventLog
 from app.ports import Said
 from app.ports.conversation import Change
 from tests.core.samples import forged
@@ -151,65 +151,65 @@ OPENED: tuple[Make, ...] = (
 
 def begun() -> tuple[EventPipeline, EventLog]:
     """A run with much that is open."""
-    log, ids = EventLog("r1", LogBudget(1 << 40, 1 << 40)), count(1)
+    log, ids = EventLog("r1", LogBudget(1 << 40, 1 << 40), Flusher()), count(1)
     made = EventPipeline(asking(), lambda: f"id-{next(ids)}", log)
-    made.cross = lambda _: None
     made.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     for make in OPENED:
-        made.emit(make())  # type: ignore[arg-type]
+        made.submit(make())  # type: ignore[arg-type]
     return made, log
 
 
-def told(steps: list[Make]) -> tuple[list[bytes], list[EventType], list[str], Change | None]:
+def outcome(steps: list[Make]) -> tuple[list[bytes], list[EventType], list[str], Change | None]:
     """The log, what was refused, and what the thread is left with. As with a tool, a refusal ends nothing."""
     made, log = begun()
     refused = []
     for make in steps:
         try:
-            made.emit(make())  # type: ignore[arg-type]
+            made.submit(make())  # type: ignore[arg-type]
         except (IllegalEvent, TypeError, LookupError, AttributeError) as error:
             refused.append(f"{type(error).__name__}: {error}")
-    made.flush()
-    made.close(None)
+    made.flush_chunks()
+    for closer in made._sequence.closers():
+        made.write(closer)
+    log.flush()
     batch = log.batch(0, len(log))
-    return list(batch.data), list(batch.types), refused, made.left("r1").change
+    return list(batch.data), list(batch.types), refused, made.result("r1").change
 
 
-def in_full(steps: list[Make]) -> object:
-    """The same where no delta is told by the one before."""
+def on_the_normal_path(steps: list[Make]) -> object:
+    """The same without the fast path."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(funnel, "after", lambda *_: None)
-        return told(steps)
+        patch.setattr(DeltaTemplate, "of", lambda *_: None)
+        return outcome(steps)
 
 
 @requirement("speed.deltas")
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(STEPS)
-def test_whatever_comes_the_run_is_the_one_that_looks_at_each_delta_in_full(steps: list[Make]) -> None:
-    assert told(steps) == in_full(steps)
+async def test_a_run_is_the_same_with_and_without_the_fast_path(steps: list[Make]) -> None:
+    assert outcome(steps) == on_the_normal_path(steps)
 
 
 @requirement("speed.deltas")
 @pytest.mark.parametrize("first", range(len(DELTAS)))
-def test_so_it_is_behind_each_delta_and_with_anything_between_two(first: int) -> None:
+async def test_it_is_the_same_behind_each_delta_and_with_anything_between_two(first: int) -> None:
     delta = DELTAS[first]
     for other in (*DELTAS, *OTHERS):
         steps = [delta, delta, other, delta, delta, delta, other, other]
-        assert told(steps) == in_full(steps)
+        assert outcome(steps) == on_the_normal_path(steps)
 
 
-def test_what_does_not_end_with_its_text_says_nothing_of_the_next() -> None:
+def test_a_delta_whose_json_does_not_end_with_its_text_is_no_template() -> None:
     event = TextMessageContentEvent(message_id="m1", delta="a")
-    kind = EventType.TEXT_MESSAGE_CONTENT
-    assert after(event, event, encode(event), 1, kind) is not None
-    assert after(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', 1, kind) is None
+    assert DeltaTemplate.of(event, event, encode(event), StringIO()) is not None
+    assert DeltaTemplate.of(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', StringIO()) is None
 
 
 @requirement("speed.deltas")
 @pytest.mark.parametrize(
-    ("make", "encoded"), [(text(), 2), (lambda: "a", 3), (DELTAS[5], 2), (DELTAS[6], 2), (DELTAS[7], 2)]
+    ("make", "encoded"), [(text(), 1), (lambda: "a", 2), (DELTAS[5], 1), (DELTAS[6], 1), (DELTAS[7], 1)]
 )
-def test_of_deltas_in_a_row_the_first_two_are_looked_at_in_full(
+async def test_of_consecutive_deltas_only_the_first_takes_the_normal_path(
     monkeypatch: pytest.MonkeyPatch, make: Make, encoded: int
 ) -> None:
     made, log = begun()
@@ -219,32 +219,34 @@ def test_of_deltas_in_a_row_the_first_two_are_looked_at_in_full(
         seen.append(event)
         return encode(event)
 
-    monkeypatch.setattr(chunks, "encode", counted)
-    monkeypatch.setattr(funnel, "encode", counted)
+    monkeypatch.setattr(pipeline, "encode", counted)
     before = len(log)
     for _ in range(10):
-        made.emit(make())  # type: ignore[arg-type]
+        made.submit(make())  # type: ignore[arg-type]
     assert len(seen) == encoded
-    assert len(set(log.data(before + encoded - 1, len(log)))) == 1
+    log.flush()
+    assert len(set(log.batch(before + encoded - 1, len(log)).data)) == 1
 
 
-def test_what_is_tampered_with_between_two_deltas_is_not_what_the_next_one_says() -> None:
+async def test_a_delta_that_was_changed_after_it_was_accepted_is_validated_again() -> None:
     made, log = begun()
     event = TextMessageContentEvent(message_id="m1", delta="a")
     for _ in range(3):
-        made.emit(event)
+        made.submit(event)
     event.message_id = "m9"
     with pytest.raises(IllegalEvent, match="m9"):
-        made.emit(event)
+        made.submit(event)
     event.message_id, event.delta = "m1", "b"
-    made.emit(event)
-    assert [b"m9" in data for data in log.data(0, len(log))] == [False] * len(log)
-    assert log.data(len(log) - 1, len(log))[0].endswith(b'"delta":"b"}')
+    made.submit(event)
+    log.flush()
+    data = log.batch(0, len(log)).data
+    assert [b"m9" in each for each in data] == [False] * len(log)
+    assert data[-1].endswith(b'"delta":"b"}')
 
 
-def test_the_message_has_every_text() -> None:
+async def test_the_message_has_every_text() -> None:
     made, _ = begun()
     for delta in ("one ", "two ", "three ", "four"):
-        made.emit(TextMessageContentEvent(message_id="m1", delta=delta))
-    change = made.left("r1").change
+        made.submit(TextMessageContentEvent(message_id="m1", delta=delta))
+    change = made.result("r1").change
     assert any(b'"content":"one two three four"' in message.data for message in change.messages)

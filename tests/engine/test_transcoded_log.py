@@ -7,9 +7,9 @@ from ag_ui.core import CustomEvent, EventType
 
 from app.core.encoder import encode
 from app.core.wire import Batch
+from app.engine.event_log import EventLog, Flusher
 from app.engine.log_budget import LogBudget
-from app.engine.event_log import ENVELOPE_BYTES, EventLog
-from app.engine.rendition import LARGE_BYTES
+from app.engine.transcoded_log import LARGE_BYTES, RECENT_BYTES, TranscodedLog
 from tests.engine.doubles import WAIT, eventually
 from tests.requirements import requirement
 
@@ -28,9 +28,10 @@ class Encoder:
 
 
 def make_log(budget: LogBudget, *values: str) -> tuple[EventLog, Batch]:
-    log = EventLog("r1", budget)
+    log = EventLog("r1", budget, Flusher())
     for value in values:
         log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value)))
+    log.flush()
     return log, log.batch(0, len(log))
 
 
@@ -38,10 +39,10 @@ def make_log(budget: LogBudget, *values: str) -> tuple[EventLog, Batch]:
 async def test_all_readers_share_what_was_made_once() -> None:
     log, batch = make_log(LogBudget(10**9, 10**9), "a", "b", "c")
     encoder = Encoder()
-    first, second = log.rendition(encoder), log.rendition(Encoder())
+    first, second = log.transcoded(encoder), log.transcoded(Encoder())
     some = Batch("r1", 1, batch.types[:2], batch.data[:2])
-    assert await first.of(some) == [b"<%b>" % data for data in some.data]
-    assert await second.of(batch) == [b"<%b>" % data for data in batch.data]
+    assert await first.encode(some) == [b"<%b>" % data for data in some.data]
+    assert await second.encode(batch) == [b"<%b>" % data for data in batch.data]
     assert encoder.asked == batch.data
     assert encoder.threads == {threading.get_ident()}
 
@@ -50,8 +51,8 @@ async def test_all_readers_share_what_was_made_once() -> None:
 async def test_much_is_made_in_a_thread_and_still_once() -> None:
     _, batch = made = make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES, "b")
     encoder = Encoder()
-    rendition = made[0].rendition(encoder)
-    one, two = await asyncio.gather(rendition.of(batch), rendition.of(batch))
+    transcoded = made[0].transcoded(encoder)
+    one, two = await asyncio.gather(transcoded.encode(batch), transcoded.encode(batch))
     assert one == two
     assert encoder.asked == batch.data
     assert threading.get_ident() not in encoder.threads
@@ -66,7 +67,7 @@ async def test_who_leaves_while_much_is_made_does_not_wait_for_it() -> None:
         return data
 
     log, batch = make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES)
-    leaving = asyncio.create_task(log.rendition(slow).of(batch))
+    leaving = asyncio.create_task(log.transcoded(slow).encode(batch))
     try:
         await eventually(begun.is_set)
         leaving.cancel()
@@ -76,18 +77,39 @@ async def test_who_leaves_while_much_is_made_does_not_wait_for_it() -> None:
         may.set()
 
 
-async def test_what_is_made_counts_for_the_process_and_not_for_the_run() -> None:
+async def test_encoded_events_count_for_the_process_and_not_for_the_run() -> None:
     budget = LogBudget(run_bytes=250, all_bytes=10**9)
     log, batch = make_log(budget, "x" * 40)
     produced = log.bytes
-    await log.rendition(Encoder()).of(batch)
-    made = 2 * produced - ENVELOPE_BYTES + 2
-    assert (log.bytes, budget.used) == (produced, made)
-    budget.together = budget.used - 1
-    assert not log.append(EventType.CUSTOM, b"{}")
-    assert "this server holds" in log.excess().message
-    log.withdraw()
+    await log.transcoded(Encoder()).encode(batch)
+    encoded = sum(len(data) + 2 for data in batch.data)
+    assert (log.bytes, budget.used_bytes) == (produced, produced + encoded)
+    budget.all_bytes = budget.used_bytes - 1
+    assert not log.has_room
+    assert "this server holds" in log.limit_error().message
     log.end()
-    assert budget.kept == budget.used
+    assert budget.kept_bytes == budget.used_bytes
     log.discard()
-    assert (budget.used, budget.kept) == (0, 0)
+    assert (budget.used_bytes, budget.kept_bytes) == (0, 0)
+
+
+async def test_only_recent_events_are_kept_and_older_ones_are_encoded_again() -> None:
+    kept = 0
+
+    def resize(change: int) -> None:
+        nonlocal kept
+        kept += change
+
+    encoder = Encoder()
+    transcoded = TranscodedLog(encoder, resize)
+    data = [b"%06d" % number for number in range(3 * RECENT_BYTES // 8)]
+    for first in range(0, len(data), 100):
+        some = data[first : first + 100]
+        assert await transcoded.encode(Batch("r1", first + 1, [EventType.RAW] * len(some), some)) == [
+            b"<%b>" % each for each in some
+        ]
+    assert 0 < kept <= RECENT_BYTES
+    assert len(encoder.asked) == len(data)
+    await transcoded.encode(Batch("r1", 1, [EventType.RAW], data[:1]))
+    await transcoded.encode(Batch("r1", len(data), [EventType.RAW], data[-1:]))
+    assert encoder.asked[len(data) :] == data[:1]
