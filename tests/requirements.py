@@ -91,6 +91,7 @@ FORMS = {
     "agent.defaults": ("issue 2, item 2", "Optional fields that are absent have the value that absence means."),
     "agent.split": ("design 4.4; R11", "A long delta leaves in pieces that fit a WebSocket frame."),
     "agent.background": ("design 4.2; R3", "Background work outlives its run and keeps the server busy."),
+    "agent.last-state": ("design 4.6", "Background work reads the run's last state behind the run's end."),
     "agent.cancelled": ("design 4.6", "ctx.cancelled says when the run is over."),
 }
 
@@ -123,6 +124,7 @@ BUSY = {
     "busy.reject": ("design 4.1; R14", "A second run on a busy thread is THREAD_BUSY."),
     "busy.enqueue": ("design 4.1", "With enqueue it waits and runs afterwards."),
     "busy.interrupt": ("design 4.1", "With interrupt the first run is cancelled."),
+    "busy.admitted": ("design 4.1", "A run that is refused cancels nothing."),
     "busy.interrupt-line": ("design 4.1", "An interrupt also ends those that wait."),
     "busy.override": ("design 4.1", "forwardedProps.onBusy overrides the policy for one request."),
     "busy.invalid": ("design 4.1", "An unknown onBusy is a VALIDATION_ERROR."),
