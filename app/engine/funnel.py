@@ -47,7 +47,18 @@ class Funnel:
         log: where accepted events go.
     """
 
-    __slots__ = ("_duties", "_expander", "_goals", "_log", "_sequence", "_texts", "_transcript", "cross", "state")
+    __slots__ = (
+        "_duties",
+        "_expander",
+        "_goals",
+        "_log",
+        "_sequence",
+        "_state_users",
+        "_texts",
+        "_transcript",
+        "cross",
+        "state",
+    )
 
     cross: Callable[[BaseEvent], None]
     """Takes what begins or ends a run, which is the run's own to do. It is there only while the agent is iterated:
@@ -59,6 +70,7 @@ class Funnel:
         self._sequence = RunSequence()
         self._goals = GoalWatch()
         self._texts: Texts | None = None
+        self._state_users = 0
         self.start_from(run_input)
 
     def start_from(self, run_input: RunAgentInput) -> None:
@@ -206,9 +218,24 @@ class Funnel:
         )
 
     def release(self) -> None:
-        """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come."""
-        self.state, self._texts = SharedState(None), None
+        """The run is over: let go of what it held, because an ended run is kept for a while. Nothing more may come.
+
+        The state stays as long as the agent or its background work may read it.
+        """
+        self._texts = None
+        if not self._state_users:
+            self.state = SharedState(None)
         del self._expander, self._sequence, self._duties, self._transcript, self._goals
+
+    def keep_state(self) -> None:
+        """Keep the state behind the run's end for one more reader, until ``leave_state`` is called for it."""
+        self._state_users += 1
+
+    def leave_state(self) -> None:
+        """Release the state if its last reader is done and the run is over."""
+        self._state_users -= 1
+        if not self._state_users and self._log.ended:
+            self.state = SharedState(None)
 
     def _fold(self, event: BaseEvent) -> None:
         """A delta that does not apply is skipped by clients, so it is here; it is their warning, and ours."""

@@ -96,6 +96,7 @@ class Run:
 
         The caller owns the task and awaits it.
         """
+        self._funnel.keep_state()
         main = Stepwise(self._main(agent, turns), self.log.burst)
         self._task = asyncio.create_task(main, name=f"run {self.ctx.run_id}", context=self._context)
         self._task.add_done_callback(self._done)
@@ -103,6 +104,7 @@ class Run:
 
     def _done(self, _: asyncio.Task[None]) -> None:
         self._task = None  # one that is kept would keep its context
+        self._funnel.leave_state()
 
     async def _main(self, agent: Agent, turns: Turns) -> None:
         """All of the run, in one coroutine: each more would be passed through for each token."""
