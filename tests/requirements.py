@@ -152,6 +152,7 @@ LIMITS = {
     "limit.read": ("design 5, promise 6", "A run that somebody reads is not forgotten."),
     "drain.ends": ("issue 2, item 3; R20", "A drain ends open and waiting runs with SHUTTING_DOWN."),
     "drain.grace": ("issue 2, item 3", "A run that ends within the drain's grace ends as it would have."),
+    "drain.behind": ("R20", "A stop stores the ends of runs before events that the store is behind with."),
     "drain.refuses": ("issue 2, item 3", "New runs are refused with SHUTTING_DOWN while it drains."),
     "health.busy": ("design 4.2; R3", "The server is busy while a run is open."),
     "health.stamp": ("design 4.2; R2", "The time of the last update changes only when the status does."),

@@ -248,6 +248,9 @@ class Lifecycle:
         for line in list(self._threads.values()):
             for run in list(line):
                 run.fail(shutting_down())
+        for run in self._writing:
+            if run.ledger is not None:
+                run.ledger.cut_backlog(shutting_down())
         for task in self._tasks:
             task.cancel()
         await self._settle(UNWIND_SECONDS)

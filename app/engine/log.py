@@ -257,8 +257,8 @@ class RunLog:
     def withdraw(self) -> None:
         """Take back what readers have not seen."""
         self.put_away()
-        for data in self._pages.read(self.shown, self._count):
-            self._weigh(-len(data) - ENVELOPE_BYTES)
+        data = self._pages.read(self.shown, self._count)
+        self._weigh(-sum(map(len, data)) - ENVELOPE_BYTES * len(data))
         self._pages.cut(self.shown)
         self._count = self.shown
 
