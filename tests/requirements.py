@@ -170,6 +170,7 @@ SCOPE = {
     "command.invalid": ("design 4.3", "A command with a bad field is a VALIDATION_ERROR that names it."),
     "error.body": ("design 4.5; R9", "Malformed input is a VALIDATION_ERROR before a run exists."),
     "error.large": ("design 4.1; R10", "A body that is too large is PAYLOAD_TOO_LARGE."),
+    "error.integer": ("R9", "An integer that no double holds is refused in a body and null in an event."),
     "error.harmless": ("design 5, promise 2", "A refused request harms no run."),
 }
 
@@ -222,6 +223,7 @@ SOCKET = {
     "ws.enqueue": ("design 4.4", "With enqueue it streams after the first; runs do not interleave."),
     "ws.interrupt": ("design 4.4", "With interrupt the first run is cancelled and the second follows."),
     "ws.at-once": ("issue 5, item 7", "A cancel waits for nothing that was asked before, but the run that it names."),
+    "ws.own-run": ("design 4.3", "Without ids, cancel and attach mean the connection's own run and its thread's last."),
     "ws.retry": ("design 5, promise 5", "A retry of a run that streams or waits on the socket changes nothing."),
     "ws.command": ("design 4.4", "Answers carry the command's id, also while a run streams."),
     "ws.cursor": ("design 4.4", "With ?cursor=1 every event carries metadata.seq beside its own metadata."),

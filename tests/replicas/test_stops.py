@@ -9,7 +9,6 @@ from tests.requirements import requirement
 from tests.sockets.client import Exchange, ask, get, is_text, post, request, run_input
 from tests.sockets.process import Server
 
-
 STOP_SECONDS = 5.0
 """From SIGTERM to the last reader's end, and no longer from there to the process's."""
 
