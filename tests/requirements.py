@@ -91,6 +91,7 @@ FORMS = {
     "agent.defaults": ("issue 2, item 2", "Optional fields that are absent have the value that absence means."),
     "agent.split": ("design 4.4; R11", "A long delta leaves in pieces that fit a WebSocket frame."),
     "agent.background": ("design 4.2; R3", "Background work outlives its run and keeps the server busy."),
+    "agent.last-state": ("design 4.6", "Background work reads the run's last state behind the run's end."),
     "agent.cancelled": ("design 4.6", "ctx.cancelled says when the run is over."),
 }
 
@@ -123,6 +124,7 @@ BUSY = {
     "busy.reject": ("design 4.1; R14", "A second run on a busy thread is THREAD_BUSY."),
     "busy.enqueue": ("design 4.1", "With enqueue it waits and runs afterwards."),
     "busy.interrupt": ("design 4.1", "With interrupt the first run is cancelled."),
+    "busy.admitted": ("design 4.1", "A run that is refused cancels nothing."),
     "busy.interrupt-line": ("design 4.1", "An interrupt also ends those that wait."),
     "busy.override": ("design 4.1", "forwardedProps.onBusy overrides the policy for one request."),
     "busy.invalid": ("design 4.1", "An unknown onBusy is a VALIDATION_ERROR."),
@@ -150,6 +152,7 @@ LIMITS = {
     "limit.read": ("design 5, promise 6", "A run that somebody reads is not forgotten."),
     "drain.ends": ("issue 2, item 3; R20", "A drain ends open and waiting runs with SHUTTING_DOWN."),
     "drain.grace": ("issue 2, item 3", "A run that ends within the drain's grace ends as it would have."),
+    "drain.behind": ("R20", "A stop stores the ends of runs before events that the store is behind with."),
     "drain.refuses": ("issue 2, item 3", "New runs are refused with SHUTTING_DOWN while it drains."),
     "health.busy": ("design 4.2; R3", "The server is busy while a run is open."),
     "health.stamp": ("design 4.2; R2", "The time of the last update changes only when the status does."),
@@ -167,6 +170,7 @@ SCOPE = {
     "command.invalid": ("design 4.3", "A command with a bad field is a VALIDATION_ERROR that names it."),
     "error.body": ("design 4.5; R9", "Malformed input is a VALIDATION_ERROR before a run exists."),
     "error.large": ("design 4.1; R10", "A body that is too large is PAYLOAD_TOO_LARGE."),
+    "error.integer": ("R9", "An integer that no double holds is refused in a body and null in an event."),
     "error.harmless": ("design 5, promise 2", "A refused request harms no run."),
 }
 
@@ -220,6 +224,7 @@ SOCKET = {
     "ws.enqueue": ("design 4.4", "With enqueue it streams after the first; runs do not interleave."),
     "ws.interrupt": ("design 4.4", "With interrupt the first run is cancelled and the second follows."),
     "ws.at-once": ("issue 5, item 7", "A cancel waits for nothing that was asked before, but the run that it names."),
+    "ws.own-run": ("design 4.3", "Without ids, cancel and attach mean the connection's own run and its thread's last."),
     "ws.retry": ("design 5, promise 5", "A retry of a run that streams or waits on the socket changes nothing."),
     "ws.command": ("design 4.4", "Answers carry the command's id, also while a run streams."),
     "ws.cursor": ("design 4.4", "With ?cursor=1 every event carries metadata.seq beside its own metadata."),

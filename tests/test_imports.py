@@ -9,7 +9,7 @@ from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "app").rglob("*.py"))
-MAX_FILE = 300
+MAX_FILE = 400
 MAX_FUNCTION = 50
 MAY_LOAD_BY_NAME = "app/references.py"
 """The one place that imports what a setting names; such an import escapes the contracts."""

@@ -62,7 +62,10 @@ class _Command(BaseModel):
 
 
 class _OnRun(_Command):
-    """The fields that address a run. ``runId`` absent means the thread's active run."""
+    """The fields that address a run. Without ``runId`` it is the thread's active run, or else its latest.
+
+    Without both, a socket takes the ids that its connection implies; everywhere else there is no such run.
+    """
 
     run_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
 

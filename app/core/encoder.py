@@ -1,6 +1,7 @@
 """Events to JSON, by a plan that is made once for each class of ``ag_ui.core``.
 
-Rule: the bytes are those of the official ``EventEncoder``, and what the official models would refuse is refused here. A
+Rule: the bytes are those of the official ``EventEncoder``, and what the official models would refuse is refused here;
+only integers that a double cannot hold become null, like infinite numbers, because clients fail on them. A
 plan lays out what it can tell to be right by looking: text, numbers, literals, free JSON, and models of those; orjson
 writes it, in the same bytes as pydantic would. An event that holds more than that (unknown fields, values of another
 type, a class of one's own) is written and then read back by its official model, which knows. That is exact and slow; no
@@ -19,6 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, ValidationError, from_json, to_json
 
 from app.core.errors import IllegalEvent
+from app.core.integers import without_large_integers
 from app.core.perclass import PerClass
 
 MAX_EVENT_BYTES = 8_000_000
@@ -72,7 +74,7 @@ def exactly(event: BaseEvent) -> bytes:
     """
     kind = type(event)
     try:
-        data = kind.__pydantic_serializer__.to_json(event, by_alias=True, warnings="error")
+        data = without_large_integers(kind.__pydantic_serializer__.to_json(event, by_alias=True, warnings="error"))
         official(kind).__pydantic_validator__.validate_json(data)
     except (PydanticSerializationError, UnicodeEncodeError) as error:
         raise IllegalEvent(f"{kind.__name__} cannot be encoded: {error}") from error
@@ -222,7 +224,7 @@ def _said(value: object) -> orjson.Fragment:
 
 def _written(value: object) -> bytes:
     """By pydantic, which knows more types. Raises ``IllegalEvent`` for what nobody who keeps it could read again."""
-    data = to_json(value, by_alias=True, inf_nan_mode="null")
+    data = without_large_integers(to_json(value, by_alias=True, inf_nan_mode="null"))
     if data.count(b"[") + data.count(b"{") >= SHALLOW:
         try:
             from_json(b"[" * AROUND + data + b"]" * AROUND)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from pydantic import TypeAdapter
 
 from app.core.encoder import COPY, PLANS
+from app.core.integers import without_large_integers
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
@@ -59,7 +60,7 @@ def dumped(message: Message) -> bytes:
     try:
         return COPY % orjson.dumps(PLANS[type(message)](message))
     except (TypeError, KeyError):
-        return MESSAGE.dump_json(message, by_alias=True)
+        return without_large_integers(MESSAGE.dump_json(message, by_alias=True))
 
 
 def owed(messages: Sequence[Message]) -> Sequence[str]:

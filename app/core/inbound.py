@@ -2,11 +2,12 @@
 
 Rule: malformed input is refused before a run exists, in one sentence that names the field. Unknown fields are kept,
 absent optional fields get the value that absence means in AG-UI 1.0, and a body whose meaning is ambiguous (duplicate
-keys, NaN, invalid Unicode) is refused. Source: AG-UI spec 1.1, basic/run-input and basic/versioning.
+keys, NaN, numbers that no double holds, invalid Unicode) is refused. Source: AG-UI spec 1.1, basic/run-input and
+basic/versioning.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import NoReturn
 
@@ -17,6 +18,7 @@ from pydantic_core import ErrorDetails, from_json
 
 from app.core.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 from app.core.errors import AppError, Code, clipped
+from app.core.integers import is_too_large
 from app.core.parts import Tell, renew
 
 LONGEST = {"messages": 20_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
@@ -31,6 +33,8 @@ SHALLOW = 100
 MAX_BRACKETS = 1_000_000
 """Opening brackets of a body, those in its texts included. ``[]`` takes 3 bytes there and 60 in memory, and the
 interpreter is held until all of them are read."""
+
+TOO_LARGE = "the number is too large."
 
 SHOWN_ERRORS = 5
 """Field errors that one message lists."""
@@ -110,9 +114,14 @@ def _document(body: bytes) -> object:
     brackets = body.count(b"[") + body.count(b"{")
     if brackets > MAX_BRACKETS:
         _refuse(f"The body has more than {MAX_BRACKETS} lists and objects.")
+    numbers = Numbers()
     try:
         document: object = json.loads(
-            body.decode(), object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
+            body.decode(),
+            object_pairs_hook=_object,
+            parse_constant=numbers.constant,
+            parse_float=numbers.real,
+            parse_int=numbers.integer,
         )
     except UnicodeDecodeError:
         _refuse("The body is not valid UTF-8.")
@@ -120,8 +129,8 @@ def _document(body: bytes) -> object:
         _refuse("The body is nested too deeply.")
     except json.JSONDecodeError as error:
         _refuse(f"The body is not valid JSON at line {error.lineno}, column {error.colno}.")
-    except ValueError:  # Python reads whole numbers of so many digits only
-        _refuse("A number in the body is too large.")
+    if numbers.refused:
+        _refuse(clipped(f"{_path_to(numbers.refused[0], document)}: {numbers.refused[0].reason}"))
     if b"\\ud" in body or b"\\uD" in body:
         _check_surrogates(document)
     if brackets >= SHALLOW:
@@ -169,11 +178,65 @@ def _parts(item: object) -> int:
     return parts
 
 
-def _float(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        _refuse("A number in the body is too large.")
-    return number
+class NoNumber:
+    """Stands in a document where a number was refused."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Numbers:
+    """Reads the numbers of one body.
+
+    Attributes:
+        refused: stands for those that other JSON readers do not take. Where each was is known once all is read.
+    """
+
+    def __init__(self) -> None:
+        self.refused: list[NoNumber] = []
+
+    def integer(self, text: str) -> int | NoNumber:
+        """A whole number that a double can hold."""
+        return self._refuse(TOO_LARGE) if is_too_large(text) else int(text)
+
+    def real(self, text: str) -> float | NoNumber:
+        """A finite number."""
+        number = float(text)
+        return number if isfinite(number) else self._refuse(TOO_LARGE)
+
+    def constant(self, name: str) -> NoNumber:
+        """NaN or an infinity, which JSON does not have."""
+        return self._refuse(f"{name} is not a JSON number.")
+
+    def _refuse(self, reason: str) -> NoNumber:
+        stand_in = NoNumber(reason)
+        self.refused.append(stand_in)
+        return stand_in
+
+
+def _path_to(wanted: NoNumber, document: object) -> str:
+    """The field that holds this very object, such as ``state.count``."""
+    path: list[str] = []
+    levels = [_members(document)]
+    while levels:
+        for name, value in levels[-1]:
+            if value is wanted:
+                return ".".join([*path, str(name)])
+            if isinstance(value, dict | list):
+                path.append(str(name))
+                levels.append(_members(value))
+                break
+        else:
+            levels.pop()
+            del path[-1:]
+    return "body"
+
+
+def _members(node: object) -> Iterator[tuple[object, object]]:
+    """The names or indexes of what an object or list holds, with their values."""
+    if isinstance(node, dict):
+        return iter(node.items())
+    return enumerate(node) if isinstance(node, list) else iter(())
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -181,10 +244,6 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(fields) < len(pairs):
         _refuse("A JSON object in the body has the same key twice.")
     return fields
-
-
-def _constant(name: str) -> NoReturn:
-    _refuse(f"{name} is not a JSON number.")
 
 
 def _run_input(document: dict[str, object], tell: Tell) -> RunAgentInput:

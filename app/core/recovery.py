@@ -6,18 +6,23 @@ Rule: the same closers, the same messages and the same state as if the process h
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from ag_ui.core import BaseEvent, Event, Message
+from ag_ui.core import BaseEvent, Event, EventType, Message
 from msgspec import Struct
 from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import from_json
 
 from app.core.fold import Transcript
 from app.core.history import MESSAGE, title_of
+from app.core.order import EVENTS, KINDS
 from app.core.sequence import RunSequence
 from app.core.state import SharedState
 
 EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 """Built when it is used: few processes recover anything, and all would wait for it at the start."""
+
+
+DELTAS = frozenset(KINDS[event].type for event in EVENTS if KINDS[event].is_delta)
+"""Types of events that neither open nor close anything."""
 
 
 class Recovered(Struct, frozen=True):
@@ -63,3 +68,10 @@ def recovered(events: Iterable[bytes], messages: Iterable[bytes], state: bytes |
         shared.json() if shared.is_new else None,
         title_of(told),
     )
+
+
+def advance(sequence: RunSequence, types: Sequence[EventType], events: Sequence[bytes]) -> None:
+    """Feed encoded events, of these types, to a sequence. Deltas are not parsed, because they leave open what is."""
+    for event_type, data in zip(types, events, strict=True):
+        if event_type not in DELTAS:
+            sequence.feed(EVENT.validate_json(data))

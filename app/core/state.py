@@ -7,6 +7,7 @@ touches its state pays for nothing but keeping its JSON. Source: AG-UI spec 1.1,
 from ag_ui.core import BaseEvent, StateDeltaEvent, StateSnapshotEvent
 from pydantic_core import from_json, to_json
 
+from app.core.integers import without_large_integers
 from app.core.patch import Document, Json
 
 
@@ -70,5 +71,5 @@ class SharedState:
 
 
 def dumped(value: Json) -> bytes:
-    """JSON bytes that ``from_json`` gives back as they were."""
-    return to_json(value, inf_nan_mode="constants", by_alias=True)
+    """JSON bytes that ``from_json`` gives back as they were; null for an integer that clients cannot read."""
+    return without_large_integers(to_json(value, inf_nan_mode="constants", by_alias=True))

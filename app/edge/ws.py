@@ -2,8 +2,9 @@
 
 Rule: a text frame in is a run input or a command; a text frame out is one bare AG-UI event, or a control frame, told
 apart by ``control`` instead of ``type``. A bad frame is answered and harms nothing else. What is asked is done in the
-order in which it was asked, but a cancel waits for nothing except the run that it names. Within AgentCore's limits: no
-frame above 32 KB that can be smaller, at most 250 frames a second (docs/architecture.md).
+order in which it was asked, but a cancel waits for nothing except the run that it means: the one that it names, or
+without ids the one that this connection started and that is still open. Within AgentCore's limits: no frame above 32 KB
+that can be smaller, at most 250 frames a second (docs/architecture.md).
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import contextlib
 import json
 import logging
 
+from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -26,8 +28,9 @@ from app.edge.pace import Pace
 from app.edge.refusal import unexpected
 from app.engine.policy import OnBusy, busy_choice
 from app.engine.service import Service
-from app.engine.subscription import Subscription
+from app.engine.subscription import Readable, Subscription
 from app.ports import Caller
+from app.ports.records import RunKey
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +72,12 @@ class Connection:
         self._on_busy = on_busy
         self._with_seq = websocket.query_params.get("cursor") == "1"
         self._subscriptions: list[Subscription] = []
+        self._starting: RunAgentInput | None = None
+        """The run that waits to be admitted."""
+        self._started: list[Readable] = []
+        """The admitted runs of this connection, as long as their events are to be sent."""
+        self._thread_id: str | None = None
+        """The thread of the last run that was started or attached here."""
         self._tasks = asyncio.TaskGroup()
         self._streaming: asyncio.Task[None] | None = None
         self._pace, self._saying = Pace(asyncio.get_running_loop().time), asyncio.Lock()
@@ -98,7 +107,9 @@ class Connection:
     async def _stream(self) -> None:
         while self._subscriptions:
             await self._send_run(self._subscriptions[0])
-            self._subscriptions.pop(0).close()
+            subscription = self._subscriptions.pop(0)
+            subscription.close()
+            self._started = [run for run in self._started if run is not subscription.run]
         self._streaming = None
 
     async def _send_run(self, subscription: Subscription) -> None:
@@ -160,8 +171,12 @@ class Connection:
     def _waits_for_nothing(self, asked: Asked) -> bool:
         if isinstance(asked, RunRequest) or not isinstance(asked.command, AT_ONCE):
             return False
-        named = asked.command.run_id if isinstance(asked.command, Cancel) else None
-        return not any(isinstance(each, RunRequest) and each.run_input.run_id == named for each in self._undone)
+        if not isinstance(asked.command, Cancel):
+            return True
+        waiting = [each.run_input for each in self._undone if isinstance(each, RunRequest)]
+        if has_no_ids(asked.command):
+            return self._own_run() is not None or (self._starting is None and not waiting)
+        return all(run_input.run_id != asked.command.run_id for run_input in waiting)
 
     async def _work(self) -> None:
         while self._undone:
@@ -205,8 +220,13 @@ class Connection:
         if standing and on_busy is OnBusy.REJECT:
             raise AppError(Code.THREAD_BUSY, "Another run is streaming on this connection.")
         self._check_room()
-        subscription = await self._service.admit(run_input, self._caller, asked.size)
+        self._starting = run_input
+        try:
+            subscription = await self._service.admit(run_input, self._caller, asked.size)
+        finally:
+            self._starting = None
         self._queue(subscription)
+        self._started.append(subscription.run)
         if on_busy is OnBusy.INTERRUPT:
             for run in reversed(standing):
                 with contextlib.suppress(AppError):  # over by now
@@ -221,6 +241,7 @@ class Connection:
             subscription.close()
             raise AppError(Code.THREAD_BUSY, "This run is streaming on this connection already.")
         self._subscriptions.append(subscription)
+        self._thread_id = subscription.run.key.thread_id
         if self._streaming is None:
             self._streaming = self._tasks.create_task(self._stream())
 
@@ -229,6 +250,8 @@ class Connection:
         if isinstance(command, Ping):
             await self._control("pong", id=asked.frame_id)
             return
+        if isinstance(command, Cancel | Attach) and has_no_ids(command):
+            command = self._with_ids(command)
         result = await self._commands.answer(command, self._caller)
         if isinstance(command, Attach):
             self._check_room()
@@ -236,9 +259,34 @@ class Connection:
             self._queue(subscription)
         await self._control("result", id=asked.frame_id, command=command.type, **result)
 
+    def _with_ids(self, command: Cancel | Attach) -> Cancel | Attach:
+        """The same command with the ids that are meant on this connection. Raises ``AppError`` RUN_NOT_FOUND."""
+        if isinstance(command, Attach):
+            if self._thread_id is None:
+                raise AppError(Code.RUN_NOT_FOUND, "This connection has had no run; name a threadId or a runId.")
+            return command.model_copy(update={"thread_id": self._thread_id})
+        if (key := self._own_run()) is None:
+            raise AppError(Code.RUN_NOT_FOUND, "This connection has started no run that is still open.")
+        return command.model_copy(update={"thread_id": key.thread_id, "run_id": key.run_id})
+
+    def _own_run(self) -> RunKey | None:
+        """The first run that this connection started and that is still open."""
+        for run in self._started:
+            if not run.log.has_ended:
+                return run.key
+        if self._starting is None:
+            return None
+        starting = self._service.runs.here(self._caller, self._starting.thread_id, self._starting.run_id)
+        return None if starting is None else starting.key
+
     async def _refuse(self, error: AppError, **about: object) -> None:
         facts = {"code": error.code, "message": error.message, "retryable": error.row.retryable}
         await self._control("error", **about, **facts, requestId=self._caller.request_id)
+
+
+def has_no_ids(command: Cancel | Attach) -> bool:
+    """Check whether a command names neither a thread nor a run."""
+    return command.thread_id is None and command.run_id is None
 
 
 def named(asked: Asked) -> dict[str, object]:

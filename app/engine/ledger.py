@@ -18,6 +18,7 @@ from app.core.history import Merged, added, merged
 from app.core.state import dumped
 from app.core.wire import Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive
+from app.engine.backlog import early_end
 from app.engine.event_log import EventLog
 from app.engine.policy import OnBusy
 from app.ports.conversation import Change, Ending, Lapse, StoredMessage
@@ -76,6 +77,9 @@ class Ledger:
         self._asked: RunAgentInput | None = None
         """What was sent and is not written down yet."""
         self._ending: Ending | None = None
+        self._cut: AppError | None = None
+        self._is_in_step = True
+        """Whether the store is known to have exactly what readers may see."""
         self._news = False
         self._listener: asyncio.Future[None] | None = None
 
@@ -166,6 +170,13 @@ class Ledger:
         """The run has ended like this, and its last event is in the log."""
         self._ending = ending
         self.noted()
+
+    def cut_backlog(self, error: AppError) -> None:
+        """Store the run's end next, because the server stops. What more than one batch holds is left out.
+
+        ``error`` ends a run for whose readers something is missing then.
+        """
+        self._cut = error
 
     async def write(self, log: EventLog, on_loss: Callable[[AppError], None]) -> None:
         """Store what comes, and let readers see it, until the end is stored. The owner awaits it.
@@ -262,16 +273,30 @@ class Ledger:
         envelopes = log.unpersisted().envelopes() if self.archive.durable else []
         runs, replica = self.archive.store.runs, self.archive.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
+        if ending is not None and not is_last and self._cut is not None and log.watermark and self._is_in_step:
+            await self._end_early(log, ending, self._cut)
+            return Outcome.OVER
         if ending is not None and is_last:
             await runs.finish(self.key, replica, envelopes, ending)
         elif envelopes:
+            self._is_in_step = False
             await runs.append(self.key, replica, envelopes)
+            self._is_in_step = True
         if envelopes or is_last:
             log.advance(len(envelopes))
         await self.archive.publish(self.key, envelopes)
         if not is_last and (ending is not None or log.watermark < len(log)):
             self.noted()  # more than one batch holds: it must not wait for the next event
         return Outcome.OVER if is_last else Outcome.ON
+
+    async def _end_early(self, log: EventLog, ending: Ending, error: AppError) -> None:
+        """Store the end right behind what readers have seen, and show it to them in place of the rest."""
+        envelopes, ending = await early_end(log, ending, error)
+        await self.archive.store.runs.finish(self.key, self.archive.replica, envelopes, ending)
+        logger.warning("run=<%s> | events not stored at shutdown count=%s", self.key.run_id, len(log) - log.watermark)
+        log.rollback_unpublished()
+        log.append_foreign(envelopes)
+        await self.archive.publish(self.key, envelopes)
 
 
 def looked_at(claiming: asyncio.Future[None]) -> None:

@@ -7,7 +7,7 @@ What is kept is bounded (``Limits``); only what has ended and has no reader is f
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from app.core.errors import AppError, Code
 from app.engine.event_log import Flusher
@@ -87,20 +87,29 @@ class Lifecycle:
 
     # --- a run's way through ---
 
-    def add(self, run: Run, size: int) -> None:
-        """Put a run into its thread's line; it starts when it is first. ``size`` is the bytes that have asked for it.
+    def check_room(self, thread: ThreadKey, size: int, leaving: Sequence[Run]) -> None:
+        """Check that one more run fits once ``leaving``, open runs of its thread, have ended.
+
+        Nothing has been cancelled yet, so a refusal costs nobody a run. ``size`` is the bytes that ask for the new one.
 
         Raises:
             AppError: THREAD_BUSY when the line is full, RATE_LIMIT_EXCEEDED when the process is.
         """
+        if len(self._threads.get(thread, ())) - len(leaving) > self._limits.queued_runs:
+            raise AppError(Code.THREAD_BUSY, "Too many runs are waiting on this thread.")
+        if len(self._runs) - len(self._kept) - len(leaving) >= self._limits.open_runs:
+            raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
+        open_bytes = self._open_bytes - sum(self._sizes[run] for run in leaving)
+        if open_bytes and open_bytes + size > self._limits.open_bytes:
+            raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as much to answer as it can take.")
+
+    def add(self, run: Run, size: int) -> None:
+        """Put a run for which there is room into its thread's line; it starts when it is first.
+
+        ``size`` is the bytes that have asked for it.
+        """
         thread = run.key.thread
         line = self._threads.get(thread) or []
-        if len(line) > self._limits.queued_runs:
-            raise AppError(Code.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        if len(self._runs) - len(self._kept) >= self._limits.open_runs:
-            raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
-        if self._open_bytes and self._open_bytes + size > self._limits.open_bytes:
-            raise AppError(Code.RATE_LIMIT_EXCEEDED, "This server has as much to answer as it can take.")
         self._sizes[run] = size
         self._open_bytes += size
         self._threads[thread] = line
@@ -202,8 +211,8 @@ class Lifecycle:
 
     # --- tasks ---
 
-    def background(self, work: Awaitable[object]) -> None:
-        """Own work that outlives its run; the process stays busy until it is done."""
+    def background(self, work: Awaitable[object], on_done: Callable[[], None] = lambda: None) -> None:
+        """Own work that outlives its run; the process stays busy until it is done, then ``on_done`` is called."""
 
         async def wait() -> None:
             await work
@@ -211,6 +220,7 @@ class Lifecycle:
         task = asyncio.create_task(wait(), name="background work")
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        task.add_done_callback(lambda _: on_done())
         self._own(task)
         self._report()
 
@@ -237,6 +247,9 @@ class Lifecycle:
         for line in list(self._threads.values()):
             for run in list(line):
                 run.fail(shutting_down())
+        for run in self._writing:
+            if run.ledger is not None:
+                run.ledger.cut_backlog(shutting_down())
         for task in self._tasks:
             task.cancel()
         await self._settle(UNWIND_SECONDS)

@@ -56,6 +56,8 @@ class EventPipeline:
         self._sequence = RunSequence()
         self._goals = GoalWatch()
         self._template: DeltaTemplate | None = None
+        self._state_users = 0
+        self._is_released = False
         self.start_from(run_input)
 
     def start_from(self, run_input: RunAgentInput) -> None:
@@ -201,6 +203,23 @@ class EventPipeline:
         )
 
     def release(self) -> None:
-        """Let go of what an ended run needs no more, because its log is kept for a while. Nothing more may come."""
-        self.state, self._template, self.on_boundary = SharedState(None), None, None
+        """Let go of what an ended run needs no more, because its log is kept for a while. Nothing more may come.
+
+        The state stays as long as the agent or its background work may read it.
+        """
+        self._template, self.on_boundary, self._is_released = None, None, True
         del self._expander, self._sequence, self._duties, self._transcript, self._goals
+        self._drop_unused_state()
+
+    def keep_state(self) -> None:
+        """Keep the state after the run's end for one more user, until ``leave_state`` is called for it."""
+        self._state_users += 1
+
+    def leave_state(self) -> None:
+        """Release the state if its last user is done and the run is over."""
+        self._state_users -= 1
+        self._drop_unused_state()
+
+    def _drop_unused_state(self) -> None:
+        if self._is_released and not self._state_users:
+            self.state = SharedState(None)

@@ -33,8 +33,12 @@ class Reach:
         return self._outlet.on_loop(self._pipeline.state.value)
 
     def background(self, work: Awaitable[object]) -> None:
-        """Hand over work that outlives the run."""
-        self._outlet.on_loop(lambda: self._lifecycle.background(work))
+        """Hand over work that outlives the run. The run's last state can be read until it is done."""
+        self._outlet.on_loop(lambda: self._begin(work))
+
+    def _begin(self, work: Awaitable[object]) -> None:
+        self._pipeline.keep_state()
+        self._lifecycle.background(work, self._pipeline.leave_state)
 
     def is_over(self) -> bool:
         """Whether the run has ended for its readers."""

@@ -91,6 +91,7 @@ class Run:
 
     def start(self, agent: Agent, turns: Turns) -> asyncio.Task[None]:
         """Begin. The caller owns the task, which takes as long as the agent, and awaits it."""
+        self._pipeline.keep_state()
         main = self._main(agent, turns)
         self._task = asyncio.create_task(main, name=f"run {self.ctx.run_id}", context=self._context)
         self._task.add_done_callback(self._forget_task)
@@ -102,6 +103,7 @@ class Run:
 
     def _forget_task(self, _: asyncio.Task[None]) -> None:
         self._task = None  # a task that is kept would keep its context
+        self._pipeline.leave_state()
 
     async def _main(self, agent: Agent, turns: Turns) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)

@@ -116,7 +116,10 @@ class Service:
         on_flush = ledger.noted if self.archive.durable else None
         log = EventLog(key.run_id, self._lifecycle.budget, self._lifecycle.flusher, on_flush)
         run = self._run(run_input, caller, log, ledger)
-        make_room(line, on_busy, now)
+        leaving = giving_way(line, on_busy, now)
+        self._lifecycle.check_room(key.thread, size, leaving)
+        for other in reversed(leaving):
+            other.cancel()
         self._lifecycle.add(run, size)
         return self._subscriptions.open(run, 0)
 
@@ -278,13 +281,11 @@ class Service:
         await self.archive.aclose()
 
 
-def make_room(line: Sequence[Run], on_busy: OnBusy, now: float) -> None:
-    """What is to happen to the runs that stand before another on its thread. Raises ``AppError`` THREAD_BUSY."""
+def giving_way(line: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
+    """The open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
     if on_busy is OnBusy.REJECT and not all(run.presence.is_gone(now) for run in line):
         raise AppError(Code.THREAD_BUSY, "Another run is active on this thread.")
-    for run in reversed(line):
-        if on_busy is OnBusy.INTERRUPT or run.presence.is_gone(now):
-            run.cancel()
+    return [run for run in line if on_busy is OnBusy.INTERRUPT or run.presence.is_gone(now)]
 
 
 async def is_let_in(run: Run) -> bool:

@@ -7,6 +7,8 @@ import pytest
 from ag_ui.core import (
     CustomEvent,
     RunAgentInput,
+    StateDeltaEvent,
+    StateSnapshotEvent,
     TextMessageContentEvent,
     TextMessageStartEvent,
     ToolCallArgsEvent,
@@ -17,7 +19,7 @@ from ag_ui.core import (
 from app.ports import Item, RunContext
 from tests.behaviour.client import text, types
 from tests.conftest import Connect
-from tests.engine.doubles import Json, ask, eventually, happened
+from tests.engine.doubles import WAIT, Json, ask, eventually, happened
 from tests.requirements import requirement
 
 MESSAGE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
@@ -157,6 +159,46 @@ async def test_background_work_outlives_its_run_and_keeps_the_server_busy(connec
     go_on.set()
     await happened(done)
     await eventually(lambda: client.service.health.report()["status"] == "Healthy")
+
+
+@requirement("agent.last-state")
+async def test_background_work_reads_the_last_state_of_its_run(connect: Connect) -> None:
+    go_on: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    seen: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        async def work() -> None:
+            await go_on
+            seen.set_result(ctx.state.value)
+
+        ctx.background(work())
+        yield StateSnapshotEvent(snapshot={"step": 1})
+        yield StateDeltaEvent(delta=[{"op": "replace", "path": "/step", "value": 2}])
+
+    client = await connect(agent)
+    assert types(await client.run(ask()))[-1] == "RUN_FINISHED"
+    go_on.set_result(None)
+    async with asyncio.timeout(WAIT):
+        assert await seen == {"step": 2}
+
+
+@requirement("agent.last-state")
+async def test_an_agent_that_is_cut_off_reads_its_last_state(connect: Connect) -> None:
+    seen: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        try:
+            yield "hi"
+            await asyncio.Event().wait()
+        finally:
+            seen.set_result(ctx.state.value)
+
+    client = await connect(agent)
+    stream = await client.start(ask(state={"step": 1}))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    await client.cancel("t1", "r1")
+    async with asyncio.timeout(WAIT):
+        assert await seen == {"step": 1}
 
 
 @requirement("agent.cancelled")

@@ -245,6 +245,29 @@ def threads_of_runs() -> set[str]:
     return {it.key.thread_id for it in gc.get_objects() if type(it) is Run}
 
 
+@requirement("busy.admitted", "limit.open")
+async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, Limits(open_bytes=5_000), on_busy="interrupt")
+    streams = [await begun(client, thread) for thread in ("t1", "t2")]
+    with pytest.raises(Refused) as refused:
+        await client.start(ask("t1", "r2", text="x" * 5_000))
+    assert refused.value.code == "RATE_LIMIT_EXCEEDED"
+    talk.may_end.set()
+    assert [outcome(await stream.rest()) for stream in streams] == ["success", "success"]
+
+
+@requirement("busy.interrupt", "limit.open")
+async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) -> None:
+    talk = Talk()
+    client = await connect(talk, Limits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
+    first = await begun(client, "t1")
+    second = await client.start(ask("t1", "r2", text="x" * 5_000))
+    assert outcome(await first.rest()) == "cancelled"
+    talk.may_end.set()
+    assert outcome(await second.rest()) == "success"
+
+
 @requirement("limit.open")
 async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(connect: Connect) -> None:
     client = await connect(Talk(), Limits(open_runs=1))

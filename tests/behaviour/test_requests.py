@@ -146,6 +146,7 @@ MALFORMED = {
     "no messages": json.dumps({"threadId": "t", "runId": "r"}),
     "a wrong type": json.dumps({"threadId": "t", "runId": 7, "messages": []}),
     "NaN": '{"threadId":"t","runId":"r","messages":[],"state":NaN}',
+    "an integer that no double holds": '{"threadId":"t","runId":"r","messages":[],"state":' + "1" * 310 + "}",
     "a key twice": '{"threadId":"t","threadId":"u","runId":"r","messages":[]}',
     "too deep": '{"threadId":"t","runId":"r","messages":[],"state":' + "[" * 90_000 + "]" * 90_000 + "}",
     "half a surrogate pair": '{"threadId":"\\ud800","runId":"r","messages":[]}',

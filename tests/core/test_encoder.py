@@ -11,6 +11,7 @@ import orjson
 import pytest
 from ag_ui.core import (
     BaseEvent,
+    CustomEvent,
     MessagesSnapshotEvent,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
@@ -221,6 +222,29 @@ def test_a_number_that_json_does_not_have_is_null(number: float) -> None:
     event = StateSnapshotEvent(snapshot={"number": number})
     assert encode(event) == exactly(event)
     assert b'{"number":null}' in encode(event)
+
+
+HUGE = 10**309
+LARGEST = int(sys.float_info.max)
+IN_EVENTS: dict[str, BaseEvent] = {
+    "a state": StateSnapshotEvent(snapshot={"n": HUGE, "m": [-HUGE, LARGEST, "9" * 400]}),
+    "a patch": StateDeltaEvent(delta=[{"op": "add", "path": "/a", "value": {"n": HUGE}}]),
+    "an unknown field": CustomEvent.model_validate({"name": "n", "value": 10**5_000, "x-own": {"n": HUGE}}),
+    "a message": MessagesSnapshotEvent(messages=[{"id": "u", "role": "user", "content": "hi", "x-own": HUGE}]),
+}
+
+
+@pytest.mark.parametrize("event", IN_EVENTS.values(), ids=IN_EVENTS)
+def test_an_integer_that_no_double_holds_is_null(event: BaseEvent) -> None:
+    data = encode(event)
+    assert orjson.loads(data)["type"] == event.type
+    assert b"null" in data
+    assert str(HUGE).encode() not in data
+
+
+def test_integers_that_a_double_holds_and_digits_in_texts_stay() -> None:
+    data = encode(IN_EVENTS["a state"])
+    assert from_json(data)["snapshot"] == {"n": None, "m": [None, LARGEST, "9" * 400]}
 
 
 class Loose(TextMessageContentEvent):

@@ -1,6 +1,7 @@
 """Bytes to a run input or a command: what is taken, what absence means, and refusals that name the field."""
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -144,15 +145,18 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a list": (b"[]", "The body must be a JSON object: a RunAgentInput or a command."),
     "a string": (b'"x"', "The body must be a JSON object: a RunAgentInput or a command."),
     "null": (b"null", "The body must be a JSON object: a RunAgentInput or a command."),
-    "NaN": (b'{"state":NaN}', "NaN is not a JSON number."),
-    "Infinity": (b'{"state":-Infinity}', "-Infinity is not a JSON number."),
+    "NaN": (b'{"state":NaN}', "state: NaN is not a JSON number."),
+    "Infinity": (b'{"state":-Infinity}', "state: -Infinity is not a JSON number."),
     "a key twice": (b'{"a":1,"a":2}', "A JSON object in the body has the same key twice."),
     "a key twice, deep": (b'{"a":[{"b":1,"b":1}]}', "A JSON object in the body has the same key twice."),
     "too deep": (b"[" * 100_000, "The body is nested too deeply."),
     "too many": (b"[" + b"[]," * 1_000_000 + b"0]", "The body has more than 1000000 lists and objects."),
     "too deep to be kept": (b'{"a":' * 230 + b"1" + b"}" * 230, "The body is nested too deeply."),
-    "a number that is none": (b'{"a":1e999}', "A number in the body is too large."),
-    "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "A number in the body is too large."),
+    "a number that is none": (b'{"a":1e999}', "a: the number is too large."),
+    "an integer of 310 digits": (b'{"a":[0,{"b":' + b"1" * 310 + b"}]}", "a.1.b: the number is too large."),
+    "a negative one": (b'{"a":{},"b":[[1],-1' + b"0" * 309 + b"]}", "b.1: the number is too large."),
+    "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "a: the number is too large."),
+    "a number alone": (b"1" * 310, "body: the number is too large."),
     "half a surrogate pair": (b'{"a":"\\uD83D"}', "The body holds half of a surrogate pair."),
     "an empty threadId": (json.dumps(ask("", "r")).encode(), "threadId: must have 1 to 512 characters."),
     "an empty runId": (json.dumps(ask("t", "")).encode(), "runId: must have 1 to 512 characters."),
@@ -165,8 +169,14 @@ def test_a_malformed_body_is_refused_in_one_sentence(body: bytes, message: str) 
     assert refusal(body) == message
 
 
+def test_the_largest_integer_that_a_double_holds_is_taken() -> None:
+    largest = int(sys.float_info.max)
+    assert run_input(state={"a": [largest, -largest]}).state == {"a": [largest, -largest]}
+
+
 def test_a_refusal_does_not_say_back_all_that_was_sent() -> None:
     assert len(refusal(json.dumps({"command": {"type": "x" * 1_000_000}}).encode())) < 600
+    assert len(refusal(b'{"' + b"x" * 1_000_000 + b'":NaN}')) < 600
     assert len(refusal(json.dumps({"messages": [{"x" * 100: {}, "role": "y" * 1_000_000}]}).encode())) < 2_000
 
 

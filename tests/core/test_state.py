@@ -60,3 +60,10 @@ def test_a_check_changes_nothing() -> None:
     state = SharedState({"items": [1]})
     state.check(ADD)
     assert state.value() == {"items": [1]}
+
+
+def test_an_integer_that_no_double_holds_is_null_to_whoever_reads_the_state() -> None:
+    state = SharedState({"count": 10**5_000})
+    assert state.value() == {"count": None}
+    state.patch(delta({"op": "add", "path": "/more", "value": 10**400}))
+    assert state.value() == {"count": None, "more": None}

@@ -15,6 +15,7 @@ from ag_ui.core import (
     ToolCallChunkEvent,
     ToolCallResultEvent,
     ToolMessage,
+    UserMessage,
 )
 
 from app.edge.formats import PROTOBUF
@@ -52,6 +53,10 @@ async def talking(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hello"
 
 
+async def counting(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield MessagesSnapshotEvent(messages=[UserMessage(id="u", content="hi", metadata={"count": 10**400})])
+
+
 def older(**fields: Any) -> Json:  # noqa: ANN401 - as in JSON
     """An input without a version."""
     return {name: value for name, value in ask(**fields).items() if name != "protocolVersion"}
@@ -65,6 +70,14 @@ async def test_an_outcome_of_a_later_shape_is_left_out(serve: Serve, agent: obje
     old = events_of((await post(client, older())).content)
     assert old[:-1] == new[:-1]
     assert old[-1] == {name: value for name, value in new[-1].items() if name != "outcome"}
+
+
+@requirement("run.older", "error.integer")
+async def test_a_number_that_no_double_holds_breaks_no_stream(serve: Serve) -> None:
+    client, _ = await serve(counting)
+    *_, snapshot, finished = events_of((await post(client, older())).content)
+    assert snapshot["messages"][0]["metadata"] == {"count": None}
+    assert finished["type"] == "RUN_FINISHED"
 
 
 @requirement("run.older")

@@ -256,3 +256,89 @@ async def test_a_fault_of_the_server_is_said_and_the_connection_goes_on(
     assert "secret" not in json.dumps(control)
     await send(socket, ask())
     assert shown(await receive(socket, 3)) == whole("r1")
+
+
+# --- commands without ids ---
+
+CANCEL = {"id": 1, "command": {"type": "cancel"}}
+ATTACH = {"id": 1, "command": {"type": "attach"}}
+
+
+@requirement("ws.own-run")
+async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve) -> None:
+    _, client = await serve(Talk())
+    socket, other = await opened(client), await opened(client)
+    await send(other, ask("t2", "r2"))
+    await receive(other, 2)
+    await send(socket, ask())
+    await receive(socket, 2)
+    await send(socket, CANCEL)
+    frames = sorted(await receive(socket, 2), key=lambda frame: "control" in frame)
+    assert shown(frames) == ["RUN_FINISHED r1", "result r1"]
+    assert frames[0]["outcome"] == {"type": "cancelled"}
+    assert (frames[1]["id"], frames[1]["command"], frames[1]["status"]) == (1, "cancel", "cancelled")
+    assert [run.status for run in client.service._lifecycle.line("everybody", "t2")] == ["running"]
+
+
+@requirement("ws.own-run")
+async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serve) -> None:
+    _, client = await serve(Talk())
+    socket = await opened(client)
+    await send(socket, ask(), CANCEL)
+    frames = shown(await receive(socket, 3))
+    while "result r1" not in frames or "RUN_FINISHED r1" not in frames:
+        frames += shown(await receive(socket, 1))
+    assert "error RUN_NOT_FOUND" not in frames
+
+
+@requirement("ws.own-run")
+async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -> None:
+    talk = Talk()
+    _, client = await serve(talk, on_busy="enqueue")
+    socket = await opened(client)
+    await send(socket, ask(), ask("t2", "r2"))
+    await receive(socket, 2)
+    await send(socket, CANCEL)
+    frames = shown(await receive(socket, 4))
+    assert sorted(frames) == ["CUSTOM r2", "RUN_FINISHED r1", "RUN_STARTED r2", "result r1"]
+    talk.may_end.set()
+    assert shown(await receive(socket, 1)) == ["RUN_FINISHED r2"]
+
+
+@requirement("ws.own-run")
+async def test_a_cancel_without_ids_needs_an_open_run_of_this_connection(serve: Serve) -> None:
+    talk = Talk()
+    _, client = await serve(talk)
+    socket, other = await opened(client), await opened(client)
+    await send(other, ask("t2", "r2"))
+    await receive(other, 2)
+    await send(socket, CANCEL)
+    assert shown(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
+    await send(socket, {"command": {"type": "attach", "runId": "r2"}})  # it reads that run and has not started it
+    await receive(socket, 3)
+    await send(socket, CANCEL)
+    assert shown(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
+    talk.may_end.set()
+    assert shown(await receive(socket, 1)) == ["RUN_FINISHED r2"]
+    await send(socket, ask())
+    await receive(socket, 3)
+    await send(socket, CANCEL)
+    assert shown(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
+
+
+@requirement("ws.own-run")
+async def test_an_attach_without_ids_reads_the_last_run_of_this_connections_thread(serve: Serve) -> None:
+    _, client = await serve(brief)
+    socket, other = await opened(client), await opened(client)
+    await send(socket, ATTACH)
+    assert shown(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
+    await send(socket, ask())
+    await receive(socket, 3)
+    await send(other, ask(run="r2"))
+    await receive(other, 3)
+    await send(other, ask("t2", "r3"))
+    await receive(other, 3)
+    await send(socket, ATTACH)
+    frames = await receive(socket, 4)
+    assert shown([frame for frame in frames if "type" in frame]) == whole("r2")
+    assert shown([frame for frame in frames if "control" in frame]) == ["result r2"]

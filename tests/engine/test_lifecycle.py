@@ -12,6 +12,7 @@ from app.core.wire import Envelope
 from app.engine import ledger, lifecycle
 from app.engine.health import Health
 from app.engine.policy import Limits
+from app.engine.run import Run
 from app.engine.service import Service
 from app.ports import Item, RunContext
 from app.ports.conversation import Ending
@@ -108,6 +109,25 @@ async def test_a_plain_generator_hands_over_background_work_from_its_thread() ->
     service = make_service(agent)
     assert (await envelopes(service.start(asking(), caller())))[-1].type == "RUN_FINISHED"
     await happened(done)
+
+
+@requirement("agent.last-state")
+async def test_an_ended_run_keeps_its_state_only_while_its_background_work_goes_on() -> None:
+    go_on: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.background(go_on)
+        yield "hi"
+
+    service = make_service(agent)
+    reader = service.start(asking(state={"step": 1}), caller())
+    assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
+    assert isinstance(reader.run, Run)
+    ctx = reader.run.ctx
+    assert ctx.state.value == {"step": 1}
+    go_on.set_result(None)
+    await eventually(lambda: service.health.report()["status"] == "Healthy")
+    assert ctx.state.value == {}
 
 
 @requirement("agent.background")

@@ -187,7 +187,7 @@ async def test_a_cancelled_end_is_shown_once_it_is_stored_or_the_store_is_given_
         patched.setattr(replicas.store.runs, "finish", gone)
         await service.runs.cancel(caller(), "t1", "r1")
         await happened(tried)
-        assert log.ended
+        assert log.has_ended
         if patience < 1:
             await finished(service)
         else:

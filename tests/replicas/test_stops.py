@@ -1,11 +1,16 @@
 """A process that is stopped, and what the next one on its database has of it."""
 
+import asyncio
+
 import pytest
 
 from tests.replicas.conftest import Start
 from tests.requirements import requirement
 from tests.sockets.client import Exchange, ask, get, is_text, post, request, run_input
 from tests.sockets.process import Server
+
+STOP_SECONDS = 5.0
+"""From SIGTERM to the last reader's end, and no longer from there to the process's."""
 
 
 @pytest.fixture(params=["process", "replica"])
@@ -40,6 +45,23 @@ async def test_a_process_that_is_stopped_ends_its_runs_and_the_next_one_has_thei
     assert [message.get("content") for message in kept["messages"]] == ["hold", "before "]
     answered = await ask(after.port, post(run_input("hello", thread=thread)))
     assert answered.events[-1]["type"] == "RUN_FINISHED"
+
+
+@requirement("drain.behind")
+async def test_a_stop_reaches_readers_and_store_in_time_although_the_store_is_behind(begin: Start) -> None:
+    before, asked = begin(), [run_input("stream 400000") for _ in range(3)]
+    streams = [await (await Exchange.open(before.port, post(each))).until(is_text) for each in asked]
+    before.term()
+    async with asyncio.timeout(STOP_SECONDS):
+        seen = [(await stream.rest()).events for stream in streams]
+    assert await asyncio.to_thread(before.wait, STOP_SECONDS) == 0
+    assert before.faults == []
+    after = begin()
+    for each, events in zip(asked, seen, strict=True):
+        assert (events[-1]["type"], events[-1]["code"]) == ("RUN_ERROR", "SHUTTING_DOWN")
+        assert (await ask(after.port, post(each))).events == events
+        stands = await get(after.port, f"/runs/{each['runId']}?threadId={each['threadId']}")
+        assert (stands["status"], stands["error"]["code"]) == ("error", "SHUTTING_DOWN")
 
 
 @requirement("replica.history", "durable.restart")

@@ -10,10 +10,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import httpx2
-from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -34,10 +33,38 @@ _connect = partial(streamable_http_client, max_sse_event_size=MAX_EVENT_BYTES) i
 Incoming = SessionMessage | Exception
 
 
+class Messages(Protocol):
+    """A server's messages as the package's transports give them. Its own protocol for that is private."""
+
+    async def receive(self) -> Incoming:
+        """The next message."""
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+
+    async def __anext__(self) -> Incoming: ...
+
+
+class Requests(Protocol):
+    """Takes what is sent to a server."""
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send one message."""
+
+    async def aclose(self) -> None:
+        """Stop sending."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None: ...
+
+
 class Watched:
     """A server's messages. ``on_end`` is called once they are over, before anybody waits for another."""
 
-    def __init__(self, messages: ReadStream[Incoming], on_end: Callable[[], None]) -> None:
+    def __init__(self, messages: Messages, on_end: Callable[[], None]) -> None:
         self._messages = messages
         self._on_end = on_end
 
@@ -86,7 +113,7 @@ def without_output_schemas(incoming: Incoming) -> Incoming:
 @asynccontextmanager
 async def transport(
     server: Server, *, on_end: Callable[[], None], on_forgotten: Callable[[], None]
-) -> AsyncGenerator[TransportStreams]:
+) -> AsyncGenerator[tuple[Watched, Requests]]:
     """Streams from and to a server.
 
     ``on_end`` is called when it hangs up, ``on_forgotten`` when it refuses a request because it does not know our
@@ -98,7 +125,7 @@ async def transport(
 
 
 @asynccontextmanager
-async def _http(server: HttpServer, on_forgotten: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
+async def _http(server: HttpServer, on_forgotten: Callable[[], None]) -> AsyncGenerator[tuple[Messages, Requests]]:
     async def look(response: httpx2.Response) -> None:
         refused = response.status_code == httpx2.codes.NOT_FOUND and response.request.method == "POST"
         if refused and MCP_SESSION_ID in response.request.headers:
@@ -113,7 +140,7 @@ async def _http(server: HttpServer, on_forgotten: Callable[[], None]) -> AsyncGe
         yield streams
 
 
-def _stdio(server: StdioServer) -> AbstractAsyncContextManager[TransportStreams]:
+def _stdio(server: StdioServer) -> AbstractAsyncContextManager[tuple[Messages, Requests]]:
     parameters = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
     # Named here, because the package's default is whatever standard error was when it was imported.
     return stdio_client(parameters, errlog=sys.stderr)

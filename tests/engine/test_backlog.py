@@ -1,0 +1,164 @@
+"""A server that stops while events wait for a slow store: the end comes first, and what is stored is legal."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from ag_ui.core import (
+    EventType,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    StepStartedEvent,
+    TextMessageContentEvent,
+    TextMessageStartEvent,
+)
+from pydantic_core import from_json
+
+from app.core.recovery import EVENT
+from app.core.sequence import RunSequence
+from app.core.wire import Envelope
+from app.engine.event_log import BATCH_EVENTS
+from app.engine.subscription import Subscription
+from app.engine.run import Run
+from app.engine.service import Service
+from app.ports import Item
+from app.ports.records import RunKey, ThreadKey
+from app.ports.store import StoreUnavailable
+from tests.engine.doubles import asking, caller, envelopes, eventually, happened
+from tests.engine.replicas import Replicas
+from tests.requirements import requirement
+
+RUN = RunKey("everybody", "t1", "r1")
+COUNT = 3 * BATCH_EVENTS
+
+SUCCEEDED = RunFinishedEvent(thread_id="t1", run_id="r1")
+CANCELLED = RunFinishedEvent(thread_id="t1", run_id="r1", outcome=RunFinishedCancelledOutcome())
+FAILED = RunErrorEvent(message="no", code="MINE")
+
+ENDS: dict[str, tuple[Item | None, str, str]] = {
+    "goes on": (None, "error", "SHUTTING_DOWN"),
+    "has succeeded": (SUCCEEDED, "error", "SHUTTING_DOWN"),
+    "was cancelled": (CANCELLED, "cancelled", ""),
+    "has failed": (FAILED, "error", "MINE"),
+}
+"""How a run stands when the server stops, and what its record says then: status and code."""
+
+
+class Slow:
+    """A store's ``append`` that stores what comes first, and the rest when the test lets it."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, service: Service) -> None:
+        self.may = asyncio.Event()
+        self.waits = asyncio.Event()
+        self.failure: Exception | None = None
+        self._runs = service.archive.store.runs
+        self._append = self._runs.append
+        patch.setattr(self._runs, "append", self.append)
+
+    async def append(self, run: RunKey, replica: str, given: Sequence[Envelope]) -> None:
+        """Hold what comes behind the first envelopes. Where a failure is set, store that and raise the failure once."""
+        if given[0].seq == 1:
+            await self._append(run, replica, given)
+            return
+        self.waits.set()
+        await self.may.wait()
+        await self._append(run, replica, given)
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+
+def talker(last: Item | None) -> object:
+    """An agent that opens a step and a message, and says far more than one batch holds."""
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield StepStartedEvent(step_name="s")
+        yield TextMessageStartEvent(message_id="m")
+        for _number in range(COUNT):
+            yield TextMessageContentEvent(message_id="m", delta="x")
+        if last is None:
+            await asyncio.Event().wait()
+        else:
+            yield last
+
+    return agent
+
+
+async def stopped(service: Service, reader: Subscription, slow: Slow) -> list[Envelope]:
+    """All that a reader gets of a run, when the server stops amid it and the store goes on then."""
+    run = reader.run
+    assert isinstance(run, Run)
+    assert run.ledger is not None
+    ledger = run.ledger
+    await happened(slow.waits)
+    await eventually(lambda: len(run.log) > COUNT)
+    seen = asyncio.create_task(envelopes(reader))
+    drain = asyncio.create_task(service.drain(0))
+    await eventually(lambda: ledger._cut is not None)
+    slow.may.set()
+    await drain
+    return await seen
+
+
+def assert_legal(seen: Sequence[Envelope]) -> None:
+    """Nothing is missing between the numbers, and nothing is open at the end."""
+    assert [envelope.seq for envelope in seen] == list(range(1, len(seen) + 1))
+    sequence = RunSequence()
+    for envelope in seen[:-1]:
+        sequence.feed(EVENT.validate_json(envelope.data))
+    assert sequence.closers() == []
+    sequence.feed(EVENT.validate_json(seen[-1].data))
+
+
+@requirement("drain.behind")
+@pytest.mark.parametrize(("last", "status", "code"), ENDS.values(), ids=ENDS)
+async def test_a_stop_stores_the_end_of_a_run_and_not_its_backlog(
+    monkeypatch: pytest.MonkeyPatch, last: Item | None, status: str, code: str
+) -> None:
+    replicas = Replicas()
+    service = await replicas.start(talker(last))
+    slow = Slow(monkeypatch, service)
+    seen = await stopped(service, await service.admit(asking(), caller()), slow)
+    assert len(seen) < COUNT
+    assert_legal(seen)
+    assert [envelope.type for envelope in seen[-3:-1]] == [EventType.TEXT_MESSAGE_END, EventType.STEP_FINISHED]
+    assert from_json(seen[-1].data).get("code", "") == code
+    stored = [each async for each in all_stored(replicas)]
+    assert stored == seen
+    record = await replicas.store.runs.get(RUN)
+    assert record is not None
+    assert (record.status, record.last_seq) == (status, len(seen))
+    assert (from_json(record.error)["code"] if record.error else "") == code
+
+
+async def all_stored(replicas: Replicas) -> AsyncIterator[Envelope]:
+    """The run's envelopes in the store."""
+    after = 0
+    while page := await replicas.store.runs.envelopes(RUN, after):
+        for envelope in page:
+            yield envelope
+        after = page[-1].seq
+
+
+@requirement("drain.behind")
+async def test_the_thread_keeps_what_the_agent_said_before_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    service = await replicas.start(talker(None))
+    await stopped(service, await service.admit(asking(), caller()), Slow(monkeypatch, service))
+    kept = await replicas.store.threads.changes(ThreadKey("everybody", "t1"))
+    assert kept is not None
+    assert [len(from_json(message.data)["content"]) for message in kept.messages] == [2, COUNT]
+
+
+@requirement("drain.behind")
+async def test_an_end_does_not_follow_events_that_the_store_has_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a write that failed it is not known what the store has, so the same events are written again first."""
+    replicas = Replicas()
+    service = await replicas.start(talker(SUCCEEDED))
+    slow = Slow(monkeypatch, service)
+    slow.failure = StoreUnavailable("it has stored that and did not say so")
+    seen = await stopped(service, await service.admit(asking(), caller()), slow)
+    assert_legal(seen)
+    assert [each async for each in all_stored(replicas)] == seen
