@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.callables import AgentLoadError
+from app.agents.callables import ACCEPTED, AgentLoadError
 from app.agents.loader import load_agent
 from tests.contexts import collected, run_context, run_input
 
@@ -22,11 +22,41 @@ class Agent:
 box = Box()
 """
 
+AWS_MODULE = """
+class Starlette:
+    pass
+
+class AGUIApp(Starlette):
+    __module__ = "bedrock_agentcore.runtime.ag_ui"
+
+    def entrypoint(self, handler):
+        return handler
+
+    def run(self, port=8080, host=None, **kwargs):
+        raise AssertionError("an application was started")
+
+class BedrockAgentCoreApp(AGUIApp):
+    __module__ = "bedrock_agentcore.runtime.app"
+
+class OwnApp(AGUIApp):
+    pass
+
+app = AGUIApp()
+other = BedrockAgentCoreApp()
+own = OwnApp()
+
+@app.entrypoint
+async def agent(input, context):
+    yield "hello from AWS"
+"""
+"""An agent as AWS's SDK has it, around classes with the names and methods of the SDK."""
+
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "loaded_agent": MODULE,
+        "loaded_aws": AWS_MODULE,
         "loaded_broken": "1 / 0",
         "loaded_missing": "import loaded_nowhere",
         "loaded_syntax": "def",
@@ -42,6 +72,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("loaded_agent:agent", "hello"),
         (" loaded_agent:agent\n", "hello"),
         ("loaded_agent:box.agent", "from the box"),
+        ("loaded_aws:agent", "hello from AWS"),
     ],
 )
 async def test_an_agent_is_found(reference: str, said: str) -> None:
@@ -79,6 +110,32 @@ def test_a_syntax_error_names_module_and_line() -> None:
 def test_what_was_found_but_is_no_agent_is_named() -> None:
     with pytest.raises(AgentLoadError, match=r"^'loaded_agent:Agent' is a class: name an instance of it\."):
         load_agent("loaded_agent:Agent")
+
+
+@pytest.mark.parametrize(
+    ("reference", "sentence"),
+    [
+        (
+            "loaded_aws:app",
+            "'loaded_aws:app' is a server of its own (bedrock_agentcore.AGUIApp). "
+            "Name the function or object that is its entrypoint instead.",
+        ),
+        (
+            "loaded_aws:own",
+            "'loaded_aws:own' is a server of its own (bedrock_agentcore.AGUIApp). "
+            "Name the function or object that is its entrypoint instead.",
+        ),
+        (
+            "loaded_aws:other",
+            "'loaded_aws:other' is a server of its own (bedrock_agentcore.BedrockAgentCoreApp). "
+            "Its entrypoint takes a payload: name an AG-UI agent instead.",
+        ),
+    ],
+)
+def test_an_application_of_awss_sdk_is_refused_with_advice(reference: str, sentence: str) -> None:
+    with pytest.raises(AgentLoadError) as caught:
+        load_agent(reference)
+    assert str(caught.value) == f"{sentence} {ACCEPTED}"
 
 
 @pytest.mark.parametrize("reference", ["..x:agent", "loaded agent:x", "loaded_agent:", "\x00:agent"])
