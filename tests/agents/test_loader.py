@@ -35,8 +35,11 @@ class AGUIApp(Starlette):
     def run(self, port=8080, host=None, **kwargs):
         raise AssertionError("an application was started")
 
-class BedrockAgentCoreApp(AGUIApp):
+class BedrockAgentCoreApp(Starlette):
     __module__ = "bedrock_agentcore.runtime.app"
+
+    def run(self, port=8080, host=None, **kwargs):
+        raise AssertionError("an application was started")
 
 class OwnApp(AGUIApp):
     pass
@@ -112,30 +115,22 @@ def test_what_was_found_but_is_no_agent_is_named() -> None:
         load_agent("loaded_agent:Agent")
 
 
+ENTRYPOINT = "Name the function or object that is its entrypoint instead."
+PAYLOAD = "Its entrypoint takes a payload: name an AG-UI agent instead."
+
+
 @pytest.mark.parametrize(
-    ("reference", "sentence"),
+    ("reference", "kind", "advice"),
     [
-        (
-            "loaded_aws:app",
-            "'loaded_aws:app' is a server of its own (bedrock_agentcore.AGUIApp). "
-            "Name the function or object that is its entrypoint instead.",
-        ),
-        (
-            "loaded_aws:own",
-            "'loaded_aws:own' is a server of its own (bedrock_agentcore.AGUIApp). "
-            "Name the function or object that is its entrypoint instead.",
-        ),
-        (
-            "loaded_aws:other",
-            "'loaded_aws:other' is a server of its own (bedrock_agentcore.BedrockAgentCoreApp). "
-            "Its entrypoint takes a payload: name an AG-UI agent instead.",
-        ),
+        ("loaded_aws:app", "AGUIApp", ENTRYPOINT),
+        ("loaded_aws:own", "AGUIApp", ENTRYPOINT),
+        ("loaded_aws:other", "BedrockAgentCoreApp", PAYLOAD),
     ],
 )
-def test_an_application_of_awss_sdk_is_refused_with_advice(reference: str, sentence: str) -> None:
+def test_an_application_of_awss_sdk_is_refused_with_advice(reference: str, kind: str, advice: str) -> None:
     with pytest.raises(AgentLoadError) as caught:
         load_agent(reference)
-    assert str(caught.value) == f"{sentence} {ACCEPTED}"
+    assert str(caught.value) == f"'{reference}' is a server of its own (bedrock_agentcore.{kind}). {advice} {ACCEPTED}"
 
 
 @pytest.mark.parametrize("reference", ["..x:agent", "loaded agent:x", "loaded_agent:", "\x00:agent"])
