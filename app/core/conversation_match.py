@@ -80,6 +80,8 @@ class Matcher:
         self.is_proven = False
         """Whether a message of the assistant has matched."""
         self._compares_calls = compares_calls
+        self._calls: set[str] = set()
+        """Ids of the kept calls that stand before the next statement."""
         self._done: list[Message] = []
         self._following = deque(self._statements(kept))
         """The kept statements that are still to be matched."""
@@ -144,7 +146,9 @@ class Matcher:
         self._next_key = None if following is None else self._key(following)
         self._copies: defaultdict[Hashable, deque[Companion]] = defaultdict(deque)
         self._kinds: defaultdict[Hashable, deque[Companion]] = defaultdict(deque)
+        self._calls |= {call.id for call in calls_of(statement.message)}
         for companion in statement.companions:
+            self._calls |= {call.id for call in calls_of(companion.message)}
             self._copies[self._key(companion.message)].append(companion)
             self._kinds[kind_of(companion.message)].append(companion)
 
@@ -202,11 +206,14 @@ class Matcher:
         return sent if call_id == sent.tool_call_id else sent.model_copy(update={"tool_call_id": call_id})
 
     def _key(self, message: Message) -> Hashable:
-        """What two messages have in common if one is a copy of the other."""
+        """What two messages have in common if one is a copy of the other.
+
+        A result names its call only if that call stands before it among the kept messages.
+        """
         calls = calls_of(message) if self._compares_calls else ()
         return (
             message.role,
-            message.tool_call_id if isinstance(message, ToolMessage) else None,
+            message.tool_call_id if isinstance(message, ToolMessage) and message.tool_call_id in self._calls else None,
             content_key(message),
             tuple((call.function.name, arguments_key(call.function.arguments)) for call in calls),
         )
@@ -248,7 +255,7 @@ def content_key(message: Message) -> Hashable:
         return message.activity_type, json_key(message.content)
     if isinstance(message.content, str | None):
         return (message.content,) if message.content else ()
-    return tuple(key for part in message.content if (key := part_key(part)))
+    return tuple(key for part in message.content if (key := part_key(part)) != "")
 
 
 def part_key(part: ContentPart) -> Hashable:
