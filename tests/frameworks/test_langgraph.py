@@ -134,7 +134,7 @@ async def test_a_tools_message_has_one_id() -> None:
 
 
 @tool
-def pick(number: int) -> str:
+async def pick(number: int) -> str:
     """Pick a number."""
     return f"picked {number}"
 
