@@ -24,6 +24,10 @@ THREADS = {
     "thread.delete-active": (f"{_THREADS}; issue 5, item 7", "Deleting a thread cancels what runs on it."),
     "thread.runs": (_THREADS, "A run leaves a thread with its messages, its state and a title."),
     "thread.merge": ("issue 5, item 2", "Messages are merged by id: what is new, an edit, or the whole conversation."),
+    "thread.new-ids": (
+        "issue 27, item 2",
+        "A conversation that is sent again under new ids is recognised by its content, on every store.",
+    ),
     "thread.title": (_THREADS, "A title is made of how the first user began."),
     "thread.transcript": (_THREADS, "A thread can be had as text."),
     "thread.status": (_THREADS, "A thread says whose turn it is."),

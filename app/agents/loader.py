@@ -3,10 +3,19 @@
 Rule: whatever is wrong is found at the start, and said in one sentence that names what was found and what is accepted.
 """
 
-from app.agents.callables import AgentLoadError, adapt
-from app.agents.frameworks import framework_agent
+from app.agents.callables import ACCEPTED, AgentLoadError, adapt
+from app.agents.frameworks import framework_agent, qualified_classes
 from app.ports import Agent
 from app.references import BadReference, find
+
+AWS_SERVERS = {
+    ("bedrock_agentcore", "AGUIApp"): "Name the function or object that is its entrypoint instead.",
+    ("bedrock_agentcore", "BedrockAgentCoreApp"): "Its entrypoint takes a payload: name an AG-UI agent instead.",
+}
+"""The servers of AWS's SDK (bedrock-agentcore 1.25.0), and advice for each. Their ``run`` starts a server.
+
+The SDK has no public attribute for an entrypoint, so such an object cannot be served.
+"""
 
 
 def load_agent(reference: str) -> Agent:
@@ -20,4 +29,12 @@ def load_agent(reference: str) -> Agent:
     except BadReference as error:
         raise AgentLoadError(str(error)) from error
     name = reference.strip()
+    refuse_aws_server(source, name)
     return framework_agent(source, name) or adapt(source, name)
+
+
+def refuse_aws_server(source: object, name: str) -> None:
+    """Raise ``AgentLoadError`` for an application of AWS's SDK. ``name`` is what the message calls it."""
+    for kind in qualified_classes(source):
+        if kind in AWS_SERVERS:
+            raise AgentLoadError(f"'{name}' is a server of its own ({'.'.join(kind)}). {AWS_SERVERS[kind]} {ACCEPTED}")

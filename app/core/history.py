@@ -1,8 +1,9 @@
 """What a thread's messages are when a client speaks again: what is kept, and what it sends.
 
 Rule: messages are merged by id, and what a client sends wins. A client that sends the conversation from its first
-message on sends all of it, so what it leaves out is gone; one that sends something else sends what is new. Nobody
-leaves out what was said after it had spoken. Source: AG-UI spec 1.1, basic/threads; docs/threads.md.
+message on sends all of it, so what it leaves out is gone; one that sends something else sends what is new. A client
+that makes new ids for each request is recognised by content (``conversation_match``). Nobody leaves out what was said
+after it had spoken. Source: AG-UI spec 1.1, basic/threads; docs/threads.md.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -12,6 +13,7 @@ from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
 from msgspec import Struct
 from pydantic import TypeAdapter
 
+from app.core.conversation_match import match_conversation
 from app.core.encoder import COPY, PLANS
 from app.core.integers import without_large_integers
 
@@ -38,13 +40,38 @@ class Merged(Struct, frozen=True):
 def merged(kept: Mapping[str, bytes], sent: Sequence[Message]) -> Merged:
     """Put what was sent to what is kept, which is id to JSON in order. Raises ``ValueError`` for JSON that is none."""
     if kept and next(iter(kept)) not in {message.id for message in sent}:
-        return added(kept, sent)
+        conversation = recognised(kept, sent)
+        return added(kept, sent) if conversation is None else rewritten(kept, conversation)
     written = {message.id: dumped(message) for message in sent}
     changed = {key: data for key, data in written.items() if kept.get(key) != data}
     after = list(dict.fromkeys([*(key for key in kept if key in written), *written]))
     whole = list(dict.fromkeys(message.id for message in sent))
     same = len(after) == len({**kept, **written}) and after == whole
     return Merged(sent, changed, None if same else whole)
+
+
+def recognised(kept: Mapping[str, bytes], sent: Sequence[Message]) -> list[Message] | None:
+    """The whole conversation, if it was sent under ids that are all new; with kept messages in place of their copies.
+
+    Raises:
+        ValueError: kept JSON is not a message.
+    """
+    if not any(isinstance(message, AssistantMessage) for message in sent) or any(each.id in kept for each in sent):
+        return None
+    return match_conversation([MESSAGE.validate_json(data) for data in kept.values()], sent)
+
+
+def rewritten(kept: Mapping[str, bytes], conversation: Sequence[Message]) -> Merged:
+    """The same for a conversation in which every message with a kept id is the kept one."""
+    order = list(dict.fromkeys(message.id for message in conversation))
+    new = {message.id: dumped(message) for message in conversation if message.id not in kept}
+    return Merged(conversation, new, None if order == [*kept, *new] else order)
+
+
+def without_copies(kept: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
+    """The sent messages, less those that are copies of kept ones under new ids."""
+    conversation = recognised(kept, sent)
+    return sent if conversation is None else [message for message in conversation if message.id not in kept]
 
 
 def added(kept: Mapping[str, bytes], sent: Sequence[Message], final: Container[str] = ()) -> Merged:

@@ -14,7 +14,7 @@ from ag_ui.core import Message, RunAgentInput
 from pydantic_core import from_json
 
 from app.core.errors import AppError, Code
-from app.core.history import Merged, added, merged
+from app.core.history import Merged, added, merged, without_copies
 from app.core.state import dumped
 from app.core.wire import Envelope
 from app.engine.archive import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Archive
@@ -150,7 +150,8 @@ class Ledger:
         by_id = {message.id: message.data for message in kept}
         if not self._behind:
             return merged(by_id, sent)
-        return added(by_id, sent, final={message.id for message in kept if message.run_id in self._behind})
+        final = {message.id for message in kept if message.run_id in self._behind}
+        return added(by_id, without_copies(by_id, sent), final)
 
     # --- what is written ---
 

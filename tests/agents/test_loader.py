@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.callables import AgentLoadError
+from app.agents.callables import ACCEPTED, AgentLoadError
 from app.agents.loader import load_agent
 from tests.contexts import collected, run_context, run_input
 
@@ -22,11 +22,44 @@ class Agent:
 box = Box()
 """
 
+AWS_MODULE = """
+class Starlette:
+    pass
+
+class AGUIApp(Starlette):
+    __module__ = "bedrock_agentcore.runtime.ag_ui"
+
+    def entrypoint(self, handler):
+        return handler
+
+    def run(self, port=8080, host=None, **kwargs):
+        raise AssertionError("an application was started")
+
+class BedrockAgentCoreApp(Starlette):
+    __module__ = "bedrock_agentcore.runtime.app"
+
+    def run(self, port=8080, host=None, **kwargs):
+        raise AssertionError("an application was started")
+
+class OwnApp(AGUIApp):
+    pass
+
+app = AGUIApp()
+other = BedrockAgentCoreApp()
+own = OwnApp()
+
+@app.entrypoint
+async def agent(input, context):
+    yield "hello from AWS"
+"""
+"""An agent as AWS's SDK has it, around classes with the names and methods of the SDK."""
+
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "loaded_agent": MODULE,
+        "loaded_aws": AWS_MODULE,
         "loaded_broken": "1 / 0",
         "loaded_missing": "import loaded_nowhere",
         "loaded_syntax": "def",
@@ -42,6 +75,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("loaded_agent:agent", "hello"),
         (" loaded_agent:agent\n", "hello"),
         ("loaded_agent:box.agent", "from the box"),
+        ("loaded_aws:agent", "hello from AWS"),
     ],
 )
 async def test_an_agent_is_found(reference: str, said: str) -> None:
@@ -79,6 +113,24 @@ def test_a_syntax_error_names_module_and_line() -> None:
 def test_what_was_found_but_is_no_agent_is_named() -> None:
     with pytest.raises(AgentLoadError, match=r"^'loaded_agent:Agent' is a class: name an instance of it\."):
         load_agent("loaded_agent:Agent")
+
+
+ENTRYPOINT = "Name the function or object that is its entrypoint instead."
+PAYLOAD = "Its entrypoint takes a payload: name an AG-UI agent instead."
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind", "advice"),
+    [
+        ("loaded_aws:app", "AGUIApp", ENTRYPOINT),
+        ("loaded_aws:own", "AGUIApp", ENTRYPOINT),
+        ("loaded_aws:other", "BedrockAgentCoreApp", PAYLOAD),
+    ],
+)
+def test_an_application_of_awss_sdk_is_refused_with_advice(reference: str, kind: str, advice: str) -> None:
+    with pytest.raises(AgentLoadError) as caught:
+        load_agent(reference)
+    assert str(caught.value) == f"'{reference}' is a server of its own (bedrock_agentcore.{kind}). {advice} {ACCEPTED}"
 
 
 @pytest.mark.parametrize("reference", ["..x:agent", "loaded agent:x", "loaded_agent:", "\x00:agent"])

@@ -1,11 +1,15 @@
 """What is particular to LangGraph: states, checkpoints, and the events that the package alone would lose."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 from ag_ui.core import (
+    AssistantMessage,
+    BaseEvent,
+    FunctionCall,
     Interrupt,
+    Message,
     MessagesSnapshotEvent,
     ResumeEntry,
     RunAgentInput,
@@ -13,24 +17,35 @@ from ag_ui.core import (
     RunFinishedInterruptOutcome,
     StateSnapshotEvent,
     TextMessageContentEvent,
+    ToolCall,
     ToolCallArgsEvent,
     ToolCallResultEvent,
     ToolCallStartEvent,
+    ToolMessage,
     UserMessage,
 )
 from ag_ui_langgraph import LangGraphAgent
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages import ToolMessage as LangChainToolMessage
 from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
 
 from app.agents.callables import rememberer_of
 from app.agents.frameworks import framework_agent
 from app.agents.frameworks.langgraph_events import Graph, _pieces
 from app.core.errors import AppError, Code
+from app.core.fold import Transcript
+from app.core.history import MESSAGE
 from app.ports import Agent, Caller, Item
-from tests.contexts import collected, of_type, run_context, run_input, types
+from app.ports.records import ThreadKey
+from tests.contexts import client_tool, collected, of_type, run_context, run_input, types
+from tests.engine.doubles import asking, caller, envelopes, eventually, make_service
 from tests.frameworks import langgraph_agents
 
 
@@ -113,6 +128,129 @@ async def test_a_tools_message_has_one_id() -> None:
     (result,) = of_type(done, ToolCallResultEvent)
     snapshot = of_type(done, MessagesSnapshotEvent)[-1]
     assert [message.id for message in snapshot.messages if message.role == "tool"] == [result.message_id]
+
+
+# --- messages with calls that a node returns itself ------------------------------------------------------------------
+
+
+@tool
+async def pick(number: int) -> str:
+    """Pick a number."""
+    return f"picked {number}"
+
+
+def update_of(message: AIMessage) -> object:
+    return {"messages": [message]}
+
+
+def command_of(message: AIMessage) -> object:
+    return Command(update={"messages": [message]})
+
+
+def calling(returned: Callable[[AIMessage], object] = update_of, message_id: str | None = None) -> Graph:
+    """A graph whose first node returns calls that no chat model has made, then runs them, then says "Done."."""
+
+    def call_tools(_: MessagesState) -> object:
+        return returned(AIMessage("Two.", tool_calls=[call(1), call(2)], id=message_id))
+
+    def finish(_: MessagesState) -> dict[str, object]:
+        return {"messages": [AIMessage("Done.")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("call_tools", RunnableLambda(call_tools))
+    graph.add_node("tools", ToolNode([pick]))
+    graph.add_node("finish", RunnableLambda(finish))
+    graph.add_edge(START, "call_tools")
+    graph.add_edge("call_tools", "tools")
+    graph.add_edge("tools", "finish")
+    return graph.compile()
+
+
+def transcript(messages: Sequence[Message]) -> list[tuple[str, object]]:
+    """The role of each message, with its calls or its content."""
+    return [(it.role, [call.id for call in getattr(it, "tool_calls", None) or ()] or it.content) for it in messages]
+
+
+CALLED = [
+    ("user", "hi"),
+    ("assistant", ["call-1", "call-2"]),
+    ("tool", "picked 1"),
+    ("tool", "picked 2"),
+    ("assistant", "Done."),
+]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [calling(), calling(message_id="given"), calling(command_of)],
+    ids=["an update", "an update with an id", "a command"],
+)
+async def test_calls_that_a_node_returns_stand_before_their_results(graph: Graph) -> None:
+    request = run_input("hi")
+    done = await items(graph, request)
+    events = [event for event in done if isinstance(event, BaseEvent)]
+    conversation = Transcript(request.messages)
+    for event in events:
+        conversation.feed(event)
+    assert transcript(conversation.messages) == CALLED
+    assert conversation.messages == of_type(done, MessagesSnapshotEvent)[-1].messages
+    assert [event.tool_call_id for event in of_type(done, ToolCallStartEvent)] == ["call-1", "call-2"]
+    assert [event.delta for event in of_type(done, TextMessageContentEvent)] == ["Two."]
+
+
+async def test_calls_that_a_node_returns_stand_before_their_results_in_the_kept_thread() -> None:
+    service = make_service(served(calling()))
+    await service.open()
+    try:
+        await envelopes(await service.admit(asking(), caller()))
+        thread = ThreadKey("everybody", "t1")
+        await eventually(lambda: not service._lifecycle._writing and not service._lifecycle._tasks)
+        kept = await service.archive.store.threads.changes(thread)
+    finally:
+        await service.drain(0)
+    assert kept is not None
+    assert transcript([MESSAGE.validate_json(message.data) for message in kept.messages]) == CALLED
+
+
+async def test_calls_of_the_history_are_not_announced_again() -> None:
+    def repeat(state: MessagesState) -> dict[str, object]:
+        return {"messages": [*state["messages"], AIMessage("Done.")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("repeat", RunnableLambda(repeat))
+    graph.add_edge(START, "repeat")
+    function = FunctionCall(name="pick", arguments='{"number": 1}')
+    history = (
+        AssistantMessage(id="a", tool_calls=[ToolCall(id="call-1", function=function)]),
+        ToolMessage(id="t", tool_call_id="call-1", content="picked 1"),
+    )
+    done = await items(graph.compile(), run_input("hi", *history, "and?"))
+    assert of_type(done, ToolCallStartEvent) == []
+
+
+async def test_calls_that_come_with_their_results_are_in_the_snapshot_alone() -> None:
+    def both(_: MessagesState) -> dict[str, object]:
+        result = LangChainToolMessage("picked 1", tool_call_id="call-1")
+        return {"messages": [AIMessage("One.", tool_calls=[call(1)]), result]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("both", RunnableLambda(both))
+    graph.add_edge(START, "both")
+    done = await items(graph.compile(), run_input("hi"))
+    assert of_type(done, ToolCallStartEvent) == []
+    (*_, snapshot) = of_type(done, MessagesSnapshotEvent)
+    assert transcript(snapshot.messages) == [("user", "hi"), ("assistant", ["call-1"]), ("tool", "picked 1")]
+
+
+async def test_a_call_of_a_clients_tool_that_a_node_returns_reaches_the_client() -> None:
+    def ask(_: MessagesState) -> dict[str, object]:
+        return {"messages": [AIMessage("", tool_calls=[call(1)])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("ask", RunnableLambda(ask))
+    graph.add_edge(START, "ask")
+    done = await items(graph.compile(), run_input("hi", tools=[client_tool("pick")]))
+    assert [(it.tool_call_id, it.tool_call_name) for it in of_type(done, ToolCallStartEvent)] == [("call-1", "pick")]
 
 
 CALLS = [tool_call_chunk(name=name, args="{}", id=name, index=at) for at, name in enumerate(["a", "b"])]

@@ -26,7 +26,7 @@ def framework_agent(source: object, name: str) -> Agent | None:
     Raises:
         AgentLoadError: the framework's AG-UI package is not installed, or the object cannot be served.
     """
-    framework = next((FRAMEWORKS[kind] for kind in _kinds(source) if kind in FRAMEWORKS), None)
+    framework = next((FRAMEWORKS[kind] for kind in qualified_classes(source) if kind in FRAMEWORKS), None)
     if framework is None:
         return None
     try:
@@ -40,8 +40,8 @@ def framework_agent(source: object, name: str) -> Agent | None:
         ) from error
 
 
-def _kinds(source: object) -> list[tuple[str, str]]:
-    """The classes of an object, each as its top-level package and its name; known without importing anything."""
+def qualified_classes(source: object) -> list[tuple[str, str]]:
+    """The classes of an object, each as its top-level package and its name. Nothing is imported for it."""
     return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
 
 

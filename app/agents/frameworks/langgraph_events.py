@@ -6,15 +6,18 @@ Rule: only what the package (0.0.47) would drop or contradict is changed, in the
   the snapshot at the end, and a call of a client's tool would not count as pending.
 - A piece with a call's name and arguments, or with several calls, becomes a piece for each. Only the name of the first
   call would be used.
+- A message with calls that a node returns without a chat model becomes such a stream as well. The package would
+  announce its calls when their results are there, and without their message. Clients would put the message behind the
+  results, and models refuse that order.
 - A tool's message has its id before it is announced. Clients would get another id than the snapshot has, and send the
   message back behind the answer to it, which models refuse.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.messages.tool import ToolCallChunk, tool_call_chunk
 from langchain_core.runnables.schema import StreamEvent
 from langgraph.graph.state import CompiledStateGraph
@@ -43,12 +46,70 @@ class LosslessGraph:
     async def astream_events(self, **how: Any) -> AsyncGenerator[StreamEvent, None]:  # noqa: ANN401 - the graph's own
         """The graph's events."""
         streamed: set[str] = set()
+        seen = SeenMessages()
         async with closing(self._graph.astream_events(**how)) as events:
             async for event in events:
                 if event["event"] == "on_chat_model_stream":
                     streamed.add(event["run_id"])
+                for message in seen.add(event):
+                    for announcement in _announced(event, message):
+                        yield announcement
                 for mended in _mended(event, alone=event["run_id"] not in streamed):
                     yield mended
+
+
+class SeenMessages:
+    """Assistant messages that the client has, or gets by a chat model's events."""
+
+    def __init__(self) -> None:
+        self._message_ids: set[str] = set()
+        self._call_ids: set[str] = set()
+
+    def add(self, event: StreamEvent) -> Sequence[AIMessage]:
+        """Take note of an event. Returns the messages with calls that a node has returned and nothing has announced.
+
+        A message whose results a node returns with it needs no announcement: both reach the client by a snapshot.
+        """
+        name, data = event["event"], event["data"]
+        if name == "on_chain_end" and event["name"] == event["metadata"].get("langgraph_node"):
+            returned = _messages_in(data.get("output"))
+            results = {message.tool_call_id for message in returned if isinstance(message, ToolMessage)}
+            return [message for message in _with_calls(returned) if self._note(message, results)]
+        noted = {"on_chain_start": "input", "on_chat_model_stream": "chunk", "on_chat_model_end": "output"}
+        for message in _messages_in(data.get(noted[name])) if name in noted else ():
+            if isinstance(message, AIMessage):
+                self._note(message)
+        return []
+
+    def _note(self, message: AIMessage, results: Collection[str] = ()) -> bool:
+        """Note the ids of a message. Returns whether all of them are new and no call has a result."""
+        calls = {call["id"] for call in message.tool_calls if call["id"]}
+        is_new = message.id not in self._message_ids and calls.isdisjoint(self._call_ids | set(results))
+        self._message_ids |= {message.id} if message.id else set()
+        self._call_ids |= calls
+        return is_new
+
+
+def _announced(event: StreamEvent, message: AIMessage) -> Iterator[StreamEvent]:
+    """A node's message as events of a chat model. Usage is left out, because no model of the graph has counted it."""
+    _identify(message)
+    for piece in _pieces(_whole(message)):
+        yield _with_chunk(event, piece)
+    output = message.model_copy(update={"usage_metadata": None})
+    yield {**event, "event": "on_chat_model_end", "data": {"output": output}}
+
+
+def _with_calls(messages: Sequence[object]) -> Iterator[AIMessage]:
+    return (message for message in messages if isinstance(message, AIMessage) and message.tool_calls)
+
+
+def _messages_in(value: object) -> Sequence[object]:
+    """The messages of a value that a graph's event carries: one message, a state, or an update of a state."""
+    if isinstance(value, BaseMessage):
+        return [value]
+    update = value.update if isinstance(value, Command) else value
+    messages = update.get("messages") if isinstance(update, Mapping) else None
+    return messages if isinstance(messages, list) else [messages]
 
 
 def _mended(event: StreamEvent, *, alone: bool) -> Iterator[StreamEvent]:
@@ -109,8 +170,6 @@ def _named_with_arguments(call: ToolCallChunk) -> bool:
 
 def _identify(output: object) -> None:
     """The object is the one that goes into the graph's state, whose reducer gives an id only where there is none."""
-    update = output.update if isinstance(output, Command) else None
-    inside = update.get("messages") if isinstance(update, Mapping) else None
-    for message in [output, *(inside if isinstance(inside, list) else [])]:
-        if isinstance(message, ToolMessage) and message.id is None:
+    for message in _messages_in(output):
+        if isinstance(message, AIMessage | ToolMessage) and message.id is None:
             message.id = str(uuid4())

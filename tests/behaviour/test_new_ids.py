@@ -1,0 +1,160 @@
+"""A client that makes new message ids for each request: the same conversation on every transport."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from tests.behaviour.client import Client, text
+from tests.behaviour.conftest import Meet
+from tests.behaviour.desk import PAID
+from tests.behaviour.talk import PAINT, Talk, answer, calls, interrupts
+from tests.conftest import Connect
+from tests.engine.doubles import WAIT, Json, ask
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.durable
+
+
+async def counting(asked: RunAgentInput) -> AsyncIterator[str]:
+    """Say how many messages there are."""
+    yield f"{len(asked.messages)} messages"
+
+
+class Forgetful:
+    """A client that keeps roles and text, and makes ids when it sends."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._numbers = count(1)
+        self.talk: list[Json] = []
+
+    async def say(self, words: str) -> str:
+        """Add a message of the user's, send everything, and keep the answer."""
+        self.talk.append({"role": "user", "content": words})
+        number = next(self._numbers)
+        messages = [{**message, "id": f"{number}-{n}"} for n, message in enumerate(self.talk)]
+        said = text(await self._client.run(ask(run=f"r{number}", messages=messages)))
+        self.talk.append({"role": "assistant", "content": said})
+        return said
+
+
+@requirement("thread.new-ids")
+async def test_the_agent_sees_a_conversation_once(connect: Connect) -> None:
+    client = Forgetful(await connect(counting))
+    assert [await client.say("hi") for _ in range(4)] == ["1 messages", "3 messages", "5 messages", "7 messages"]
+
+
+@requirement("thread.new-ids")
+async def test_an_edit_takes_the_place_of_what_followed(connect: Connect) -> None:
+    client = Forgetful(await connect(counting))
+    for words in ("one", "two", "three"):
+        await client.say(words)
+    client.talk = client.talk[:2]
+    assert await client.say("zwei") == "3 messages"
+    assert await client.say("drei") == "5 messages"
+
+
+@requirement("thread.new-ids")
+async def test_a_lone_message_is_always_new(connect: Connect) -> None:
+    client = Forgetful(await connect(counting))
+    await client.say("one")
+    client.talk = []
+    assert await client.say("one") == "3 messages"
+
+
+@requirement("thread.new-ids")
+async def test_a_run_that_has_waited_adds_only_what_is_new(connect: Connect) -> None:
+    may_end = asyncio.Event()
+
+    async def waiting(asked: RunAgentInput) -> AsyncIterator[str]:
+        yield f"{len(asked.messages)} messages"
+        if len(asked.messages) > 1:
+            await may_end.wait()
+
+    client = await connect(waiting, on_busy="enqueue")
+    forgetful = Forgetful(client)
+    await forgetful.say("one")
+    second, third = {"role": "user", "content": "two"}, {"role": "user", "content": "three"}
+    streams = []
+    for run, talk in (("r2", [*forgetful.talk, second]), ("r3", [*forgetful.talk, second, third])):
+        messages = [{**message, "id": f"{run}-{n}"} for n, message in enumerate(talk)]
+        streams.append(await client.start(ask(run=run, messages=messages)))
+    may_end.set()
+    assert [text(await stream.rest()) for stream in streams] == ["3 messages", "5 messages"]
+
+
+# --- the assistant: calls, answers and subagents ----------------------------------------------------------------------
+
+
+async def renamed(talk: Talk, said: str | None = None, **fields: object) -> list[Json]:
+    """A run of a client that makes ids of messages and calls for each request. ``talk`` keeps the server's own."""
+    body = talk.body(said, **fields)
+    events = await talk.client.run({**body, "messages": [with_new_ids(each, talk.runs) for each in body["messages"]]})
+    talk.keep(events)
+    return events
+
+
+def with_new_ids(message: Json, run: int) -> Json:
+    copy = {**message, "id": f"{run}-{message['id']}"}
+    if "toolCallId" in message:
+        copy["toolCallId"] = f"{run}-{message['toolCallId']}"
+    if "toolCalls" in message:
+        copy["toolCalls"] = [{**call, "id": f"{run}-{call['id']}"} for call in message["toolCalls"]]
+    return copy
+
+
+async def roles(talk: Talk) -> list[str]:
+    """The roles of the thread's messages, once the last run is written down."""
+    async with asyncio.timeout(WAIT):
+        while True:
+            thread = await talk.client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
+            if thread["status"] != "agent_turn":
+                return [message["role"] for message in thread["messages"]]
+            await asyncio.sleep(0)
+
+
+@requirement("thread.new-ids")
+async def test_an_approval_is_answered_under_new_ids(meet: Meet) -> None:
+    talk = await meet()
+    (interrupt,) = interrupts(await renamed(talk, 'call pay {"amount": 5}'))
+    events = await renamed(talk, resume=[answer(interrupt, approved=True)])
+    assert PAID[talk.thread] == [5]
+    assert text(events) == "The result of pay is paid 5."
+    await renamed(talk, "stream 1")
+    assert await roles(talk) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+@requirement("thread.new-ids")
+async def test_a_client_answers_its_own_call_under_new_ids(meet: Meet) -> None:
+    talk = await meet()
+    talk.tools = [PAINT]
+    called = calls(await renamed(talk, 'call paint {"wall": "north"}'))
+    talk.result(called["paint"], "painted")
+    assert text(await renamed(talk)) == "The result of paint is painted."
+    await renamed(talk, "stream 1")
+    assert await roles(talk) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+@requirement("thread.new-ids")
+async def test_a_subagents_words_stay_where_they_are_under_new_ids(meet: Meet) -> None:
+    talk = await meet()
+    await renamed(talk, "delegate stream 1")
+    before = await roles(talk)
+    echoed = [message for message in talk.messages if "subagentRunId" not in message]
+    assert len(echoed) < len(talk.messages)
+    talk.messages = echoed
+    await renamed(talk, "stream 1")
+    assert await roles(talk) == [*before, "user", "assistant"]
+
+
+@requirement("thread.new-ids")
+async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(meet: Meet) -> None:
+    talk = await meet()
+    await renamed(talk, "calculate 6*7")
+    talk.messages = [message for message in talk.messages if message["role"] in {"user", "assistant"}]
+    talk.messages = [message for message in talk.messages if "toolCalls" not in message]
+    await renamed(talk, "stream 1")
+    assert await roles(talk) == ["user", "assistant", "tool", "assistant", "user", "assistant"]

@@ -1,0 +1,93 @@
+"""A client that makes new message ids for each request has one conversation, in every store and after a restart."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from ag_ui.core import Message, RunAgentInput, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent
+
+from app.buses.memory import MemoryBus
+from app.engine.archive import Archive
+from app.engine.service import Service
+from app.ports import Item
+from app.ports.records import ThreadKey
+from app.ports.store import Store
+from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
+from tests.requirements import requirement
+from tests.stores.conftest import Replica
+
+THREAD = ThreadKey("everybody", "t1")
+CALL: Json = {"id": "my-call", "type": "function", "function": {"name": "add", "arguments": '{"b":2, "a":1}'}}
+
+
+class Calculator:
+    """Adds with a call in every turn, lets a subagent speak, and notes what it is shown."""
+
+    def __init__(self) -> None:
+        self.seen: list[Sequence[Message]] = []
+
+    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
+        self.seen.append(asked.messages)
+        turn = len(self.seen)
+        arguments = '{"a": 1, "b": 2}'
+        yield ToolCallChunkEvent(
+            tool_call_id=f"call-{turn}", tool_call_name="add", parent_message_id=f"calls-{turn}", delta=arguments
+        )
+        yield ToolCallResultEvent(message_id=f"result-{turn}", tool_call_id=f"call-{turn}", content="3")
+        yield TextMessageChunkEvent(message_id=f"answer-{turn}", delta=f"Answer {turn}.")
+
+
+async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[Json]) -> list[str]:
+    """Run one request on a server of its own. Returns the ids of the thread's messages, in order."""
+    service = await opened(store, agent)
+    sent = [{**message, "id": f"{number}-{position}"} for position, message in enumerate(messages)]
+    await envelopes(await service.admit(asking(run=f"r{number}", messages=sent), caller()))
+    await eventually(lambda: not service._lifecycle._writing and not service._lifecycle._tasks)
+    kept = await store.threads.changes(THREAD)
+    assert kept is not None
+    return [message.id for message in kept.messages]
+
+
+async def opened(store: Store, agent: Calculator) -> Service:
+    clock = FakeClock()
+    archive = Archive(store, MemoryBus(), clock, durable=store.waits, new_id=lambda: "replica-1")
+    return make_service(agent, clock=clock, archive=archive)
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def answered(number: int) -> list[Json]:
+    """One turn's answer, as the client keeps it: with a call id and a spelling of its own."""
+    return [
+        {"role": "assistant", "content": "", "toolCalls": [CALL]},
+        {"role": "tool", "toolCallId": "my-call", "content": [{"type": "text", "text": "3"}]},
+        {"role": "assistant", "content": f"Answer {number}."},
+    ]
+
+
+@requirement("thread.new-ids")
+async def test_a_conversation_under_new_ids_is_kept_once(replica: Replica) -> None:
+    agent, talk, ids = Calculator(), list[Json](), list[str]()
+    for number in range(1, 4):
+        talk.append(user(f"question {number}"))
+        ids = await turn(await replica(), agent, number, talk)
+        talk += answered(number)
+    assert [len(seen) for seen in agent.seen] == [1, 5, 9]
+    assert [message.id for message in agent.seen[2]] == [
+        *("1-0", "calls-1", "result-1", "answer-1"),
+        *("2-4", "calls-2", "result-2", "answer-2"),
+        "3-8",
+    ]
+    assert ids == [*(message.id for message in agent.seen[2]), "calls-3", "result-3", "answer-3"]
+
+
+@requirement("thread.new-ids")
+async def test_an_edit_under_new_ids_takes_the_place_of_what_followed(replica: Replica) -> None:
+    agent = Calculator()
+    await turn(await replica(), agent, 1, [user("one")])
+    await turn(await replica(), agent, 2, [user("one"), *answered(1), user("two")])
+    ids = await turn(await replica(), agent, 3, [user("one"), *answered(1), user("zwei")])
+    first = ["1-0", "calls-1", "result-1", "answer-1"]
+    assert ids == [*first, "3-4", "calls-3", "result-3", "answer-3"]
+    ids = await turn(await replica(), agent, 4, [user("one"), *answered(1), user("zwei")])
+    assert ids == [*first, "3-4", "calls-4", "result-4", "answer-4"]
