@@ -36,6 +36,10 @@ class Reach:
         """Hand over work that outlives the run."""
         self._outlet.on_loop(lambda: self._lifecycle.background(work))
 
+    async def yield_turn(self) -> None:
+        """Wait until other runs had their turn. On the event loop only."""
+        await self._lifecycle.scheduler.yield_turn(self._log)
+
     def is_over(self) -> bool:
         """Whether the run has ended for its readers."""
         return self._log.ended

@@ -33,12 +33,12 @@ from app.engine.boundary import (
     warned,
 )
 from app.engine.ending import ending_of
+from app.engine.fairness import BURST, FairScheduler
 from app.engine.funnel import Funnel
 from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.log import RunLog
 from app.engine.pauses import Stepwise
 from app.engine.status import Status
-from app.engine.turns import BURST, Turns
 from app.ports import LOG_FIELDS, Agent, Clock, RunContext, Timer
 from app.ports.records import RunKey, RunStatus
 from app.telemetry import RunTrace
@@ -91,12 +91,12 @@ class Run:
         self._trace = RunTrace()
         self._absorbed, self._opening = False, 0
 
-    def start(self, agent: Agent, turns: Turns) -> asyncio.Task[None]:
+    def start(self, agent: Agent, scheduler: FairScheduler) -> asyncio.Task[None]:
         """Begin, for as long as the run may take, in bursts: readers have what was said when there is a wait.
 
         The caller owns the task and awaits it.
         """
-        main = Stepwise(self._main(agent, turns), self.log.burst)
+        main = Stepwise(self._main(agent, scheduler), self.log.burst)
         self._task = asyncio.create_task(main, name=f"run {self.ctx.run_id}", context=self._context)
         self._task.add_done_callback(self._done)
         return self._task
@@ -104,7 +104,7 @@ class Run:
     def _done(self, _: asyncio.Task[None]) -> None:
         self._task = None  # one that is kept would keep its context
 
-    async def _main(self, agent: Agent, turns: Turns) -> None:
+    async def _main(self, agent: Agent, scheduler: FairScheduler) -> None:
         """All of the run, in one coroutine: each more would be passed through for each token."""
         LOG_FIELDS.set(self.ctx.log_fields)
         if self.ledger is not None:  # one that only shows what is kept asks no agent
@@ -126,7 +126,7 @@ class Run:
                     if not left:
                         left = BURST
                         if not log.ended:
-                            await turns.next()
+                            await scheduler.yield_turn(log)
             self.finish()
         except BaseException as error:  # also SystemExit, which must not stop the server
             if not self._failed(error):

@@ -20,9 +20,9 @@ from app.core.inbound import RunRequest, parse
 from app.core.sequence import RunSequence
 from app.core.wire import Batch, sse
 from app.engine.budget import Budget
+from app.engine.fairness import BURST
 from app.engine.log import RunLog
 from app.engine.service import Service
-from app.engine.turns import BURST
 from app.main import build_service
 from app.ports import Caller
 from app.settings import Settings

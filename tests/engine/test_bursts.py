@@ -19,9 +19,9 @@ from ag_ui.core import (
     TextMessageStartEvent,
 )
 
+from app.engine.fairness import BURST, FairScheduler
 from app.engine.pauses import Stepwise
 from app.engine.run import Run
-from app.engine.turns import BURST, Turns
 from app.ports import Item, RunContext
 from tests.engine.doubles import WAIT, asking, caller, eventually, make_service
 from tests.requirements import requirement
@@ -357,10 +357,10 @@ async def test_what_work_within_a_context_raises_is_raised() -> None:
 
 
 async def test_however_many_have_had_their_burst_one_goes_on_per_turn_of_the_loop() -> None:
-    turns, gone_on = Turns(), list[int]()
+    scheduler, gone_on = FairScheduler(), list[int]()
 
     async def one(number: int) -> None:
-        await turns.next()
+        await scheduler.yield_turn(number)
         gone_on.append(number)
 
     leaves, *others = (asyncio.create_task(one(number)) for number in range(4))

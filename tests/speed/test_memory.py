@@ -10,10 +10,10 @@ from ag_ui.core import CustomEvent, RunAgentInput, RunStartedEvent, TextMessageC
 from app.core.deltas import after
 from app.core.encoder import encode
 from app.engine.budget import Budget
+from app.engine.fairness import BURST
 from app.engine.funnel import Funnel
 from app.engine.log import RunLog
 from app.engine.service import Service
-from app.engine.turns import BURST
 from app.ports import Item, Said
 from tests.engine.doubles import asking, caller, make_service
 from tests.requirements import requirement
