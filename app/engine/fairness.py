@@ -9,7 +9,10 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 
 BURST = 256
-"""Events an agent may yield before other runs and /ping get their turn."""
+"""Deltas an agent may yield one after another before other runs and /ping get their turn."""
+
+EVENT_COST = 16
+"""Deltas that any other event counts as, because it is expanded, encoded and validated in full."""
 
 
 class FairScheduler:

@@ -33,7 +33,7 @@ from app.engine.boundary import (
     warned,
 )
 from app.engine.ending import ending_of
-from app.engine.fairness import BURST, FairScheduler
+from app.engine.fairness import BURST, EVENT_COST, FairScheduler
 from app.engine.funnel import Funnel
 from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.log import RunLog
@@ -121,9 +121,10 @@ class Run:
                             logger.warning("the agent went on after the end of its run; the rest is dropped")
                             break
                         self._funnel.look_at(item)
+                        left -= EVENT_COST - 1
                     del item  # the agent may be long about the next one
                     left -= 1
-                    if not left:
+                    if left <= 0:
                         left = BURST
                         if not log.ended:
                             await scheduler.yield_turn(log)

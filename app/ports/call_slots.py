@@ -48,34 +48,30 @@ class CallSlots:
             group = _CallGroup(len(calls), call, tasks, self)
             try:
                 group.start_next()
-                self.enqueue(group)
+                self._enqueue(group)
                 await group.all_started
             finally:
-                self.withdraw(group)
+                if group in self._waiting:
+                    self._waiting.remove(group)
         return [results[index] for index in range(len(calls))]
-
-    def enqueue(self, group: "_CallGroup") -> None:
-        """Give free slots to the waiting calls of this group, in turn with other groups."""
-        if group.has_waiting:
-            self._waiting.append(group)
-            self._fill()
-
-    def withdraw(self, group: "_CallGroup") -> None:
-        """Give no more slots to this group."""
-        if group in self._waiting:
-            self._waiting.remove(group)
 
     def release(self) -> None:
         """Take a slot back from a call that has ended."""
         self._free += 1
-        self._fill()
+        self._start_waiting()
 
-    def _fill(self) -> None:
+    def _enqueue(self, group: "_CallGroup") -> None:
+        self._waiting.append(group)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        """Start calls in free slots, one of each waiting group in turn."""
         while self._free and self._waiting:
             group = self._waiting.pop(0)
-            self._free -= 1
-            group.start_next()
-            self.enqueue(group)
+            if group.has_waiting:
+                self._free -= 1
+                group.start_next()
+                self._waiting.append(group)
 
 
 class _CallGroup:
@@ -109,13 +105,11 @@ class _CallGroup:
         self._started += 1
         self._at_work += 1
         if self._started == self._count:
-            self._slots.withdraw(self)
             self.all_started.set_result(None)
 
     def _end(self, task: asyncio.Task[None]) -> None:
         """Pass the slot on. In a callback: a task that is cancelled before its first step runs no code of its own."""
-        if (task.cancelled() or task.exception()) and not self.all_started.done():
-            self._slots.withdraw(self)
+        if task.cancelled() or task.exception():
             self.all_started.cancel()
         self._at_work -= 1
         if self._at_work:

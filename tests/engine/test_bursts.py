@@ -19,7 +19,7 @@ from ag_ui.core import (
     TextMessageStartEvent,
 )
 
-from app.engine.fairness import BURST, FairScheduler
+from app.engine.fairness import BURST, EVENT_COST, FairScheduler
 from app.engine.pauses import Stepwise
 from app.engine.run import Run
 from app.ports import Item, RunContext
@@ -140,7 +140,8 @@ async def test_an_agent_that_never_waits_is_read_burst_by_burst() -> None:
 
     run = await watched(agent)
     await run.ended()
-    assert [len(deltas) for deltas in run.taken] == [BURST, BURST, 1]
+    begins = 2 * (EVENT_COST - 1)  # the first item opens the message, and the next shows what goes on with it
+    assert [len(deltas) for deltas in run.taken] == [BURST - begins, BURST, 1 + begins]
 
 
 @requirement("speed.bursts")
@@ -373,3 +374,16 @@ async def test_however_many_have_had_their_burst_one_goes_on_per_turn_of_the_loo
             steps.append(len(gone_on))
     assert gone_on == [1, 2, 3]
     assert max(later - earlier for earlier, later in pairwise(steps)) == 1
+
+
+async def test_tasks_of_one_run_share_its_place_in_the_queue() -> None:
+    scheduler, gone_on = FairScheduler(), list[str]()
+
+    async def one(run: str, number: int) -> None:
+        await scheduler.yield_turn(run)
+        gone_on.append(f"{run}{number}")
+
+    async with asyncio.timeout(WAIT), asyncio.TaskGroup() as tasks:
+        for run, number in [("many", 1), ("many", 2), ("many", 3), ("few", 1), ("few", 2)]:
+            tasks.create_task(one(run, number))
+    assert gone_on == ["many1", "few1", "many2", "few2", "many3"]
