@@ -153,8 +153,11 @@ async def test_a_call_that_raises_ends_those_beside_it() -> None:
     async def fails() -> str:
         raise KeyError("lost")
 
+    async def waits() -> str:
+        return await probe.call({}, run_context())
+
     with pytest.raises(BaseExceptionGroup) as raised:
-        await slots.run([partial(probe.call, {}, run_context()), fails, *[partial(probe.call, {}, run_context())] * 9])
+        await slots.run([waits, fails, *[waits] * 9])
     assert raised.group_contains(KeyError)
     assert (probe.at_work, len(probe.started)) == (0, 2)
 
