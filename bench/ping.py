@@ -2,9 +2,12 @@
 
     python bench/ping.py                 50 runs of 50 deltas a second each
     python bench/ping.py --full-speed    50 runs that stream as fast as they can: the worst case
+    python bench/ping.py --idle          no load: the cost of the machine itself
+    python bench/ping.py --calls 300     one run after another that delegates 300 times 300 tasks
 
 Starts a server of its own on a free port. Readers are a process of their own, so that they do not slow the pings down.
-Each ping is a new connection, as a health check's is, every 10 ms. The aim is p99 below 50 ms.
+Each ping is a new connection, as a health check's is, every 10 ms. The aim is p99 below 50 ms, with ``--calls`` also
+for the longest one. At the end the server gets SIGTERM while the load is still there; the time to its exit is printed.
 """
 
 import argparse
@@ -18,7 +21,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -26,25 +30,76 @@ ROOT = Path(__file__).parents[1]
 STREAMS = 50
 WARM_SECONDS = 1.0
 MEASURED_SECONDS = 6.0
+CALLS_SECONDS = 20.0
+"""Measured with ``--calls``: the beginning and the middle of a run differ."""
+
 INTERVAL = 0.01
+PING_SECONDS = 120.0
+EXIT_SECONDS = 60.0
 ENOUGH = 1_000_000
 """Deltas of a run at full speed: more than it comes to."""
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One load of the server.
+
+    Attributes:
+        title: for the line that is printed.
+        agent: AGUI_AGENT.
+        streams: requests that are sent at once, each one time.
+        repeated: a request that is sent again and again, each time when the one before has ended.
+        seconds: how long pings are sent.
+    """
+
+    title: str
+    agent: str = "bench.agents:agent"
+    streams: tuple[str, ...] = ()
+    repeated: str = ""
+    seconds: float = MEASURED_SECONDS
+
+
+def load_of(arguments: argparse.Namespace) -> Load:
+    """The load that the command line names."""
+    if arguments.idle:
+        return Load("no load")
+    if arguments.calls:
+        count: int = arguments.calls
+        title = f"a run that delegates {count} times {count} tasks"
+        return Load(title, "assistant", repeated=nested_calls(count), seconds=CALLS_SECONDS)
+    text = f"stream {ENOUGH}" if arguments.full_speed else f"paced {WARM_SECONDS + MEASURED_SECONDS + 5}"
+    title = f"{STREAMS} streams {'at full speed' if arguments.full_speed else 'paced'}, a tool blocking 2 s"
+    return Load(title, streams=(text,) * STREAMS, repeated="call block {}")
+
+
+def nested_calls(count: int) -> str:
+    """A message by which the offline model delegates ``count`` tasks, each of which delegates ``count`` again."""
+    inner = "\n".join([delegation("calculate 1+1")] * count)
+    return "\n".join([delegation(inner)] * count)
+
+
+def delegation(task: str) -> str:
+    """The line that makes the offline model call ``delegate``."""
+    return f"call delegate {json.dumps({'task': task})}"
+
+
 @contextmanager
-def server() -> Iterator[int]:
-    """A running server's port."""
+def server(agent: str) -> Iterator[int]:
+    """A running server's port. Its end tells how long SIGTERM took."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
-    environment |= {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0", "AGUI_AGENT": "bench.agents:agent"}
-    environment |= {"AGUI_ON_DISCONNECT": "cancel", "PYTHONPATH": str(ROOT)}
+    environment |= {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0", "AGUI_AGENT": agent}
+    environment |= {"AGUI_ON_DISCONNECT": "cancel"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     command = (sys.executable, "-m", "app", "serve")
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    lines = process.stderr or ()
     try:
-        lines = process.stderr or ()
         yield next(int(found[1]) for line in lines if (found := re.search(r"listening on .*:(\d+);", line)))
     finally:
+        began = time.perf_counter()
         process.terminate()
-        process.communicate(timeout=15)
+        process.wait(timeout=EXIT_SECONDS)
+        sys.stdout.write(f"SIGTERM to exit: {time.perf_counter() - began:.2f} s, status {process.returncode}\n")
 
 
 async def read(port: int, run_id: str, text: str) -> None:
@@ -61,36 +116,40 @@ async def read(port: int, run_id: str, text: str) -> None:
     writer.close()
 
 
-async def load(port: int, text: str, ready: Event) -> None:
-    """50 streams, and one run after another whose tool blocks, until this process is ended."""
+async def send(port: int, load: Load, ready: Event) -> None:
+    """Send the load, until this process is ended."""
 
-    async def tools() -> None:
+    async def repeat() -> None:
         for number in range(1000):
-            await read(port, f"tool{number}", "call block {}")
+            await read(port, f"repeated{number}", load.repeated)
 
     loop = asyncio.get_running_loop()
     loop.call_later(WARM_SECONDS, ready.set)
-    await asyncio.gather(tools(), *(read(port, f"stream{number}", text) for number in range(STREAMS)))
+    repeated = [repeat()] if load.repeated else []
+    with suppress(OSError):  # the server has ended
+        streams = (read(port, f"stream{number}", text) for number, text in enumerate(load.streams))
+        await asyncio.gather(*repeated, *streams)
+    await asyncio.sleep(WARM_SECONDS)
 
 
-def loaded(port: int, text: str, ready: Event) -> None:
+def loaded(port: int, load: Load, ready: Event) -> None:
     """The readers' process."""
-    asyncio.run(load(port, text, ready))
+    asyncio.run(send(port, load, ready))
 
 
 def ping(port: int) -> tuple[float, str]:
     """Seconds, and the status."""
     begun = time.perf_counter()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PING_SECONDS)
     connection.request("GET", "/ping")
     status: str = json.loads(connection.getresponse().read())["status"]
     connection.close()
     return time.perf_counter() - begun, status
 
 
-def measure(port: int) -> list[tuple[float, str]]:
+def measure(port: int, seconds: float) -> list[tuple[float, str]]:
     """Pings, one every ``INTERVAL``."""
-    end = time.perf_counter() + MEASURED_SECONDS
+    end = time.perf_counter() + seconds
     pings = []
     while time.perf_counter() < end:
         pings.append(ping(port))
@@ -101,25 +160,32 @@ def measure(port: int) -> list[tuple[float, str]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full-speed", action="store_true", help="streams as fast as they can")
-    full_speed = parser.parse_args().full_speed
-    text = f"stream {ENOUGH}" if full_speed else f"paced {WARM_SECONDS + MEASURED_SECONDS + 5}"
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--full-speed", action="store_true", help="streams as fast as they can")
+    kinds.add_argument("--idle", action="store_true", help="no load")
+    kinds.add_argument("--calls", type=int, default=0, metavar="N", help="N calls of a subagent that makes N calls")
+    load = load_of(parser.parse_args())
     ready = multiprocessing.Event()
-    with server() as port:
-        readers = multiprocessing.Process(target=loaded, args=(port, text, ready), daemon=True)
-        readers.start()
-        try:
+    readers: multiprocessing.Process | None = None
+    try:
+        with server(load.agent) as port:
+            readers = multiprocessing.Process(target=loaded, args=(port, load, ready), daemon=True)
+            readers.start()
             ready.wait(30)
-            pings = measure(port)
-        finally:
+            report(load, measure(port, load.seconds))
+    finally:
+        if readers is not None:
             readers.kill()
             readers.join()
+
+
+def report(load: Load, pings: list[tuple[float, str]]) -> None:
+    """Print one line."""
     times = sorted(seconds * 1000 for seconds, _ in pings)
     busy = sum(status == "HealthyBusy" for _, status in pings)
     p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]
     sys.stdout.write(
-        f"{STREAMS} streams {'at full speed' if full_speed else 'paced'}, a tool blocking 2 s: "
-        f"{len(times)} pings ({busy} busy), p50 {p50:.1f} ms, p99 {p99:.1f} ms, max {times[-1]:.1f} ms\n"
+        f"{load.title}: {len(times)} pings ({busy} busy), p50 {p50:.1f} ms, p99 {p99:.1f} ms, max {times[-1]:.1f} ms\n"
     )
 
 

@@ -42,7 +42,7 @@ STEPS: Sequence[tuple[str, Sequence[str]]] = (
     ("end of the run", ("_cross (app/engine/run", "finish (app/engine/run")),
     ("write the run down", ("(app/engine/ledger", "(app/stores/")),
     ("between the steps: the funnel", ("(app/engine/funnel",)),
-    ("turns", ("(app/engine/turns",)),
+    ("turns", ("(app/engine/fairness",)),
     ("the agent", ("(bench/script",)),
     ("stream the response", ("(app/edge/stream",)),
     ("iterate the agent", ("(app/engine/run",)),

@@ -6,9 +6,9 @@ model is then shown of these calls comes from what was held, not from the caller
 wanted, and that these have no more, is shown to nobody.
 """
 
-import asyncio
 from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
 from msgspec import Struct, structs
@@ -17,7 +17,7 @@ from app.agents.approvals import Approval, Approvals
 from app.agents.decisions import Decision, decisions
 from app.agents.keeping import Where, where
 from app.agents.results import failure
-from app.agents.toolbox import Answered, Toolbox
+from app.agents.toolbox import Answered, Toolbox, run_side_by_side
 from app.core.errors import AppError
 from app.core.history import owed
 from app.ports import RunContext, Suspension
@@ -89,9 +89,8 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
     held = await approvals.held(at)
     warn_of_unknown({it.id for approval in held for it in approval.interrupts}, asked.resume or (), ctx)
     decided = decisions(held, asked.resume or (), approvals.now())
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(attempt(decision, approvals, at, toolbox, ctx)) for decision in decided]
-    acted = succeeded([task.result() for task in tasks])
+    attempts = [partial(attempt, decision, approvals, at, toolbox, ctx) for decision in decided]
+    acted = succeeded(await run_side_by_side(attempts, ctx))
     named = {approval.call.id: approval for approval in acted}
     standing = [named.get(approval.call.id, approval) for approval in held]
     answered, called = answered_ids(asked.messages), call_ids(asked.messages)

@@ -6,7 +6,6 @@ that the assistant can go on from. If it stops to ask, it is suspended, and an a
 id. Source: AG-UI spec 1.1, events/subagents.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from ag_ui.core import Message, ResumeEntry, UserMessage
@@ -24,7 +23,7 @@ from app.ports.store import Store
 from app.telemetry import Delegation
 
 BURST = 16
-"""Events that an agent may send before others get their turn."""
+"""Events that an agent may send before other runs and /ping get their turn."""
 
 FAILED = "The agent failed; the server's log has the cause."
 
@@ -78,7 +77,7 @@ class Subagent(Struct, frozen=True):
         try:
             with Delegation(self.name, self.description, key, ctx):
                 async with closing(self.agent.run(invocation.input(answers), invocation.context())) as items:
-                    await drive(items, invocation)
+                    await drive(items, invocation, ctx)
                 return invocation.finish()
         except AppError as error:
             ctx.logger.warning("subagent=<%s> | it failed: %s", self.name, error.code, exc_info=True)
@@ -93,7 +92,7 @@ class Subagent(Struct, frozen=True):
             raise invocation.fail(FAILED, Code.AGENT_ERROR) from error
 
 
-async def drive(items: AsyncIterator[Item], invocation: Invocation) -> None:
+async def drive(items: AsyncIterator[Item], invocation: Invocation, ctx: RunContext) -> None:
     """Take what the agent yields, up to its end; what follows that is left."""
     count = 0
     async for item in items:
@@ -102,4 +101,4 @@ async def drive(items: AsyncIterator[Item], invocation: Invocation) -> None:
         invocation.emit(item)
         count += 1
         if count % BURST == 0 and not invocation.ended:
-            await asyncio.sleep(0)
+            await ctx.yield_turn()

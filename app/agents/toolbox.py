@@ -8,6 +8,8 @@ exceptions go to the log.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from ag_ui.core import (
     MessagesSnapshotEvent,
@@ -37,6 +39,8 @@ from app.ports import (
     ToolError,
 )
 from app.telemetry import ToolCall
+
+T = TypeVar("T")
 
 Answered = Result | Suspension
 """The result of a call, or that it waits for somebody's answer."""
@@ -81,8 +85,8 @@ class Toolbox(Struct, frozen=True):
 
     def parted(self, calls: Sequence[Call]) -> tuple[list[str], list[Call]]:
         """The ids of those that are the client's to run, and the others."""
-        left = [call.id for call in calls if self.left_to_client(call)]
-        return left, [call for call in calls if call.id not in left]
+        left = {call.id: None for call in calls if self.left_to_client(call)}
+        return list(left), [call for call in calls if call.id not in left]
 
     def left_to_client(self, call: Call) -> bool:
         """Whether the client runs this call."""
@@ -111,12 +115,10 @@ class Toolbox(Struct, frozen=True):
         return None
 
     async def answers(self, calls: Sequence[Call], ctx: RunContext) -> Sequence[Answered]:
-        """Run the calls side by side; the answers come in the order of the calls."""
+        """Run the calls side by side, within the run's bound; the answers come in the order of the calls."""
         if len(calls) == 1:
             return [await self.answer(calls[0], ctx)]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self.answer(call, ctx)) for call in calls]
-        return [task.result() for task in tasks]
+        return await run_side_by_side([partial(self.answer, call, ctx) for call in calls], ctx)
 
     async def answer(self, call: Call, ctx: RunContext) -> Answered:
         """Run one call. What goes wrong is the answer; only the cancellation of the run is raised."""
@@ -141,6 +143,19 @@ class Toolbox(Struct, frozen=True):
             return await tool.resume(suspension, entries, ctx)
 
         return await answered(run, call, ctx, self.steady)
+
+
+async def run_side_by_side(calls: Sequence[Callable[[], Awaitable[T]]], ctx: RunContext) -> list[T]:
+    """Run calls that do not raise as slots of the run become free; each begins in a turn of its own.
+
+    Returns their results in the order of the calls.
+    """
+
+    async def run(call: Callable[[], Awaitable[T]]) -> T:
+        await ctx.yield_turn()
+        return await call()
+
+    return await ctx.call_slots.run([partial(run, call) for call in calls])
 
 
 async def answered(

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from app.core.errors import AppError, Code
 from app.engine.event_log import Flusher
+from app.engine.fairness import FairScheduler
 from app.engine.health import Health
 from app.engine.ledger import Ledger
 from app.engine.log_budget import LogBudget
@@ -18,7 +19,6 @@ from app.engine.policy import Limits
 from app.engine.run import Run
 from app.engine.status import Status
 from app.engine.subscription import Readable
-from app.engine.turns import Turns
 from app.ports import Agent
 from app.ports.records import RunKey, ThreadKey
 from app.telemetry import exporting
@@ -42,7 +42,7 @@ class Lifecycle:
         self._agent = agent
         self._limits = limits
         self._health = health
-        self._turns = Turns()
+        self.scheduler = FairScheduler()
         self._sizes: dict[Run, int] = {}
         self._open_bytes = 0
         self._threads: dict[ThreadKey, list[Run]] = {}
@@ -152,13 +152,13 @@ class Lifecycle:
         run.log.discard()
 
     def _start(self, run: Run) -> None:
-        self._own(run.start(self._agent, self._turns))
+        self._own(run.start(self._agent, self.scheduler))
         if run.ledger is not None and run.ledger.archive.durable:
             self._write(run)
 
     def show(self, run: Run, agent: Agent) -> None:
         """Run what only shows what is kept: beside its thread's line, found by nobody and written down nowhere."""
-        self._own(run.start(agent, self._turns))
+        self._own(run.start(agent, self.scheduler))
 
     def _write(self, run: Run) -> None:
         """Have the run's ledger written, once: from its beginning where that matters, else at its end."""

@@ -68,8 +68,8 @@ class EventPipeline:
 
     # --- what agents and tools send ---
 
-    def submit(self, item: Item) -> None:
-        """Accept an item: a string, text of a message, or an event.
+    def submit(self, item: Item) -> bool:
+        """Accept an item: a string, text of a message, or an event. Returns whether it took the fast path.
 
         If one of the events that it stands for is illegal, those before it stay accepted.
 
@@ -84,8 +84,9 @@ class EventPipeline:
             data = template.encode_next(item)
             if data is not None:
                 self._log.append(template.event_type, data)
-                return
+                return True
         self._submit_in_full(item)
+        return False
 
     def _submit_in_full(self, item: Item) -> None:
         events, accepted = self._expander.expand(item), 0

@@ -40,6 +40,10 @@ class Reach:
         self._pipeline.keep_state()
         self._lifecycle.background(work, self._pipeline.leave_state)
 
+    async def yield_turn(self) -> None:
+        """Wait until other runs had their turn. On the event loop only."""
+        await self._lifecycle.scheduler.yield_turn(self._log)
+
     def is_over(self) -> bool:
         """Whether the run has ended for its readers."""
         return self._log.has_ended

@@ -31,12 +31,12 @@ from app.engine.boundary import (
 )
 from app.engine.ending import ending_of
 from app.engine.event_log import EventLog
+from app.engine.fairness import BURST, EVENT_COST, FairScheduler
 from app.engine.ledger import AlreadyRun, Ledger
 from app.engine.pipeline import EventPipeline
 from app.engine.presence import Presence
 from app.engine.status import Status
 from app.engine.subscription import LocalSubscription
-from app.engine.turns import BURST, Turns
 from app.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
 from app.ports.records import RunKey, RunStatus
 from app.telemetry import RunTrace
@@ -89,10 +89,10 @@ class Run:
         self._trace = RunTrace()
         self._absorbed, self._opening = False, 0
 
-    def start(self, agent: Agent, turns: Turns) -> asyncio.Task[None]:
+    def start(self, agent: Agent, scheduler: FairScheduler) -> asyncio.Task[None]:
         """Begin. The caller owns the task, which takes as long as the agent, and awaits it."""
         self._pipeline.keep_state()
-        main = self._main(agent, turns)
+        main = self._main(agent, scheduler)
         self._task = asyncio.create_task(main, name=f"run {self.ctx.run_id}", context=self._context)
         self._task.add_done_callback(self._forget_task)
         return self._task
@@ -105,13 +105,13 @@ class Run:
         self._task = None  # a task that is kept would keep its context
         self._pipeline.leave_state()
 
-    async def _main(self, agent: Agent, turns: Turns) -> None:
+    async def _main(self, agent: Agent, scheduler: FairScheduler) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)
         if self.ledger is not None:  # a run that only shows what is stored asks no agent
             self._trace.begin(self.ctx)
         try:
             if await self._begin() and self._input is not None:
-                await self._iterate(agent.run(self._input, self.ctx), turns)
+                await self._iterate(agent.run(self._input, self.ctx), scheduler)
                 self.finish()
         except BaseException as error:  # also SystemExit, which must not stop the server
             if not self._failed(error):
@@ -119,20 +119,19 @@ class Run:
         finally:
             self._leave()
 
-    async def _iterate(self, items: AsyncIterator[Item], turns: Turns) -> None:
-        """Submit what the agent yields. After ``BURST`` items other runs have their turn."""
+    async def _iterate(self, items: AsyncIterator[Item], scheduler: FairScheduler) -> None:
+        """Submit what the agent yields. Other runs have their turn after a burst of ``BURST`` deltas or equal work."""
         submit, log, remaining = self._pipeline.submit, self.log, BURST
         async with closing(items) as stream:
             async for item in stream:
                 if log.has_ended:
                     logger.warning("agent continued after the end of its run, the rest is dropped")
                     return
-                submit(item)
+                remaining -= 1 if submit(item) else EVENT_COST
                 del item  # the next one may take long
-                remaining -= 1
-                if not remaining:
+                if remaining <= 0:
                     remaining = BURST
-                    await turns.next()
+                    await scheduler.yield_turn(log)
 
     async def _begin(self) -> bool:
         """Have the thread, and what is kept of it. False where somebody else has it, or the run has ended meanwhile."""

@@ -223,6 +223,7 @@ class Service:
             background=reach.background,
             is_cancelled=reach.is_over,
             emit=reach.emit,
+            yield_turn=reach.yield_turn,
             state=State(reach.value, reach.emit),
             allowance=self._policy.allowance(run_input.forwarded_props),
         )

@@ -17,6 +17,12 @@ from app.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, U
 NAME = "offline"
 """What this model, and who serves it, is called."""
 
+LARGE_PROMPT = 100_000
+"""Characters of a prompt whose words are counted in a thread."""
+
+PIECE = 50_000
+"""Characters whose words are counted at once."""
+
 _WORD = re.compile(r"\S+\s*")
 
 
@@ -43,7 +49,7 @@ class OfflineModel:
                 for piece in _pieces(step, calls):
                     yield piece
                 calls += isinstance(step, Call)
-        yield UsageDelta(usage_of(prompt, steps))
+        yield UsageDelta(await _usage(prompt, steps))
 
     def count(self, text: str) -> int:
         """Words, as in the usage."""
@@ -58,6 +64,12 @@ def _pieces(step: Say | Reason | Call, index: int) -> Iterator[Delta]:
     half = len(step.arguments) // 2
     first = ToolCallDelta(index, step.arguments[:half], name=step.name)
     return iter((first, ToolCallDelta(index, step.arguments[half:])))
+
+
+async def _usage(prompt: Prompt, steps: Plan) -> TokenUsage:
+    """``usage_of``, in a thread where there is much to count: megabytes take longer than the event loop may be held."""
+    size = sum(len(text) for message in prompt.messages for text in _texts(message))
+    return usage_of(prompt, steps) if size < LARGE_PROMPT else await asyncio.to_thread(usage_of, prompt, steps)
 
 
 def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:
@@ -80,7 +92,17 @@ def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:
 
 
 def _words(texts: Iterable[str]) -> int:
-    return sum(len(text.split()) for text in texts)
+    return sum(count_words(text) for text in texts)
+
+
+def count_words(text: str) -> int:
+    """Count what stands between white space. In pieces, so that a thread that counts lets others go on."""
+    words, inside = 0, False
+    for start in range(0, len(text), PIECE):
+        piece = text[start : start + PIECE]
+        words += len(piece.split()) - (inside and not piece[0].isspace())
+        inside = not piece[-1].isspace()
+    return words
 
 
 def _texts(message: Message) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 Rule: nothing here knows a transport, a store, a model or a framework.
 """
 
+import asyncio
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDe
 from ag_ui.core import Tool as ToolSpec
 
 from app.core.said import Said
+from app.ports.call_slots import CallSlots
 
 Item = BaseEvent | Said | str
 """What an agent yields: any ``ag_ui.core`` event, text by its message's id, or a string of assistant text."""
@@ -117,6 +119,11 @@ def _smaller(one: int | None, other: int | None) -> int | None:
     return min((limit for limit in (one, other) if limit is not None), default=None)
 
 
+async def next_loop_turn() -> None:
+    """Let other tasks go on."""
+    await asyncio.sleep(0)
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What an agent or a tool may touch while it works for one run; nothing of the transport or the store.
@@ -132,6 +139,8 @@ class RunContext:
         usage: append one ``TokenUsage`` per model call; the terminal event reports the sum, also for failed runs.
         background: hand over work that outlives the run; the server stays busy until it is done, and awaits it.
         allowance: what the run may use. Whoever makes model calls keeps to it.
+        yield_turn: wait until other runs had their turn. For long work that never waits, a few milliseconds at a time.
+        call_slots: bound of the tool calls that are at work at the same time, subagents included.
         tool_call_id: the call that is being run, for a tool.
         subagent_run_id: the delegated part of the run this is; None in the run's own agent.
         part_of: the client's thread that the thread of a subagent is a part of; None in the run's own agent.
@@ -149,6 +158,8 @@ class RunContext:
     state: State
     usage: list[TokenUsage] = field(default_factory=list)
     allowance: Allowance = Allowance()
+    yield_turn: Callable[[], Awaitable[None]] = next_loop_turn
+    call_slots: CallSlots = field(default_factory=CallSlots)
     tool_call_id: str | None = None
     subagent_run_id: str | None = None
     part_of: str | None = None

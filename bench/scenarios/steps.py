@@ -8,22 +8,23 @@ import asyncio
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from io import StringIO
 
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
 from app.core.chunks import Expander
 
-# from app.core.deltas import after
+# from app.core.delta_template import DeltaTemplate
 from app.core.encoder import encode
 from app.core.frames import frames
 from app.core.inbound import RunRequest, parse
 from app.core.sequence import RunSequence
 from app.core.wire import Batch, sse
+from app.engine.event_log import EventLog, Flusher
+from app.engine.fairness import BURST
 from app.engine.log_budget import LogBudget
-from app.engine.event_log import EventLog
 from app.engine.service import Service
-from app.engine.turns import BURST
 from app.main import build_service
 from app.ports import Caller
 from app.settings import Settings
@@ -43,7 +44,7 @@ CALLER = Caller(owner="everybody", request_id="bench", session_id=None, headers=
 def measure(_: Options) -> Section:
     """The encoder, parts, then wholes."""
     whole = f"one run of {DELTAS} deltas in process, per event"
-    lines = [(name, f"{cost:.2f} µs") for name, cost in parts()]
+    lines = [(name, f"{cost:.2f} µs") for name, cost in asyncio.run(parts())]
     lines += [(f"{whole}: {name}", f"{asyncio.run(run(script)):.2f} µs") for name, script in SCRIPTS.items()]
     return Section(encoder(), [Extra("Our own path, per event", ("step", "time"), lines)])
 
@@ -71,24 +72,20 @@ def sliced(encoder: Callable[[BaseEvent], object]) -> float:
 SCRIPTS = {"events made beforehand": "ready", "events made by the agent": "deltas"}
 
 
-def parts() -> list[tuple[str, float]]:
+async def parts() -> list[tuple[str, float]]:
     """Microseconds of each step."""
     start, event, *_ = made(BURST)
-    sequence, log = RunSequence(), EventLog("run", LogBudget(1 << 40, 1 << 40))
+    sequence, log = RunSequence(), EventLog("run", LogBudget(1 << 40, 1 << 40), Flusher())
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
     expander = Expander(lambda: MESSAGE)
     event_type, data = event.type, encode(event)
     deltas = [event] * BURST
 
-    def told() -> None:
-        ahead = EventLog("run", LogBudget(1 << 40, 1 << 40))
-        ahead.append(event_type, data)
-        goes_on = after(event, event, data, len(ahead), event_type)
-        if goes_on is None:
-            raise MeasureError("a delta behind a delta is not told by it")
-        ahead.follow(goes_on)
-        ahead.burst(lambda some: [*map(goes_on.takes, some)], deltas)
+    template = DeltaTemplate.of(event, event, data, StringIO())
+    if template is None:
+        raise MeasureError("a delta is no template for the next one")
+    encode_next = template.encode_next
 
     batch = Batch("run", 1, [event_type] * BURST, [data] * BURST)
     steps: Sequence[tuple[str, Callable[[], object], int]] = (
@@ -97,7 +94,7 @@ def parts() -> list[tuple[str, float]]:
         ("encode: to JSON", lambda: encode(event), 1),
         ("check: order", lambda: sequence.feed(event), 1),
         ("append: number and keep", lambda: log.append(event_type, data), 1),
-        (f"or, {BURST} behind another: all of these", told, BURST),
+        ("fast path: a delta like the last one to JSON", lambda: encode_next(event), 1),
         (f"frame: SSE, {BURST} events a write", lambda: sse(batch.data, 1), BURST),
         (f"frame: WebSocket, {BURST} deltas merged", lambda: frames(batch.envelopes(), with_seq=False), BURST),
     )

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
+from app.engine.fairness import BURST
 from app.engine.policy import Limits
 from app.engine.run import Run
-from app.engine.turns import BURST
 from app.ports import Item, RunContext
 from app.ports.records import RunKey
 from tests.behaviour.client import Client, Refused, Stream, outcome, types

@@ -20,9 +20,9 @@ from app.core.recovery import EVENT
 from app.core.sequence import RunSequence
 from app.core.wire import Envelope
 from app.engine.event_log import BATCH_EVENTS
-from app.engine.subscription import Subscription
 from app.engine.run import Run
 from app.engine.service import Service
+from app.engine.subscription import Subscription
 from app.ports import Item
 from app.ports.records import RunKey, ThreadKey
 from app.ports.store import StoreUnavailable

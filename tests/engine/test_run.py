@@ -22,9 +22,9 @@ from ag_ui.core import (
 from app.core.encoder import MAX_EVENT_BYTES
 from app.core.errors import AppError, Code
 from app.core.wire import Envelope
+from app.engine.fairness import BURST
 from app.engine.policy import Limits
 from app.engine.service import Service
-from app.engine.turns import BURST
 from app.ports import LOG_FIELDS, Item, RunContext
 from tests.core.samples import forged
 from tests.engine.doubles import asking, caller, envelopes, eventually, happened, make_service, status

@@ -301,3 +301,11 @@ async def test_usage_counts_calls_and_results() -> None:
 
 def test_a_plan_is_plain_data() -> None:
     assert plan(run_input('call add {"a": 1}').messages, ()) == (Call("add", '{"a": 1}'),)
+
+
+@pytest.mark.parametrize("edge", [" ", "x", "\n x"])
+async def test_words_of_a_prompt_of_megabytes_are_counted_as_those_of_a_short_one(edge: str) -> None:
+    text = f"say {'two words ' * 9_000}{edge}{'onelongword' * 20_000} {edge}{' ' * 60_000}end"
+    deltas = [delta async for delta in OfflineModel().stream(Prompt("", [UserMessage(id="u", content=text)]))]
+    assert isinstance(deltas[-1], UsageDelta)
+    assert deltas[-1].usage.input_tokens == len(text.split())

@@ -27,7 +27,7 @@ from app.core.encoder import encode
 from app.core.fold import Transcript
 from app.core.stretch import END
 from app.engine import funnel, run
-from app.engine.turns import BURST
+from app.engine.fairness import BURST
 from app.main import create_app
 from app.ports import Item, RunContext
 from app.settings import Settings

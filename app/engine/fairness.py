@@ -1,0 +1,44 @@
+"""Turns on the event loop for runs that never wait: one run goes on per turn of the loop.
+
+Rule: a new connection waits for one slice of work per turn of the loop, however many runs are at full speed and however
+many tool calls and subagents each of them has at work. Measured with ``bench/ping.py`` (``--full-speed``, ``--calls``).
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+
+BURST = 256
+"""Deltas an agent may yield one after another before other runs and /ping get their turn."""
+
+EVENT_COST = 16
+"""Deltas that any other event counts as, because it is expanded, encoded and validated in full."""
+
+
+class FairScheduler:
+    """Round-robin queue of runs that have had their slice of work.
+
+    Tasks of one run share the run's place in the queue, so a run with many subagents gets no more turns than others.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()
+
+    async def yield_turn(self, run: Hashable) -> None:
+        """Wait for the next turn of this run. Tasks of one run go on in the order in which they called."""
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._give_turn)
+        self._waiting.setdefault(run, deque()).append(turn)
+        await turn
+
+    def _give_turn(self) -> None:
+        run, turns = self._waiting.popitem(last=False)
+        turn = turns.popleft()
+        if turns:
+            self._waiting[run] = turns
+        if not turn.done():
+            turn.set_result(None)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._give_turn)

@@ -1,0 +1,186 @@
+"""Tool calls at work in one run: bounded at any depth, in order, without deadlock, and ended with the run."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from ag_ui.core import Tool as ToolSpec
+from ag_ui.core import ToolCallResultEvent
+
+from app.agents.assistant import Assistant
+from app.agents.subagents import Subagent
+from app.agents.toolbox import run_side_by_side
+from app.models.offline import OfflineModel
+from app.ports import RunContext, Tool
+from app.ports.call_slots import MAX_CALLS_AT_WORK, CallSlots
+from app.tools.function import FunctionTool
+from bench.ping import delegation
+from tests.contexts import collected, expanded, of_type, run_context, run_input
+from tests.engine.doubles import WAIT, asking, caller, eventually, make_service
+
+TURNS = 5
+"""Turns of the loop that a call takes here."""
+
+
+@dataclass
+class Probe:
+    """A tool that counts its calls: those at work, the most at once, and the numbers in the order of their starts."""
+
+    at_work: int = 0
+    most: int = 0
+    started: list[int] = field(default_factory=list)
+    ends: asyncio.Event | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(name="probe", description="Counts.", parameters={"type": "object"})
+
+    async def call(self, arguments: Mapping[str, object], _: RunContext) -> str:
+        number = arguments.get("number", 0)
+        assert isinstance(number, int)
+        self.started.append(number)
+        self.at_work += 1
+        self.most = max(self.most, self.at_work)
+        try:
+            if self.ends is not None:
+                await self.ends.wait()
+            for _turn in range(TURNS if number % 2 else 2 * TURNS):  # every other one overtakes the one before
+                await asyncio.sleep(0)
+        finally:
+            self.at_work -= 1
+        return f"number {number}"
+
+
+def probes(count: int) -> str:
+    """What makes the offline model call the probe so many times."""
+    return "\n".join(f'call probe {{"number": {number}}}' for number in range(count))
+
+
+def delegations(count: int, task: str) -> str:
+    """What makes it hand over the task so many times."""
+    return "\n".join([delegation(task)] * count)
+
+
+def delegating(*tools: Tool, depth: int) -> Assistant:
+    """An assistant whose subagents have the same tools, and so on ``depth`` times."""
+    agent = Assistant(OfflineModel(), tools)
+    for _ in range(depth):
+        agent = Assistant(OfflineModel(), (*tools, Subagent("delegate", "Helps.", agent)))
+    return agent
+
+
+async def answers(agent: Assistant, said: str, limit: int) -> list[str]:
+    """The results of the run's own calls."""
+    ctx = replace(run_context(), call_slots=CallSlots(limit))
+    async with asyncio.timeout(WAIT):
+        events = expanded(await collected(agent.run(run_input(said), ctx)))
+    return [str(event.content) for event in of_type(events, ToolCallResultEvent)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+async def test_no_more_calls_are_at_work_than_a_run_may_have_nested_ones_included(limit: int) -> None:
+    probe = Probe()
+    results = await answers(delegating(probe, depth=2), delegations(6, delegations(6, probes(6))), limit)
+    assert len(results) == 6
+    assert len(probe.started) == 6**3
+    assert probe.most == limit
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+async def test_parents_that_hold_all_slots_do_not_keep_their_children_from_work(limit: int) -> None:
+    probe = Probe()
+    results = await answers(
+        delegating(probe, depth=3), delegations(9, delegations(3, delegations(3, probes(2)))), limit
+    )
+    assert len(results) == 9
+    assert len(probe.started) == 9 * 3 * 3 * 2
+
+
+async def test_calls_begin_and_are_answered_in_order_though_some_overtake_others() -> None:
+    probe = Probe()
+    results = await answers(delegating(probe, depth=0), probes(20), 4)
+    assert probe.started == list(range(20))
+    assert results == [f"number {number}" for number in range(20)]
+
+
+async def test_calls_that_wait_have_no_tasks() -> None:
+    probe, before = Probe(ends=asyncio.Event()), len(asyncio.all_tasks())
+    ctx = run_context()
+    run = asyncio.create_task(collected(delegating(probe, depth=0).run(run_input(probes(1_000)), ctx)))
+    await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
+    assert len(asyncio.all_tasks()) - before <= MAX_CALLS_AT_WORK + 1
+    run.cancel()
+    await asyncio.wait([run])
+
+
+async def test_a_cancelled_run_ends_its_calls_at_work_and_starts_no_waiting_one() -> None:
+    probe, before = Probe(ends=asyncio.Event()), asyncio.all_tasks()
+    service = make_service(delegating(probe, depth=1))
+    reader = service.start(asking(text=delegations(9, probes(9))), caller())
+    await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
+    reader.run.cancel()
+    assert reader.run.log.ended
+    await eventually(lambda: asyncio.all_tasks() == before)
+    assert probe.at_work == 0
+    assert len(probe.started) == MAX_CALLS_AT_WORK
+
+
+async def test_a_subagent_that_is_cut_off_gives_its_slots_back() -> None:
+    probe, slots = Probe(ends=asyncio.Event()), CallSlots(3)
+    ctx = replace(run_context(), call_slots=slots)
+
+    async def cut_off() -> None:
+        group = run_side_by_side([partial(probe.call, {}, ctx)] * 9, ctx)
+        task = asyncio.ensure_future(group)
+        await eventually(lambda: probe.at_work >= 2)
+        task.cancel()
+        await asyncio.wait([task])
+
+    async with asyncio.timeout(WAIT):
+        await slots.run([cut_off, cut_off])
+        assert probe.at_work == 0
+        later = Probe()
+        await slots.run([partial(later.call, {}, ctx)] * 9)
+    assert later.most == 3
+
+
+async def test_a_call_that_raises_ends_those_beside_it() -> None:
+    probe, slots = Probe(ends=asyncio.Event()), CallSlots(3)
+
+    async def fails() -> str:
+        raise KeyError("lost")
+
+    async def waits() -> str:
+        return await probe.call({}, run_context())
+
+    with pytest.raises(BaseExceptionGroup) as raised:
+        await slots.run([waits, fails, *[waits] * 9])
+    assert raised.group_contains(KeyError)
+    assert (probe.at_work, len(probe.started)) == (0, 2)
+
+
+async def test_a_run_of_nested_calls_takes_turns_with_others() -> None:
+    """However many subagents it has at work, each turn of the loop sees a few of its events, and others go on."""
+    fast = FunctionTool("fast", "Answers.", {"type": "object"}, _answer)
+    service, before = make_service(delegating(fast, depth=2)), asyncio.all_tasks()
+    nested = service.start(asking("nested", text=delegations(20, delegations(20, "call fast\ncall fast"))), caller())
+    other = service.start(asking("other", text="stream 100000"), caller())
+    lengths: list[tuple[int, int]] = []
+    async with asyncio.timeout(WAIT):
+        while not other.run.log.ended:
+            await asyncio.sleep(0)
+            lengths.append((len(nested.run.log), len(other.run.log)))
+        grown = [(there - here, beyond - before) for (here, before), (there, beyond) in pairwise(lengths)]
+        assert not nested.run.log.ended
+        assert max(nested_events for nested_events, _ in grown) <= 100
+        gaps = [at for at, (_, events) in enumerate(grown) if events]
+        assert max(later - earlier for earlier, later in pairwise(gaps)) <= 4
+    nested.run.cancel()
+    await eventually(lambda: asyncio.all_tasks() == before)
+
+
+async def _answer() -> str:
+    return "done"
