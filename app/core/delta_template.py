@@ -79,7 +79,7 @@ class DeltaTemplate:
         else:
             fields = item.__dict__
             self._fields["delta"] = delta = fields.get("delta")
-            if fields != self._fields or item.__pydantic_extra__:
+            if fields != self._fields or item.__pydantic_extra__:  # type: ignore[union-attr] # an event by its type
                 return None
         if type(delta) is not str or len(delta) > MAX_DELTA:
             return None

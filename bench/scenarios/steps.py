@@ -80,7 +80,6 @@ async def parts() -> list[tuple[str, float]]:
         sequence.feed(first)
     expander = Expander(lambda: MESSAGE)
     event_type, data = event.type, encode(event)
-    deltas = [event] * BURST
 
     template = DeltaTemplate.of(event, event, data, StringIO())
     if template is None:
