@@ -14,8 +14,7 @@ from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
 from app.core.chunks import Expander
-
-# from app.core.delta_template import DeltaTemplate
+from app.core.delta_template import DeltaTemplate
 from app.core.encoder import encode
 from app.core.frames import frames
 from app.core.inbound import RunRequest, parse
