@@ -10,6 +10,7 @@ records the calls. Only functions of ``app`` and of uvicorn count. The goal is a
 import asyncio
 import socket
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, FrameType
@@ -117,7 +118,8 @@ def main() -> None:
     settled = recorder.paths[SETTLED:]
     if not settled:
         raise MeasureError("no delta was written to its connection")
-    sys.stdout.write(report(max(settled, key=settled.count)))
+    [(path, _)] = Counter(settled).most_common(1)
+    sys.stdout.write(report(path))
 
 
 if __name__ == "__main__":
