@@ -2,7 +2,7 @@
 
 Rules: what comes in untagged goes out with the invocation's ``subagentRunId``; what has another tag is a descendant's
 and keeps it. RUN_* of the agent are the invocation's own ends and stay inside, and so does MESSAGES_SNAPSHOT, which
-would replace the conversation of the whole run. Everything passes the funnel of the run (``ctx.emit``) first, so what
+would replace the conversation of the whole run. Everything passes the run's pipeline (``ctx.emit``) first, so what
 is illegal is refused there before it is counted here. Source: AG-UI spec 1.1, events/subagents.
 """
 

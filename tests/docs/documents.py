@@ -20,14 +20,15 @@ from tests.docs.markdown import Block, Document
 ROOT = Path(__file__).parents[2]
 NAMES = (
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "memory", "models", "observability"),
-    *("operations", "protobuf", "state", "subagents", "threads", "tools"),
+    *("operations", "performance", "protobuf", "state", "subagents", "threads", "tools"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
 GUIDES = {name: Document.read(ROOT / "docs" / f"{name}.md", ROOT) for name in NAMES}
 DECISIONS = [Document.read(path, ROOT) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+NOTES = Document.read(ROOT / "bench" / "NOTES.md", ROOT)
 CHANGELOG = Document.read(ROOT / "CHANGELOG.md", ROOT)
-DOCUMENTS = [README, *GUIDES.values(), ARCHITECTURE, *DECISIONS, CHANGELOG]
+DOCUMENTS = [README, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
 BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 
 NOT_RUN = {
