@@ -130,25 +130,25 @@ class EventPipeline:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
         self._accept(KINDS[type(event)], event, encode(event))
 
-    def write_end(self, event: RunFinishedEvent | RunErrorEvent, failure: str | None) -> None:
-        """Write what is still owed, then the terminal event.
-
-        Args:
-            event: the terminal event.
-            failure: the message for subagents that are cut off.
-
-        Raises:
-            IllegalEvent, ValueError: the run cannot be closed in order, or the event not encoded.
-        """
-        data = encode(event)  # first, because an event that cannot be encoded must close nothing
-        for closer in self._sequence.closers(failure):  # open chunk streams are among them
-            self.write(closer)
+    def write_encoded(self, event: BaseEvent, data: bytes) -> None:
+        """Accept one event whose JSON is known. Raises ``IllegalEvent`` and leaves everything as it was."""
         self._accept(KINDS[type(event)], event, data)
 
+    def close(self, failure: str | None) -> None:
+        """Write what is still owed before a terminal event. ``failure`` is the message for subagents cut off."""
+        for event in self._sequence.closers(failure):  # open chunk streams are among them
+            self.write(event)
+
     def flush_chunks(self) -> None:
-        """End the streams of chunks, which have no end of their own."""
+        """End the streams of chunks, which have no end of their own.
+
+        Raises:
+            AppError: RUN_LIMIT_EXCEEDED, if the agent's last event made the run too large.
+        """
         for event in self._expander.flush():
             self.write(event)
+        if not self._log.has_room:
+            raise self._log.limit_error()
 
     def _accept(self, kind: Kind, event: BaseEvent, data: bytes) -> None:
         """Validate an encoded event and append it."""

@@ -14,6 +14,7 @@ from contextvars import Context, copy_context
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
 
 from app.closing import closing
+from app.core.encoder import encode
 from app.core.errors import AppError, IllegalEvent, run_error
 from app.engine.admission import Admission
 from app.engine.boundary import (
@@ -257,12 +258,14 @@ class Run:
         """Write what is owed and the terminal event, with what it is to say. The only place where a run ends."""
         self.ctx.usage[:0] = event.usage or ()
         event = reckoned(event, self.ctx.usage, self._now_ms(), said)
+        data = encode(event)  # first, because an event that cannot be encoded must close nothing
         try:
-            self._pipeline.write_end(event, failure)
+            self._pipeline.close(failure)
         except (IllegalEvent, ValueError):
             logger.exception("the run cannot be closed in order")
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
-            self._pipeline.write(event)
+            data = encode(event)
+        self._pipeline.write_encoded(event, data)
         self.ended_at = self._clock.time()
         result = self._pipeline.result(self.ctx.run_id)
         ending = ending_of(event, RunStatus(status), self.ended_at, result)

@@ -249,13 +249,6 @@ class Store(Protocol):
     """All of it, each part for those who need it."""
 
     @property
-    def waits(self) -> bool:
-        """Whether it may wait for what is outside this process, so that a cancellation could cut it off.
-
-        One that outlives this process does.
-        """
-
-    @property
     def runs(self) -> Runs:
         """Runs."""
 

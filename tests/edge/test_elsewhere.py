@@ -33,7 +33,7 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
     replicas, talk = Replicas(), Talk()
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 2)
+    await eventually(lambda: here._lifecycle._runs[RUN].log.watermark == 2)
     async with serving(create_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
         socket = await opened(client)
@@ -79,7 +79,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(mo
     replicas, talk = Replicas(), Talk()
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 2)
+    await eventually(lambda: here._lifecycle._runs[RUN].log.watermark == 2)
     async with serving(create_app(Settings(), there)) as url, http_client(url) as http:
         following = asyncio.create_task(http.get("/runs/r1/events"))
         await eventually(lambda: bool(places) and places[0]._after == 2)
@@ -98,7 +98,7 @@ async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
     here, there = await replicas.start(talk), await replicas.start(brief)
     keeping = asyncio.create_task(Leases(here.archive, here.holdings).keep())
     theirs = await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 2)
+    await eventually(lambda: here._lifecycle._runs[RUN].log.watermark == 2)
     async with serving(create_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
         socket = await opened(client)

@@ -21,7 +21,6 @@ from app.main import build_capabilities
 from app.ports import Allowance, Caller, Tool
 from app.settings import Settings
 from app.stores import is_durable, open_store
-from app.stores.memory import MemoryStore
 
 WAIT = 30.0
 """Seconds after which a wait has failed; no test waits this long."""
@@ -71,12 +70,6 @@ class FakeClock:
     def _call_off(self, timer: FakeTimer) -> None:
         if timer in self.timers:
             self.timers.remove(timer)
-
-
-class LastingStore(MemoryStore):
-    """A store in memory that counts as one beyond the process, as far as events and ends go."""
-
-    waits = True
 
 
 def make_service(  # noqa: PLR0913 - each has a default

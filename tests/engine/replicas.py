@@ -16,14 +16,14 @@ from app.ports import Item
 from app.ports.records import Busy, Claim, Claimed, Known
 from app.settings import Settings
 from app.stores.memory import MemoryStore
-from tests.engine.doubles import FakeClock, LastingStore, make_service
+from tests.engine.doubles import FakeClock, make_service
 
 
 class Replicas:
     """Engines on one store and one bus, with one clock."""
 
     def __init__(self) -> None:
-        self.store, self.bus, self.clock = LastingStore(), MemoryBus(), FakeClock()
+        self.store, self.bus, self.clock = MemoryStore(), MemoryBus(), FakeClock()
         self._names = iter(ascii_lowercase)
 
     async def start(self, agent: object, settings: Settings | None = None, limits: Limits | None = None) -> Service:

@@ -10,10 +10,10 @@ from app.ports.conversation import Change, Ending, StoredMessage
 from app.ports.records import Claim, RunKey, RunStatus
 from app.ports.store import StoreUnavailable
 from app.settings import Settings
+from app.stores.memory import MemoryStore
 from tests.engine.doubles import (
     START,
     FakeClock,
-    LastingStore,
     asking,
     caller,
     envelopes,
@@ -68,7 +68,7 @@ async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread(
 async def test_a_caller_that_leaves_during_the_claim_of_its_run_does_it_no_harm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = LastingStore()
+    store = MemoryStore()
     begun, may = held_claims(monkeypatch, store)
     service = await opened(talker, store=store)
     admitting = asyncio.create_task(service.admit(asking(), caller()))
@@ -82,7 +82,7 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_does_it_no_harm(
 
 @requirement("drop.grace")
 async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = LastingStore()
+    store = MemoryStore()
     begun, may = held_claims(monkeypatch, store)
     service = await opened(forever, store=store)
     admitting = asyncio.create_task(service.admit(asking(), caller()))
@@ -110,7 +110,7 @@ async def test_a_retry_of_a_run_that_goes_on_here_is_one_more_reader_of_it() -> 
 async def test_a_run_that_is_cancelled_during_its_claim_keeps_what_was_said(
     monkeypatch: pytest.MonkeyPatch, *, durable: bool
 ) -> None:
-    store = LastingStore()
+    store = MemoryStore()
     begun, may = held_claims(monkeypatch, store)
     clock = FakeClock()
     archive = Archive(store, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1")

@@ -1,18 +1,17 @@
 """A store that raises what it should not: readers get an end all the same, and what was stored once is told once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.core.wire import Envelope
-from app.engine.ledger import Ledger
+from app.core.wire import Batch, Envelope
 from app.ports import Item
 from app.ports.records import RunKey
 from app.ports.store import LeaseLost
 from app.settings import Settings
-from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, happened
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
 from tests.engine.test_ledger import RUN, finished, opened
 from tests.requirements import requirement
 
@@ -32,7 +31,7 @@ async def test_readers_of_a_run_that_was_taken_get_an_end_where_the_other_cannot
     service = await opened(forever)
     reader = await service.admit(asking(), caller())
     run = service._lifecycle._runs[RUN]
-    await eventually(lambda: run.log.shown)
+    await eventually(lambda: run.log.watermark)
     for name, instead in {"append": lost, "finish": lost, "get": broken}.items():
         monkeypatch.setattr(service.archive.store.runs, name, instead)
     run.ctx.emit("after")
@@ -56,19 +55,15 @@ async def test_readers_of_a_run_that_could_not_begin_get_an_end_where_nothing_ca
     await finished(service)
 
 
-class Takes:
-    """Takes all that is offered."""
+class Writer:
+    """Takes all that is pushed."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
-        self.more = asyncio.Event()
 
-    def take(self, data: Sequence[bytes], _: int) -> bool:
-        self.sizes.append(len(data))
+    def push(self, batch: Batch) -> bool:
+        self.sizes.append(len(batch.data))
         return True
-
-    def read_on(self) -> None:
-        self.more.set()
 
 
 def is_idle(ledger: Ledger | None) -> bool:
@@ -95,16 +90,15 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
         await append(run, replica, given)
 
     monkeypatch.setattr(runs, "append", counted)
-    reader, taker = await service.admit(asking(), caller()), Takes()
-    reader.offer(taker)
-    assert await envelopes(reader) == []
+    reader, writer = await service.admit(asking(), caller()), Writer()
+    reader.push_to(writer.push)
+    reading = asyncio.create_task(envelopes(reader))
     await eventually(lambda: sum(asked) == 7)
     await eventually(lambda: is_idle(service._lifecycle._runs[RUN].ledger))
     may_end.set()
-    async with asyncio.timeout(WAIT):
-        await taker.more.wait()
-    assert 0 not in taker.sizes
-    assert sum(taker.sizes) + len(await envelopes(reader)) == 9
+    rest = await reading
+    assert 0 not in writer.sizes
+    assert sum(writer.sizes) + len(rest) == 9
     await finished(service)
 
 

@@ -26,7 +26,7 @@ async def open_run() -> tuple[Replicas, Service, Service]:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    await eventually(lambda: here._lifecycle._runs[RUN].log.watermark == 3)
     return replicas, here, there
 
 
@@ -39,7 +39,7 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     keeping = asyncio.create_task(Leases(here.archive, here.holdings).keep())
     (await here.admit(asking(), caller())).close()
     run = here._lifecycle._runs[RUN]
-    await eventually(lambda: run.log.shown == 3)
+    await eventually(lambda: run.log.watermark == 3)
     before = run.presence.grace
     reading = asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0)))
     await eventually(lambda: run.presence.grace is not before)
@@ -212,12 +212,12 @@ async def no_bus(*_: object) -> AsyncIterator[Sequence[Envelope]]:
 
 
 @requirement("replica.bus")
-async def test_a_silent_run_can_be_nudged_without_a_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_subscription_to_a_silent_run_can_be_interrupted_without_a_bus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elsewhere, "SILENCE_SECONDS", 0.001)
     replicas, here, there = await open_run()
     monkeypatch.setattr(replicas.bus, "follow", no_bus)
     reader = await there.attach(caller(), "t1", "r1", 3)
-    reader.nudge()
+    reader.interrupt()
     async with asyncio.timeout(WAIT):
         assert (await anext(aiter(reader))).data == []
     await here.drain(0)

@@ -27,7 +27,7 @@ async def test_a_run_whose_leavings_cannot_be_kept_ends_once_and_frees_its_threa
     monkeypatch.setattr(SharedState, "json", unwritable)
     assert names(await envelopes(service.start(asking(), caller())))[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
     assert names(await envelopes(service.start(asking("t1", "r2"), caller())))[-1] == "RUN_FINISHED"
-    assert "what the run leaves to its thread cannot be kept" in caplog.text
+    assert "result of the run cannot be stored" in caplog.text
 
 
 @requirement("limit.time")

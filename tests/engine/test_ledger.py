@@ -18,9 +18,9 @@ from app.ports.conversation import Ending, ThreadStatus
 from app.ports.records import Claim, RunKey, RunStatus, Standing, ThreadKey
 from app.ports.store import StoreUnavailable
 from app.settings import Settings
+from app.stores.memory import MemoryStore
 from tests.engine.doubles import (
     FakeClock,
-    LastingStore,
     asking,
     caller,
     envelopes,
@@ -44,12 +44,12 @@ async def opened(
     agent: object,
     *,
     replica: str = "replica-1",
-    store: LastingStore | None = None,
+    store: MemoryStore | None = None,
     settings: Settings | None = None,
 ) -> Service:
     """An engine on a store that counts as durable, as far as events and ends go."""
     clock = FakeClock()
-    archive = Archive(store or LastingStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
+    archive = Archive(store or MemoryStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
     service = make_service(agent, settings, clock=clock, archive=archive)
     await archive.open()
     return service
@@ -104,7 +104,7 @@ async def test_nobody_sees_an_event_before_it_is_stored(monkeypatch: pytest.Monk
     reader = await service.admit(asking(), caller())
     await eventually(lambda: reader.run.log.has_ended)
     assert len(reader.run.log) > 0
-    assert service._lifecycle._runs[RUN].log.shown == 0
+    assert service._lifecycle._runs[RUN].log.watermark == 0
     may.set()
     seen = await envelopes(reader)
     assert [envelope.seq for envelope in await runs.envelopes(RUN, 0)] == [envelope.seq for envelope in seen]
@@ -191,7 +191,7 @@ async def test_a_store_that_goes_away_ends_the_run_after_a_while(monkeypatch: py
 
 @requirement("replica.lost")
 async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote() -> None:
-    store = LastingStore()
+    store = MemoryStore()
 
     async def holds(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "before"
@@ -199,7 +199,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
 
     service = await opened(holds, store=store)
     reader = await service.admit(asking(), caller())
-    await eventually(lambda: service._lifecycle._runs[RUN].log.shown)
+    await eventually(lambda: service._lifecycle._runs[RUN].log.watermark)
     clock = FakeClock()
     clock.advance(60)
     other = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
@@ -225,7 +225,7 @@ async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has
     service = await opened(forever)
     reader = await service.admit(asking(), caller())
     run = service._lifecycle._runs[RUN]
-    await eventually(lambda: run.log.shown)
+    await eventually(lambda: run.log.watermark)
     await service.archive.store.threads.delete(THREAD)
     run.ctx.emit("after")
     seen = await envelopes(reader)
@@ -237,7 +237,7 @@ async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has
 @requirement("replica.lost")
 @pytest.mark.parametrize("data", [b"no JSON", b'{"type":"TEXT_MESSAGE_END","messageId":"m"}'])
 async def test_a_run_whose_events_cannot_be_read_ends_too(data: bytes) -> None:
-    store, clock = LastingStore(), FakeClock()
+    store, clock = MemoryStore(), FakeClock()
     archive = Archive(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
     await archive.open()
     await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
@@ -256,7 +256,7 @@ async def test_a_run_whose_events_cannot_be_read_ends_too(data: bytes) -> None:
 @requirement("replica.cancel")
 async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
     here = Nobody()
-    archive = Archive(LastingStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
+    archive = Archive(MemoryStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
     await archive.open()
     keeping = asyncio.create_task(Leases(archive, here).keep())
     for command in (b"no JSON", b"1", b'["a"]', b'["dance","everybody","t1","r1"]', spoken(Told.CANCEL, RUN)):

@@ -203,7 +203,7 @@ async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ende
     replicas, holder = Replicas(), Holder()
     here, there = await replicas.start(holder), await replicas.start(holder)
     await here.admit(asking("long", "r1"), caller())
-    await eventually(lambda: here._lifecycle._runs[RunKey("everybody", "long", "r1")].log.shown == 3)
+    await eventually(lambda: here._lifecycle._runs[RunKey("everybody", "long", "r1")].log.watermark == 3)
     for number in range(105):
         await talked(replicas.store, thread=f"t{number}", run=f"ended-{number}", now=START + 1 + number)
     await talked(replicas.store, owner="session:ann", run="anns", now=START + 150)

@@ -66,7 +66,7 @@ async def test_what_a_cancelled_agent_still_yields_is_dropped(caplog: pytest.Log
     assert names(await envelopes(reader)) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
     await happened(closed)
     await idle(service)
-    assert "the agent went on after the end of its run" in caplog.text
+    assert "agent continued after the end of its run" in caplog.text
 
 
 @requirement("fail.after")

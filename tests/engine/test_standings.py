@@ -42,7 +42,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     keeping = asyncio.create_task(leases.keep())
     await here.admit(asking(), caller())
     run = here._lifecycle._runs[RUN]
-    await eventually(lambda: run.log.shown == 3)
+    await eventually(lambda: run.log.watermark == 3)
     reading = [asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0))) for _ in range(2)]
     await eventually(lambda: run.presence.size(replicas.clock.time()) == 3)
     await leases.tell()
@@ -88,7 +88,7 @@ async def test_what_a_lost_run_had_cost_stays_known() -> None:
     replicas = Replicas()
     here, there = await replicas.start(costly), await replicas.start(hello)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.shown == 3)
+    await eventually(lambda: here._lifecycle._runs[RUN].log.watermark == 3)
     await Leases(here.archive, here.holdings).tell()
     others = Leases(there.archive, Nobody())
     await others.renew()

@@ -10,6 +10,7 @@ from app.engine.service import Service
 from app.ports import Item
 from app.ports.records import ThreadKey
 from app.ports.store import Store
+from app.stores.memory import MemoryStore
 from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
@@ -48,7 +49,7 @@ async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[
 
 async def opened(store: Store, agent: Calculator) -> Service:
     clock = FakeClock()
-    archive = Archive(store, MemoryBus(), clock, durable=store.waits, new_id=lambda: "replica-1")
+    archive = Archive(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: "replica-1")
     return make_service(agent, clock=clock, archive=archive)
 
 

@@ -24,8 +24,6 @@ class AgentCoreStore:
         ValueError: that is no id of a memory.
     """
 
-    waits = True
-
     def __init__(self, memory_id: str, bounds: Bounds | None = None, call_seconds: float = CALL_SECONDS) -> None:
         if not MEMORY_ID.fullmatch(memory_id):
             raise ValueError("not the id of a memory")

@@ -18,8 +18,6 @@ class MemoryStore:
         bounds: what is kept at most.
     """
 
-    waits = False
-
     def __init__(self, bounds: Bounds | None = None) -> None:
         contents = Contents(bounds or Bounds())
         self.interrupts = MemoryInterrupts()

@@ -23,8 +23,6 @@ class SqlStore:
         patience: seconds that one call may take.
     """
 
-    waits = True
-
     def __init__(self, url: URL, patience: float = PATIENCE) -> None:
         self._database = Database(url, patience)
         self.runs = SqlRuns(self._database)
