@@ -25,6 +25,9 @@ MAX_HEAD = 128_000
 MAX_FRAMES = 10_000
 """Fragments of one message, and control frames of one read."""
 
+HTTP2 = "http2"
+"""Where an application's lifespan state has what reads the first bytes of connections, if it serves HTTP/2."""
+
 REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -86,11 +89,13 @@ class Requests(HttpToolsProtocol):
     """An HTTP connection. Its wait for a head ends with the head, not with the head's first byte."""
 
     # Slots: with one attribute more its dictionary would share no keys, which takes 1.3 KB of each connection.
-    __slots__ = ("_in_head", "_reads", "_unused")
+    __slots__ = ("_in_head", "_opening", "_reads", "_unused")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Wait for the first head as for every other."""
         self._unused, self._in_head, self._reads = 0, True, False
+        hand_over = self.app_state.get(HTTP2)
+        self._opening = hand_over() if hand_over is not None else None
         super().connection_made(transport)
         self.flow = Flow(transport)
         self.pipeline = ()  # type: ignore[assignment] # until a request is sent ahead
@@ -98,12 +103,24 @@ class Requests(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read, and count what nothing becomes of."""
+        if self._opening is not None:
+            data = self._opening.read(self, data)
+            if not data:
+                return
+            self._opening = None
         self._unused += len(data)
         self._reads = True
         super().data_received(data)
         self._reads = False
         if self._unused > MAX_HEAD and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
+
+    def release(self) -> asyncio.Transport:
+        """Give the transport up to another protocol, before any request was read."""
+        self.connections.discard(self)
+        super()._unset_keepalive_if_required()
+        self.parser = None  # type: ignore[assignment] # as uvicorn has it
+        return self.transport
 
     def on_message_begin(self) -> None:
         """A head has begun."""

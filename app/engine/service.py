@@ -252,6 +252,10 @@ class Service:
             self._keeping = asyncio.create_task(Leases(self.archive, self.holdings).keep(), name="keep leases")
         self.health.start()
 
+    def is_serving(self) -> bool:
+        """Whether runs are taken: after initialisation, and until the drain begins."""
+        return self.health.ready and not self._draining
+
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones within ``grace`` seconds and a moment. Once is enough."""
         if not self._draining:
