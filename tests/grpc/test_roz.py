@@ -412,7 +412,7 @@ def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None
     bare = used()
     assert used(project_context=["one two three"]) >= bare + 3
     assert used(system_context="one two three") >= bare + 3
-    block = pb.ContentBlock(text=pb.TextContent(text="one two three"), label="notes")
+    block = pb.ContentBlock(text="one two three", label="notes")
     assert used(context=[block]) >= bare + 3
     picture = pb.ContentBlock(binary=pb.BinaryContent(mime_type="image/png", data=b"\x89PNG"))
     assert used(context=[picture]) == bare

@@ -18,6 +18,7 @@ from grpclib.const import Cardinality, Status
 from grpclib.const import Handler as Method
 from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
+from h2.exceptions import StreamClosedError
 
 from app.core.errors import AppError, Code
 from app.edge.gate import NOT_FORWARDED, check_session, identified
@@ -89,6 +90,11 @@ class Call(Generic[In, Out]):
         self._stream = stream
         self._max_bytes = max_bytes
         self._sending = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client still takes messages."""
+        return self._stream._stream.closable
 
     @property
     def port(self) -> int:
@@ -182,6 +188,8 @@ def method(
             await answer(Call(stream, caller, admission.max_bytes))
         except GRPCError:
             raise
+        except StreamClosedError:
+            logger.debug("gRPC call left by its client method=%s", stream._method_name)
         except Exception as failure:
             error = expected(failure)
             if error is None:

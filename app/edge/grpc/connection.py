@@ -45,6 +45,12 @@ STREAM_WINDOW = 128 * 1024
 CONNECTION_WINDOW = 256 * 1024
 """Bytes that a client may send before the application has taken them."""
 
+MAX_UNUSED = 2 * CONNECTION_WINDOW
+"""Bytes that may come while nothing becomes of them. h2 looks at the length of a frame when all of it is there."""
+
+END_SECONDS = 0.2
+"""How long calls that are over may take to say so when the server shuts down; then the open ones are ended."""
+
 PING_SECONDS = 60.0
 PONG_SECONDS = 20.0
 """How often a connection is asked whether its client is still there, and how long it may take to say so."""
@@ -157,7 +163,7 @@ class GrpcProtocol(H2Protocol):
         self._admitted = admitted
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.TimerHandle | None = None
-        self._controls, self._counted_since = 0, 0.0
+        self._controls, self._counted_since, self._unused = 0, 0.0, 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say what may be sent. As in grpclib, with the limit of open calls and with parts of our own."""
@@ -190,6 +196,10 @@ class GrpcProtocol(H2Protocol):
             self.connection.flush()  # h2 has a GOAWAY ready that says why
             self.processor.close("Protocol error")
             return
+        self._unused = 0 if events else self._unused + len(data)
+        if self._unused > MAX_UNUSED:
+            self._end(ErrorCodes.FRAME_SIZE_ERROR, "a frame is too large")
+            return
         if not self._is_calm(events):
             self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many control frames")
             return
@@ -217,15 +227,18 @@ class GrpcProtocol(H2Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Take no more calls, end the open ones with UNAVAILABLE, then close. uvicorn calls this at its end."""
+        """Take no more calls, end the open ones with UNAVAILABLE soon, then close. uvicorn calls this at its end."""
         if self.handler.draining or self.connection.is_closing():
             return
         self.handler.draining = True
         self.connection.go_away(ErrorCodes.NO_ERROR)
+        self._loop.call_later(END_SECONDS, self._end_calls)
+        self._calls_changed()
+
+    def _end_calls(self) -> None:
         for stream in list(self.processor.streams.values()):
             if stream.wrapper is not None:
                 stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))
-        self._calls_changed()
 
     def _calls_changed(self) -> None:
         """Close a connection that has no calls: at once when the server shuts down, else after a while."""

@@ -38,7 +38,7 @@ ROLES = ("user", "assistant", "system", "tool")
 
 
 def json_of(struct: Struct) -> dict[str, Any]:
-    """protobuf's ``Struct`` as JSON; whole numbers are integers, because ``Struct`` has only floats."""
+    """Turn protobuf's ``Struct`` into JSON; whole numbers are integers, because ``Struct`` has only floats."""
     document: dict[str, Any] = _whole(MessageToDict(struct))
     return document
 
@@ -70,7 +70,7 @@ def user_message(message: pb.UserMessage, message_id: str) -> UserMessage:
 def _block(block: pb.ContentBlock) -> ContentPart:
     label = f"{block.label}:\n" if block.label else ""
     if block.WhichOneof("block") != "binary":
-        return TextPart(text=f"{label}{block.text.text}")
+        return TextPart(text=f"{label}{block.text}")
     return media_part(block.binary.mime_type, block.binary.data)
 
 

@@ -83,7 +83,7 @@ class Session:
                     answering.cancel()
             await self._say(self._wire.session_completed("The session is over.", self._usage))
         except asyncio.CancelledError:
-            if not self._service.is_serving():
+            if self._call.is_open and not self._service.is_serving():
                 shutdown = AppError(Code.SHUTTING_DOWN, "The server is shutting down.")
                 await self._say(self._wire.session_failed(shutdown))
             raise
