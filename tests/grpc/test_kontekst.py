@@ -18,8 +18,8 @@ def running(channel: grpc.Channel, **options: Any) -> RunTalk:
     return Talk(channel, "/kontekst.AgentService/Run", pb.RunCommand, pb.RunEvent, "event", **options)
 
 
-def started(channel: grpc.Channel, prompt: str = "", **fields: Any) -> RunTalk:
-    return running(channel).send(start=pb.StartRunCommand(prompt=prompt, **fields))
+def started(channel: grpc.Channel, prompt: str = "", metadata: Any = (), **fields: Any) -> RunTalk:
+    return running(channel, metadata=metadata).send(start=pb.StartRunCommand(prompt=prompt, **fields))
 
 
 def calling(name: str, **arguments: object) -> str:
