@@ -49,7 +49,8 @@ class Row(Struct, frozen=True):
     """How one code looks on each transport.
 
     ``http`` is the status before a stream has begun (200 for what can only happen inside one), ``ws_close`` the close
-    code where the error ends a connection, ``grpc`` the name of the status of a call that it ends, and ``retryable`` whether the same request may succeed later, unchanged.
+    code where the error ends a connection, ``grpc`` the name of the status of a call that it ends, and ``retryable``
+    whether the same request may succeed later, unchanged.
     """
 
     http: int

@@ -2,9 +2,9 @@
 
 import queue
 from collections.abc import Iterator, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 from google.protobuf.message import Message
 
 WAIT = 30.0
@@ -21,7 +21,7 @@ class Talk(Generic[Out, In]):
         oneof: the name of the oneof in what comes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - a call has so many sides
         self,
         channel: grpc.Channel,
         path: str,
@@ -61,18 +61,18 @@ class Talk(Generic[Out, In]):
 
     def kind(self, message: In) -> str:
         """What a message is."""
-        found = message.WhichOneof(self._oneof)
+        found: str | None = message.WhichOneof(self._oneof)
         assert found
         return found
 
-    def next(self) -> tuple[str, Message]:
+    def next(self) -> tuple[str, Any]:
         """The next message: what it is, and its content. Raises ``grpc.RpcError`` for a call that failed."""
         message = next(self.call)
         self.seen.append(message)
         kind = self.kind(message)
         return kind, getattr(message, kind)
 
-    def until(self, wanted: str) -> Message:
+    def until(self, wanted: str) -> Any:
         """The next message of this kind; those before it are in ``seen``."""
         while True:
             kind, content = self.next()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Protocol
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pytest
 
 from tests.behaviour.desk import POLICY
@@ -44,7 +44,7 @@ def server(servers: Servers) -> Server:
 class Dial(Protocol):
     """Open a channel to a server."""
 
-    def __call__(self, server: Server, **options: Any) -> grpc.Channel: ...  # noqa: ANN401 - grpcio's
+    def __call__(self, server: Server, **options: Any) -> grpc.Channel: ...
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def dial() -> Iterator[Dial]:
     """Channels that are closed after the test."""
     with ExitStack() as stack:
 
-        def dial(server: Server, **options: Any) -> grpc.Channel:  # noqa: ANN401 - grpcio's
+        def dial(server: Server, **options: Any) -> grpc.Channel:
             channel = grpc.insecure_channel(f"127.0.0.1:{server.port}", **options)
             return stack.enter_context(channel)
 

@@ -2,8 +2,9 @@
 
 import contextlib
 import socket
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import h2.config
 import h2.connection
@@ -94,7 +95,7 @@ class Raw:
         while True:
             for event in self.events:
                 if isinstance(event, (h2.events.TrailersReceived, h2.events.ResponseReceived)):
-                    headers = dict(event.headers)
+                    headers = text(event.headers)
                     if event.stream_id == stream and "grpc-status" in headers:
                         return headers["grpc-status"], headers.get("grpc-message", "")
             if not self.read():
@@ -103,6 +104,11 @@ class Raw:
     def body(self, stream: int) -> bytes:
         """The data of a call so far."""
         return b"".join(e.data for e in self.events if isinstance(e, h2.events.DataReceived) and e.stream_id == stream)
+
+
+def text(headers: Iterable[tuple[Any, Any]]) -> dict[str, str]:
+    """Headers by name; h2 decodes them, although its types say bytes."""
+    return dict(headers)
 
 
 def message(body: bytes, *, compressed: bool = False) -> bytes:

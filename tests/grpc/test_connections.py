@@ -1,5 +1,6 @@
 """HTTP/2 connections: the hand-over, the repairs of grpclib, the limits, and the end."""
 
+import contextlib
 import gzip
 import inspect
 import json
@@ -8,7 +9,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import grpclib
 import grpclib.events
 import grpclib.protocol
@@ -23,7 +24,7 @@ from app.edge.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from app.edge.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.client import Talk
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.h2 import PREFACE, WAIT, Raw, message
+from tests.grpc.h2 import PREFACE, WAIT, Raw, message, text
 from tests.sockets.process import Server, Servers
 
 STATUS = "/kontekst.DaemonService/GetStatus"
@@ -48,15 +49,12 @@ def pong(server: Server) -> None:
 
 
 def test_a_preface_that_comes_byte_by_byte_is_one(server: Server) -> None:
-    with Raw(server.port) as client:
-        pass
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=WAIT)
     with connection:
         for byte in PREFACE:
             connection.sendall(bytes([byte]))
         connection.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
         assert connection.recv(100)[3] == 4, "a SETTINGS frame"
-    assert client
 
 
 def test_a_request_that_begins_like_the_preface_is_http_1(server: Server) -> None:
@@ -67,7 +65,7 @@ def test_a_request_that_begins_like_the_preface_is_http_1(server: Server) -> Non
 
 
 def test_http_1_and_sockets_stay_as_they_are(server: Server) -> None:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/ping", timeout=WAIT) as answer:  # noqa: S310
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/ping", timeout=WAIT) as answer:
         assert json.load(answer)["status"].startswith("Healthy")
 
 
@@ -89,7 +87,7 @@ def test_nothing_of_grpc_is_imported_before_the_first_connection(dial: Dial, tmp
     with Server(**settings) as server:
         body = {"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "call modules {}"}]}
         url = f"http://127.0.0.1:{server.port}/invocations"
-        request = urllib.request.Request(url, json.dumps(body).encode())  # noqa: S310 - a loopback address
+        request = urllib.request.Request(url, json.dumps(body).encode())
         with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - as above
             events = [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
         result = next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
@@ -141,7 +139,7 @@ def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers
     server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
     with Raw(server.port) as client:
         stream = client.call(RUN)
-        client.data(stream, (1).to_bytes(1, "big")[:0] + b"\0" + (20_001).to_bytes(4, "big"))
+        client.data(stream, b"\0" + (20_001).to_bytes(4, "big"))
         status, words = client.status(stream)
         assert (status, "20000" in words) == (EXHAUSTED, True)
         stream = client.call(RUN)
@@ -164,7 +162,7 @@ def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dia
         stream = client.call(RUN, ("grpc-encoding", "snappy"))
         client.data(stream, message(b"?", compressed=True))
         assert client.status(stream)[0] == UNIMPLEMENTED
-        first = next(dict(e.headers) for e in client.events if isinstance(e, h2.events.ResponseReceived))
+        first = next(text(e.headers) for e in client.events if isinstance(e, h2.events.ResponseReceived))
         assert first["grpc-accept-encoding"] == "identity,gzip"
     talk: Talk[kontekst.RunCommand, kontekst.RunEvent] = Talk(
         *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), compression=grpc.Compression.Gzip
@@ -192,7 +190,7 @@ def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: D
             server.term()
             assert isinstance(raw.until(h2.events.ConnectionTerminated), h2.events.ConnectionTerminated)
             assert list(run.rest())[-1] in {"failed", "cancelled"}
-            assert session.until("error").code == "SHUTTING_DOWN"  # type: ignore[attr-defined]
+            assert session.until("error").code == "SHUTTING_DOWN"
             with pytest.raises(grpc.RpcError) as ended:
                 list(session.rest())
             assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -205,10 +203,8 @@ def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: D
 
 def test_garbage_behind_the_preface_ends_that_connection_with_a_reason(server: Server) -> None:
     with Raw(server.port) as client:
-        try:
+        with contextlib.suppress(ConnectionError):
             client.send(b"GET / HTTP/1.1\r\n\r\n" * 50_000)
-        except ConnectionError:
-            pass
         while client.read():
             pass
     assert not client.is_open
@@ -327,7 +323,7 @@ def test_ten_thousand_registrations_grow_nothing(server: Server, channel: grpc.C
         for number in range(10_000):
             tool = roz.ToolSchema(name=f"s{number}__tool", description="x" * 1_000)
             session.send(register_tools=roz.RegisterTools(source=f"s{number}", tools=[tool]))
-        assert session.until("error").code == "VALIDATION_ERROR"  # type: ignore[attr-defined]
+        assert session.until("error").code == "VALIDATION_ERROR"
         session.send(ping=roz.Ping())
         session.until("pong")
         assert server.memory < before + 60_000_000
@@ -343,6 +339,6 @@ def test_a_deadline_ends_the_watching_and_not_the_run(server: Server, dial: Dial
         with pytest.raises(grpc.RpcError) as late:
             list(run.rest())
         assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/runs", timeout=WAIT) as answer:  # noqa: S310
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/runs", timeout=WAIT) as answer:
         found = next(it for it in json.load(answer)["runs"] if it["threadId"] == "patient")
     assert found["status"] == "running"

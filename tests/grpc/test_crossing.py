@@ -4,7 +4,7 @@ import json
 import urllib.request
 from typing import Any
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 
 from tests.grpc.client import WAIT
 from tests.grpc.test_kontekst import started
@@ -17,13 +17,13 @@ Json = dict[str, Any]
 def posted(server: Server, body: Json) -> list[Json]:
     """The events of a run over SSE."""
     url = f"http://127.0.0.1:{server.port}/invocations"
-    request = urllib.request.Request(url, json.dumps({"protocolVersion": "1.0", **body}).encode())  # noqa: S310
+    request = urllib.request.Request(url, json.dumps({"protocolVersion": "1.0", **body}).encode())
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
         return [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
 
 
 def fetched(server: Server, path: str) -> Json:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=WAIT) as answer:  # noqa: S310
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=WAIT) as answer:
         found: Json = json.load(answer)
         return found
 
@@ -42,7 +42,12 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: Server, c
     with started(channel, "hello", session_id=thread) as run:
         list(run.rest())
     context = next(event.context_snapshot for event in run.seen if event.HasField("context_snapshot")).context
-    assert [row.role for row in context.messages if row.source == "history"] == ["user", "assistant", "tool", "assistant"]
+    assert [row.role for row in context.messages if row.source == "history"] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
 
 
 def test_proposed_in_kontekst_and_denied_over_sse(server: Server, channel: grpc.Channel) -> None:
@@ -81,7 +86,7 @@ def test_sessions_of_agentcore_keep_their_threads_apart(server: Server, channel:
     header = "x-amzn-bedrock-agentcore-runtime-session-id"
     with started(channel, "hello", session_id="mine", metadata=[(header, "a" * 33)]) as run:
         list(run.rest())
-    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/threads", headers={header: "a" * 33})  # noqa: S310
+    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/threads", headers={header: "a" * 33})
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310
         assert "mine" in {it["threadId"] for it in json.load(answer)["threads"]}
     assert "mine" not in {it["threadId"] for it in fetched(server, "/threads")["threads"]}

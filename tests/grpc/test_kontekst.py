@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pytest
 
 from app.edge.grpc.gen.kontekst import kontekst_pb2 as pb
@@ -130,8 +130,11 @@ def test_a_working_directory_reaches_the_agent(channel: grpc.Channel) -> None:
         list(talk.rest())
     with started(channel, "hello") as bare:
         list(bare.rest())
+
     def system(of: RunTalk) -> int:
-        return next(event.context_snapshot.context.system_tokens for event in of.seen if event.HasField("context_snapshot"))
+        return next(
+            event.context_snapshot.context.system_tokens for event in of.seen if event.HasField("context_snapshot")
+        )
 
     assert system(talk) > system(bare)
 
@@ -194,7 +197,9 @@ def test_an_agent_that_is_not_here_fails_the_run_with_the_names_there_are(channe
     assert "default" in talk.seen[0].failed.error
 
 
-def test_a_skill_takes_the_place_of_a_prompt(servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_skill_takes_the_place_of_a_prompt(
+    servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.mktemp("skills") / "haiku"
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")

@@ -1,8 +1,8 @@
-"""Reflection and health, as grpcurl, buf and load balancers use them. The clients' stubs come from grpclib's packages."""
+"""Reflection and health, as grpcurl, buf and load balancers use them."""
 
 from typing import Any
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpclib.health.v1 import health_pb2

@@ -75,14 +75,20 @@ def test_nothing_follows_the_end_of_a_run() -> None:
 
 
 def test_what_a_subagent_does_inside_is_not_shown() -> None:
-    assert told(RunEvents("r", "s", "d"), event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w")) == []
+    assert (
+        told(RunEvents("r", "s", "d"), event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w")) == []
+    )
 
 
 def test_a_run_of_kontekst_asks_for_every_call() -> None:
     start = kontekst.StartRunCommand(prompt="hi", working_dir="/srv")
     first = first_input(start, "t", "r", "m")
     again = next_input(start, "t", "r2", [])
-    assert first.forwarded_props["approvals"] == again.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
+    assert first.forwarded_props
+    assert again.forwarded_props
+    assert (
+        first.forwarded_props["approvals"] == again.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
+    )
     assert [it.value for it in first.context or ()] == ["/srv"]
     with pytest.raises(AppError, match="prompt"):
         first_input(kontekst.StartRunCommand(), "t", "r", "m")
@@ -148,7 +154,9 @@ def test_a_history_names_its_mistake() -> None:
 
 
 def test_media_become_parts_of_their_kind() -> None:
-    blocks = [roz.ContentBlock(binary=roz.BinaryContent(mime_type=mime, data=b"x")) for mime in ("image/png", "text/csv")]
+    blocks = [
+        roz.ContentBlock(binary=roz.BinaryContent(mime_type=mime, data=b"x")) for mime in ("image/png", "text/csv")
+    ]
     message = user_message(roz.UserMessage(content="see", context=blocks), "u1")
     assert isinstance(message.content, list)
     assert [part.type for part in message.content] == ["text", "image", "document"]
@@ -181,7 +189,9 @@ def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
     for has_approvals, expected in ((True, ["worker_approval_requested", "worker_approval_resolved"]), (False, [])):
         team = TeamEvents("t", has_approvals=has_approvals)
         begun = [it.WhichOneof("event") for it in team.feed(EventType.SUBAGENT_STARTED, again)]
-        team.feed(EventType.TEXT_MESSAGE_CONTENT, event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w1"))
+        team.feed(
+            EventType.TEXT_MESSAGE_CONTENT, event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w1")
+        )
         assert begun == ["worker_started"]
         out = [*team.feed(EventType.RUN_FINISHED, finished), *team.feed(EventType.SUBAGENT_STARTED, again)]
         assert [it.WhichOneof("event") for it in out] == expected

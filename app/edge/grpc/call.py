@@ -42,7 +42,7 @@ Out = TypeVar("Out", bound=Message)
 logger = logging.getLogger(__name__)
 
 
-class Service(Protocol):
+class Servable(Protocol):
     """A gRPC service: its methods by path."""
 
     def __mapping__(self) -> dict[str, Method]: ...
@@ -131,7 +131,7 @@ class Call(Generic[In, Out]):
         Raises:
             AppError: RATE_LIMIT_EXCEEDED, the client takes nothing.
         """
-        data = b"".join([PREFIX.pack(False, len(body)) + body for body in map(_encoded, messages)])
+        data = b"".join([PREFIX.pack(0, len(body)) + body for body in map(_encoded, messages)])
         if not data:
             return
         async with self._sending:

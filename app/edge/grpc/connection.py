@@ -1,9 +1,9 @@
 """HTTP/2 connections: grpclib's protocol, with the bounds and repairs that a public server needs.
 
-Repairs of grpclib 0.4.9, each with a test: a frame type that nobody knows is ignored; an empty DATA frame does not break
-the message around it; a client hears of a protocol error by GOAWAY; GOAWAY goes out before a close, and calls that are
-open then end with a status. The message size limit and gzip are in ``call``. The private names of grpclib that are
-used here and there are listed in the tests, so that a new release is noticed.
+Repairs of grpclib 0.4.9, each with a test: a frame of an unknown type is ignored; an empty DATA frame breaks no message;
+a protocol error is answered by GOAWAY; GOAWAY goes out before a close, and open calls end with a status. The message
+size limit and gzip are in ``call``. The tests list the private names of grpclib that both modules use, so that a new
+release is noticed.
 """
 
 import asyncio

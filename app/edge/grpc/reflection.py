@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from grpclib.reflection.service import ServerReflection
 
-from app.edge.grpc.call import Service
+from app.edge.grpc.call import Servable
 
 
-def with_reflection(services: Sequence[Service]) -> Sequence[Service]:
+def with_reflection(services: Sequence[Servable]) -> Sequence[Servable]:
     """The services and the two reflection services, which list them."""
-    extended: Sequence[Service] = ServerReflection.extend(list(services))
-    return extended
+    added: Sequence[Servable] = ServerReflection.extend(list(services))[len(services) :]  # type: ignore[assignment]
+    return [*services, *added]

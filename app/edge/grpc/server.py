@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from grpclib.const import Handler as Method
 
-from app.edge.grpc.call import Service
+from app.edge.grpc.call import Servable
 from app.edge.grpc.connection import GrpcProtocol
 
 MAX_CONNECTIONS = 1_000
@@ -22,7 +22,7 @@ class GrpcServer:
         services: what is served, reflection and health included.
     """
 
-    def __init__(self, services: Sequence[Service]) -> None:
+    def __init__(self, services: Sequence[Servable]) -> None:
         self._methods: dict[str, Method] = {}
         for service in services:
             self._methods.update(service.__mapping__())

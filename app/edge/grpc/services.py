@@ -1,6 +1,6 @@
 """All gRPC services of one server, wired."""
 
-from app.edge.grpc.call import Admission
+from app.edge.grpc.call import Admission, Servable
 from app.edge.grpc.health import Health
 from app.edge.grpc.kontekst.daemon import DaemonService
 from app.edge.grpc.kontekst.service import AgentService as KontekstService
@@ -14,7 +14,7 @@ from app.engine.service import Service
 def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
     """The gRPC server of an engine."""
     admission = Admission(options.max_bytes, options.by_session, frozenset(options.origins))
-    agents = [
+    agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names),
         DaemonService(options.daemon, admission),

@@ -1,8 +1,8 @@
 """AG-UI events of one kontekst run as kontekst's events.
 
 A kontekst run can be several AG-UI runs: each approval ends one and its answer begins the next. Rule: pure translation,
-in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed, tool_started, tool_completed or
-tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
+in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed, tool_started, tool_completed
+or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class RunEvents:
             started=pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self._agent_name)
         )
 
-    def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:
+    def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
         """The events that one AG-UI event becomes. A subagent's own work is not shown."""
         if event.get("subagentRunId") is not None:
             return []

@@ -1,7 +1,7 @@
 """``kontekst.AgentService``: one call is one run, from its start command to completed, cancelled or failed.
 
-Rule: translate only; ``requests`` and ``events`` hold what becomes of a message. A client that drops its call leaves the
-run to ``AGUI_ON_DISCONNECT``, and what was proposed to any other client of the thread.
+Rule: only I/O is here; ``requests`` and ``events`` translate. A client that drops its call leaves the run to
+``AGUI_ON_DISCONNECT``, and open proposals to any other client of the thread.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ their results begin the next. Rule: pure translation. A subagent's own work is n
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -89,7 +89,7 @@ class TurnEvents:
         self._wire.correlation_id = self.message_id
         return [*self._wire.turn_started(index), *self._show(THINKING)]
 
-    def feed(self, kind: EventType, event: Event) -> Responses:
+    def feed(self, kind: EventType, event: Event) -> Responses:  # noqa: C901, PLR0911 - a case for each kind
         """The responses that one AG-UI event becomes."""
         if event.get("subagentRunId") is not None:
             return []
@@ -283,6 +283,5 @@ def add(total: pb.TokenUsage, usage: pb.TokenUsage) -> None:
 
 def error_of(event: Event) -> AppError:
     """The error that a RUN_ERROR event tells of."""
-    code = event.get("code")
-    known: Sequence[str] = list(Code)
-    return AppError(Code(code) if code in known else Code.AGENT_ERROR, str(event.get("message", "")))
+    code = next((known for known in Code if known == event.get("code")), Code.AGENT_ERROR)
+    return AppError(code, str(event.get("message", "")))

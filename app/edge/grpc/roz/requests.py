@@ -33,7 +33,6 @@ from pydantic_core import to_json
 from app.core.errors import AppError, Code
 from app.edge.grpc.gen.roz.v1 import agent_pb2 as pb
 
-MEDIA = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 ROLES = ("user", "assistant", "system", "tool")
 
 
@@ -76,8 +75,15 @@ def _block(block: pb.ContentBlock) -> ContentPart:
 
 def media_part(mime_type: str, data: bytes) -> ContentPart:
     """Bytes as the content part of their kind."""
-    kind = MEDIA.get(mime_type.partition("/")[0], DocumentPart)
-    return kind(source=DataSource(value=base64.b64encode(data).decode(), mime_type=mime_type))
+    source = DataSource(value=base64.b64encode(data).decode(), mime_type=mime_type)
+    match mime_type.partition("/")[0]:
+        case "image":
+            return ImagePart(source=source)
+        case "audio":
+            return AudioPart(source=source)
+        case "video":
+            return VideoPart(source=source)
+    return DocumentPart(source=source)
 
 
 def contexts(texts: Iterable[tuple[str, str]]) -> list[Context]:

@@ -1,8 +1,8 @@
 """One session of a roz client: requests are heard while a turn is answered, and turns come one after the other.
 
-Rule: translate only; ``requests``, ``tools`` and ``events`` hold what becomes of a message. A request that cannot be
-taken is answered by an error and harms nothing else. A client that drops its call leaves the run to
-``AGUI_ON_DISCONNECT``, and what waits to any other client of the thread.
+Rule: only I/O is here; ``requests``, ``tools`` and ``events`` translate. A request that cannot be taken is answered by
+an error and harms nothing else. A client that drops its call leaves the run to ``AGUI_ON_DISCONNECT``, and open
+approvals to any other client of the thread.
 """
 
 import asyncio

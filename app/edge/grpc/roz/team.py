@@ -31,7 +31,7 @@ class TeamEvents:
         self._texts: dict[str, list[str]] = {}
         self._asked: dict[str, tuple[str, str]] = {}
 
-    def feed(self, kind: EventType, event: Event) -> list[pb.TeamEvent]:
+    def feed(self, kind: EventType, event: Event) -> list[pb.TeamEvent]:  # noqa: PLR0911 - a case for each kind
         """The events that one AG-UI event becomes."""
         if kind is EventType.RUN_FINISHED:
             return self._approvals(event)

@@ -6,6 +6,7 @@ Rule: pure translation; times and ids come from outside.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -19,7 +20,7 @@ Responses = list[pb.SessionResponse]
 Permissions = Sequence[tuple[str, str, str | None, str | None]]
 
 
-def struct_of(value: Mapping[str, object]) -> Struct:
+def struct_of(value: Mapping[str, Any]) -> Struct:
     """JSON as protobuf's ``Struct``."""
     struct = Struct()
     struct.update(dict(value))
@@ -152,10 +153,21 @@ class Wire:
         """Old messages were left out of the model's context. ``value`` is that of ``context.compacted``."""
         numbers = {name: count for name, count in value.items() if isinstance(count, int)}
         before, after = numbers.get("messagesBefore", 0), numbers.get("messagesAfter", 0)
-        tokens = {"tokens_before": numbers.get("tokensBefore", 0), "tokens_after": numbers.get("tokensAfter", 0)}
+        tokens_before, tokens_after = numbers.get("tokensBefore", 0), numbers.get("tokensAfter", 0)
         level = str(value.get("strategy", ""))
-        old = pb.ContextCompacted(level=level, messages_before=before, messages_after=after, **tokens)
-        new = pb.ContextCompactedPayload(level=level, messages_affected=max(0, before - after), **tokens)
+        old = pb.ContextCompacted(
+            level=level,
+            messages_before=before,
+            messages_after=after,
+            tokens_before=tokens_before,
+            tokens_after=tokens_after,
+        )
+        new = pb.ContextCompactedPayload(
+            level=level,
+            messages_affected=max(0, before - after),
+            tokens_before=tokens_before,
+            tokens_after=tokens_after,
+        )
         return self._both(pb.SessionResponse(context_compacted=old), "context_compacted", context_compacted=new)
 
     # --- tools ---
