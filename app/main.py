@@ -56,6 +56,9 @@ DRAIN_SECONDS = 2.0
 
 REFUSED_IN_STREAM = 200
 
+GRPC_SERVICES = ["roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"]
+"""The services over gRPC, as capabilities list them."""
+
 HTTP2 = "http2"
 """Where the HTTP server finds, in the lifespan's state, what takes HTTP/2 connections."""
 
@@ -252,6 +255,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
             "custom": {
                 **(own.custom or {}),
                 "commands": list(COMMANDS),
+                **({"grpc": GRPC_SERVICES} if settings.grpc else {}),
                 "maxBodyBytes": settings.max_body_bytes,
                 **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),
             },

@@ -41,7 +41,7 @@ from app.agents.guidance.skills import Skill, skill_list
 from app.agents.history import conversation
 from app.agents.model_choice import chosen_model
 from app.agents.results import shown
-from app.agents.resume import resume
+from app.agents.resume import Resumed, resume
 from app.agents.sources import Outage, gathered
 from app.agents.subagents import Subagent
 from app.agents.toolbox import Answered, Toolbox
@@ -123,9 +123,9 @@ class Assistant:
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
         ctx = allowed(ctx, Allowance(tokens=self.max_tokens))
-        asking = asking_of(input.forwarded_props)
-        model = chosen_model(input.forwarded_props, self.models, self.model)
-        skill = invocation_of(input.forwarded_props, self.skills)
+        props = input.forwarded_props
+        asking, model = asking_of(props), chosen_model(props, self.models, self.model)
+        skill = invocation_of(props, self.skills)
         goals = await pursuing(input, self.goals, self.goal_prompts, ctx)
         tools, outages = await gathered(self._tools, self.sources, ctx)
         for outage in outages:
@@ -141,12 +141,9 @@ class Assistant:
                 await goals.give_up()
                 yield cancelled(ctx)
                 return
-            others_turn = resumed.others_turn
-            messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
-            told = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
-            prompt = Prompt(self._system(skill, goals, input.context or ()), told, toolbox.specs)
+            others_turn, steps = resumed.others_turn, 0
+            prompt = self._prompt(input, resumed, skill, goals, toolbox, ctx)
             window = self.budget.window(model, prompt, ctx)
-            steps = 0
             while not others_turn:
                 check_step(steps, self.max_steps, ctx)
                 steps += 1
@@ -226,6 +223,19 @@ class Assistant:
             if isinstance(answer, Suspension):
                 waiting.append(Approval(call, answer.interrupts, beside, answer))
         return results, waiting
+
+    def _prompt(  # noqa: PLR0913, PLR0917 - a prompt is made of all of these
+        self,
+        input: RunAgentInput,
+        resumed: Resumed,
+        skill: Invocation | None,
+        goals: Pursuit,
+        toolbox: Toolbox,
+        ctx: RunContext,
+    ) -> Prompt:
+        messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
+        told = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
+        return Prompt(self._system(skill, goals, input.context or ()), told, toolbox.specs)
 
     def _system(self, skill: Invocation | None, goals: Pursuit, context: Sequence[Context]) -> str:
         asked = skill.section if skill else ""

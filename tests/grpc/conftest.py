@@ -22,7 +22,7 @@ def servers() -> Iterator[Servers]:
     finally:
         statuses = pool.close()
     assert set(statuses) <= {0}
-    assert pool.faults() == []
+    assert pool.faults() == [], pool.logs()
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,8 @@ def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
     if "servers" in request.fixturenames:
         pool: Servers = request.getfixturevalue("servers")
         assert pool.dead() == []
-        assert pool.faults() == []
+        if pool.faults():
+            pytest.fail(f"a fault in a log:\n{pool.logs()}", pytrace=False)
 
 
 @pytest.fixture

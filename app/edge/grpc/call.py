@@ -18,7 +18,7 @@ from grpclib.const import Cardinality, Status
 from grpclib.const import Handler as Method
 from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
-from h2.exceptions import StreamClosedError
+from h2.exceptions import ProtocolError
 
 from app.core.errors import AppError, Code
 from app.edge.gate import NOT_FORWARDED, check_session, identified
@@ -188,9 +188,10 @@ def method(
             await answer(Call(stream, caller, admission.max_bytes))
         except GRPCError:
             raise
-        except StreamClosedError:
-            logger.debug("gRPC call left by its client method=%s", stream._method_name)
         except Exception as failure:
+            if is_departure(failure):
+                logger.debug("gRPC call left by its client method=%s", stream._method_name)
+                return
             error = expected(failure)
             if error is None:
                 logger.exception("gRPC call failed method=%s", stream._method_name)
@@ -205,6 +206,13 @@ def expected(failure: Exception) -> AppError | None:
     if isinstance(failure, ExceptionGroup):
         return next((error for each in failure.exceptions if (error := expected(each)) is not None), None)
     return failure if isinstance(failure, AppError) else None
+
+
+def is_departure(failure: Exception) -> bool:
+    """Whether the tasks of a call have failed only because its client is gone: h2 sends nothing to a closed stream."""
+    if isinstance(failure, ExceptionGroup):
+        return all(map(is_departure, failure.exceptions))
+    return isinstance(failure, (ProtocolError, ConnectionError))
 
 
 async def refuse(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:

@@ -1,6 +1,6 @@
 """HTTP/2 connections: grpclib's protocol, with the bounds and repairs that a public server needs.
 
-Repairs of grpclib 0.4.9, each with a test: a frame of an unknown type is ignored; an empty DATA frame breaks no message;
+Repairs of grpclib 0.4.9, each with a test: an unknown frame is ignored; an empty DATA frame breaks no message;
 a protocol error is answered by GOAWAY; GOAWAY goes out before a close, and open calls end with a status. The message
 size limit and gzip are in ``call``. The tests list the private names of grpclib that both modules use, so that a new
 release is noticed.

@@ -69,6 +69,7 @@ class Session:
 
     async def serve(self) -> None:
         """Serve until the client has no more requests, or cancels the session."""
+        self._said_at = asyncio.get_running_loop().time()
         try:
             async with asyncio.TaskGroup() as tasks:
                 answering = tasks.create_task(self._answer(), name="roz turns")
