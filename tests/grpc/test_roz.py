@@ -403,7 +403,7 @@ def test_a_history_is_resumed(channel: grpc.Channel) -> None:
         talk.say("hello")
         bare.say("hello")
         with_history, without = turned(talk), turned(bare)
-        assert with_history.usage.input_tokens == without.usage.input_tokens + 9
+        assert with_history.usage.input_tokens == without.usage.input_tokens + 8
         summary = next(event.resume_summary for event in talk.all("session_event") if event.HasField("resume_summary"))
         assert MessageToDict(summary.summary) == {"messages": 5.0}
         talk.say("again")
