@@ -52,8 +52,10 @@ format: $(VENV)/.dev ## Format the code and fix what lint can fix
 	$(BIN)/ruff format
 
 .PHONY: proto
-proto: $(VENV)/.dev ## Compile the schema of the binary encoding
+proto: $(VENV)/.dev ## Compile the schema of the binary encoding, and the services of proto/
 	$(BIN)/python -m grpc_tools.protoc -I app/core/proto --descriptor_set_out=app/core/proto/agui.binpb agui.proto
+	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=app/edge/grpc/gen --pyi_out=app/edge/grpc/gen \
+		$(patsubst proto/%,%,$(shell find proto -name '*.proto'))
 
 .PHONY: lock
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions

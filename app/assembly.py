@@ -5,6 +5,7 @@ reading the files that settings name. Models and MCP are imported where a settin
 uses.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
@@ -23,6 +24,9 @@ from app.settings import Settings, SettingsError
 from app.tools.policy import PolicyError, ToolPolicy
 
 T = TypeVar("T")
+
+MODEL = re.compile(r"offline|bedrock:.+|openai:.+")
+"""A model in ``AGUI_MODEL`` and ``AGUI_MODELS``."""
 
 DELEGATE_NAME = "delegate"
 DELEGATE = "Hand a part of the work to another assistant, which knows only what the task says and reports the result."
@@ -49,7 +53,7 @@ def build_assistant(
     check_names(tools, skills, settings.delegate_depth)
     closers.extend(source.aclose for source in sources)
     assistant = Assistant(
-        build_model(settings, closers),
+        build_model(settings.model, settings, closers),
         tools,
         prompt,
         settings.max_steps,
@@ -61,6 +65,7 @@ def build_assistant(
         asks=policy.asks,
         max_tokens=settings.run_tokens or None,
         goal_prompts=settings.goal_prompts,
+        models=build_models(settings, closers),
     )
     return delegating(assistant, settings.delegate_depth)
 
@@ -97,17 +102,36 @@ def delegating(assistant: Assistant, depth: int) -> Assistant:
     return replace(assistant, tools=(*assistant.tools, helper))
 
 
-def build_model(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
-    """The model that ``AGUI_MODEL`` names, with its options."""
-    kind, _, name = settings.model.partition(":")
+def build_model(named: str, settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
+    """The model of a name such as ``bedrock:ID``, with the options of ``AGUI_MODEL_OPTIONS`` if they are its kind's."""
+    kind, _, name = named.partition(":")
+    if kind != settings.model.partition(":")[0]:
+        settings = settings.model_copy(update={"model_options": "{}"})
     try:
         if kind == "bedrock":
             return build_bedrock(name, settings)
         if kind == "openai":
             return build_openai(name, settings, closers)
     except ValueError as error:
-        raise SettingsError(f"AGUI_MODEL={settings.model}: {error}.") from None
+        raise SettingsError(f"AGUI_MODEL={named}: {error}.") from None
     return build_offline(settings)
+
+
+def build_models(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> dict[str, Model]:
+    """The models of ``AGUI_MODELS``, by the names that callers choose them by: ``NAME=KIND:ID``, or ``KIND:ID``.
+
+    Raises:
+        SettingsError: for an entry that names no model.
+    """
+    models: dict[str, Model] = {}
+    for entry in settings.models:
+        alias, separator, named = entry.rpartition("=")
+        if not MODEL.fullmatch(named) or (separator and not alias):
+            raise SettingsError(
+                f"AGUI_MODELS: '{entry}' is not NAME=KIND:ID or KIND:ID, with bedrock, openai or offline."
+            )
+        models[alias or named] = build_model(named, settings, closers)
+    return models
 
 
 def build_bedrock(name: str, settings: Settings) -> Model:
@@ -149,7 +173,8 @@ def check_effect(settings: Settings) -> None:
     """Raises ``SettingsError`` for a setting of the assistant that another one leaves without effect."""
     if settings.context_overflow == "summarise" and not settings.context_tokens:
         raise SettingsError(f"AGUI_CONTEXT_OVERFLOW={settings.context_overflow} needs AGUI_CONTEXT_TOKENS.")
-    for name in () if settings.model.startswith("openai:") else ("openai_base_url", "openai_api_key"):
+    uses_openai = any("openai:" in model for model in (settings.model, *settings.models))
+    for name in () if uses_openai else ("openai_base_url", "openai_api_key"):
         value = getattr(settings, name)
         if value and value != Settings.model_fields[name].default:
             raise SettingsError(f"AGUI_{name.upper()} is for AGUI_MODEL=openai:NAME, which is {settings.model}.")

@@ -4,9 +4,13 @@ Rule: building the application reads the files that settings name and does no ot
 that begins with the application's lifespan (AgentCore restores snapshots of started processes: docs/architecture.md).
 """
 
+import json
+import signal
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from ag_ui.core import (
@@ -30,6 +34,8 @@ from app.edge.browser_policy import BrowserPolicy
 from app.edge.commands import Commands
 from app.edge.faults import Application
 from app.edge.gate import Gate
+from app.edge.grpc.handover import Handover, Http2Server
+from app.edge.grpc.options import Daemon, GrpcOptions, RozWire
 from app.edge.refusal import on_app_error, on_error, on_http_error
 from app.engine.archive import Archive
 from app.engine.policy import OnBusy, OnDisconnect, Policy
@@ -40,6 +46,7 @@ from app.settings import Scope, Settings, SettingsError, check_own_agent
 from app.stores import is_durable, open_store
 from app.tools.builtin import builtin_tools
 from app.tools.loader import load_tools
+from app.tools.policy import ToolPolicy
 
 T = TypeVar("T")
 
@@ -47,6 +54,12 @@ DRAIN_SECONDS = 2.0
 """How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
 
 REFUSED_IN_STREAM = 200
+
+GRPC_SERVICES = ["roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"]
+"""The services over gRPC, as capabilities list them."""
+
+HTTP2 = "http2"
+"""Where the HTTP server finds, in the lifespan's state, what takes HTTP/2 connections."""
 
 
 def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
@@ -58,11 +71,15 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     """
     service = service or build_service(settings)
 
+    http2 = hand_over(service, settings) if settings.grpc else None
+
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, object]]:
         await service.open()
-        yield
+        yield {HTTP2: http2} if http2 is not None else {}
         await service.drain(0)
+        if http2 is not None:
+            await http2.aclose()
         await service.aclose()
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
@@ -93,6 +110,64 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
     )
     return app
+
+
+def hand_over(service: Service, settings: Settings) -> Handover:
+    """What hands HTTP/2 connections over to gRPC, which is imported when the first one comes."""
+    options = grpc_options(service, settings)
+
+    def load() -> Callable[[], Http2Server]:
+        from app.edge.grpc.services import build_server  # noqa: PLC0415 - see above
+
+        return partial(build_server, service, options)
+
+    return Handover(load)
+
+
+def grpc_options(service: Service, settings: Settings) -> GrpcOptions:
+    """What the gRPC services need to know of the settings."""
+    identity = service.capabilities.identity
+    return GrpcOptions(
+        max_bytes=settings.max_body_bytes,
+        by_session=settings.scope is Scope.SESSION,
+        origins=settings.cors_origins,
+        keepalive=settings.keepalive,
+        agent_names=[settings.agent, *([identity.name] if identity and identity.name else [])],
+        model=settings.model,
+        models=[entry.rpartition("=")[0] or entry for entry in settings.models],
+        permissions=[
+            (rule.tool_pattern, rule.policy, rule.category, rule.reason)
+            for rule in ToolPolicy.parse(settings.tool_policy).rules
+        ],
+        context_tokens=settings.context_tokens,
+        on_busy=settings.on_busy,
+        roz_wire=RozWire(settings.roz_wire),
+        daemon=Daemon(
+            host=settings.host,
+            endpoint=model_endpoint(settings),
+            data_dir=data_dir(settings.store.get_secret_value()),
+            started_at=lambda: service.health.started_at,
+            shutdown=partial(signal.raise_signal, signal.SIGTERM) if settings.grpc_shutdown else None,
+        ),
+    )
+
+
+def model_endpoint(settings: Settings) -> str:
+    """URL of the model's server, as far as settings name it."""
+    if settings.agent != "assistant":
+        return ""
+    if settings.model.startswith("openai:"):
+        return settings.openai_base_url
+    options: object = json.loads(settings.model_options) if settings.model.startswith("bedrock:") else {}
+    named = options.get("endpoint_url") if isinstance(options, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def data_dir(store_url: str) -> str:
+    """The folder of a database file; empty for any other store."""
+    if not store_url.startswith("sqlite:"):
+        return ""
+    return str(Path(store_url.partition("///")[2].partition("?")[0]).resolve().parent)
 
 
 def build_service(settings: Settings) -> Service:
@@ -166,6 +241,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
             "custom": {
                 **(own.custom or {}),
                 "commands": list(COMMANDS),
+                **({"grpc": GRPC_SERVICES} if settings.grpc else {}),
                 "maxBodyBytes": settings.max_body_bytes,
                 **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),
             },

@@ -23,6 +23,7 @@ OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
 OF_THE_ASSISTANT = (
     "model",
     "model_options",
+    "models",
     "system_prompt",
     "max_steps",
     "goal_prompts",
@@ -60,6 +61,7 @@ class Settings(BaseModel):
     agent: str = "assistant"
     model: Annotated[str, Field(pattern=r"^(offline|bedrock:.+|openai:.+)$")] = "offline"
     model_options: str = "{}"
+    models: tuple[str, ...] = ()
     openai_base_url: str = "https://api.openai.com/v1"
     openai_api_key: SecretStr = SecretStr("")
     system_prompt: str = ""
@@ -86,9 +88,12 @@ class Settings(BaseModel):
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    grpc: bool = True
+    grpc_shutdown: bool = False
+    roz_wire: Literal["both", "0.2", "1.0"] = "both"
     log_format: Literal["console", "json"] = "console"
 
-    @field_validator("cors_origins", "allowed_hosts", "context_files", mode="before")
+    @field_validator("cors_origins", "allowed_hosts", "context_files", "models", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         """A comma-separated list."""

@@ -130,10 +130,12 @@ class Approvals:
         """The same, kept there."""
         return Approvals(self.now, self._lifetime, interrupts, depth)
 
-    def ask(self, call: Call, ruling: Ruling, interrupt_id: str, beside: Sequence[str] = ()) -> Approval:
-        """What asks for a call. It counts once it is held."""
+    def ask(
+        self, call: Call, ruling: Ruling, interrupt_id: str, beside: Sequence[str] = (), preview: str | None = None
+    ) -> Approval:
+        """What asks for a call, with its tool's preview of it, if any. It counts once it is held."""
         expires_at = datetime.fromtimestamp(self.now() + self._lifetime, UTC)
-        words = {"category": ruling.category, "reason": ruling.reason}
+        words = {"category": ruling.category, "reason": ruling.reason, "preview": preview}
         metadata = {"toolName": call.name, "arguments": call.arguments}
         metadata |= {name: word for name, word in words.items() if word is not None}
         interrupt = Interrupt(

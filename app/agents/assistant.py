@@ -6,7 +6,7 @@ end it with interrupts: the next run brings the answers. A model is asked again 
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ag_ui.core import (
@@ -18,6 +18,7 @@ from ag_ui.core import (
     MultiAgentCapabilities,
     ReasoningCapabilities,
     RunAgentInput,
+    RunFinishedCancelledOutcome,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
     StateCapabilities,
@@ -29,6 +30,7 @@ from ag_ui.core import Tool as ToolSpec
 
 from app.agents.allowance import allowed, check_step
 from app.agents.approvals import Approval, Approvals
+from app.agents.asking import Asking, asking_of
 from app.agents.context.budget import Budget
 from app.agents.goals.declared import MAX_GOALS
 from app.agents.goals.kept import KeptGoals
@@ -37,8 +39,9 @@ from app.agents.guidance.instructions import application_context, system_text
 from app.agents.guidance.skill_use import Invocation, invocation_of, skill_tools
 from app.agents.guidance.skills import Skill, skill_list
 from app.agents.history import conversation
+from app.agents.model_choice import chosen_model
 from app.agents.results import shown
-from app.agents.resume import resume
+from app.agents.resume import Resumed, resume
 from app.agents.sources import Outage, gathered
 from app.agents.subagents import Subagent
 from app.agents.toolbox import Answered, Toolbox
@@ -91,6 +94,7 @@ class Assistant:
         goals: where the goals of turns are written down.
         goal_prompts: how often, in one run, a model that stops too early is asked again for the goals.
         steady: seconds that only go forward; tools are timed by it.
+        models: models that a caller may choose instead of ``model``, by name.
     """
 
     model: Model
@@ -108,6 +112,7 @@ class Assistant:
     goals: GoalRecords = field(default_factory=KeptGoals)
     goal_prompts: int = PROMPTS
     steady: Callable[[], float] = time.monotonic
+    models: Mapping[str, Model] = field(default_factory=dict)
 
     def kept_in(self, store: Store, depth: int = 0) -> "Assistant":
         """The same assistant, and those below it, with what waits for answers in a store."""
@@ -118,31 +123,34 @@ class Assistant:
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
         ctx = allowed(ctx, Allowance(tokens=self.max_tokens))
-        skill = invocation_of(input.forwarded_props, self.skills)
+        props = input.forwarded_props
+        asking, model = asking_of(props), chosen_model(props, self.models, self.model)
+        skill = invocation_of(props, self.skills)
         goals = await pursuing(input, self.goals, self.goal_prompts, ctx)
         tools, outages = await gathered(self._tools, self.sources, ctx)
         for outage in outages:
             yield outage.event
-        toolbox = self._toolbox(tools, outages, goals, input.tools or ())
+        toolbox = self._toolbox(tools, outages, goals, input.tools or (), asking)
         asked: Sequence[Approval] = ()
         async with goals:
             resumed = await resume(input, self.approvals, toolbox, ctx)
             goals.begin()
             for result in resumed.unseen(input.messages):
                 yield shown(result)
-            others_turn = resumed.others_turn
-            messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
-            told = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
-            prompt = Prompt(self._system(skill, goals, input.context or ()), told, toolbox.specs)
-            window = self.budget.window(self.model, prompt, ctx)
-            steps = 0
+            if resumed.has_denial and asking.on_denial == "cancel":
+                await goals.give_up()
+                yield cancelled(ctx)
+                return
+            others_turn, steps = resumed.others_turn, 0
+            prompt = self._prompt(input, resumed, skill, goals, toolbox, ctx)
+            window = self.budget.window(model, prompt, ctx)
             while not others_turn:
                 check_step(steps, self.max_steps, ctx)
                 steps += 1
                 await window.fit()
-                turn, asking = Turn(ctx), replace(prompt, messages=window.messages)
-                with ModelCall(self.model, asking, ctx) as call:
-                    async with closing(self.model.stream(asking)) as deltas:
+                turn, sent = Turn(ctx), replace(prompt, messages=window.messages)
+                with ModelCall(model, sent, ctx) as call:
+                    async with closing(model.stream(sent)) as deltas:
                         async for delta in deltas:
                             for event in turn.feed(delta):
                                 yield event
@@ -165,11 +173,16 @@ class Assistant:
                 yield finished(ctx, asked or resumed.waiting)
 
     def _toolbox(
-        self, tools: Sequence[Tool], outages: Sequence[Outage], goals: Pursuit, offered: Sequence[ToolSpec]
+        self,
+        tools: Sequence[Tool],
+        outages: Sequence[Outage],
+        goals: Pursuit,
+        offered: Sequence[ToolSpec],
+        asking: Asking,
     ) -> Toolbox:
         complete = not any(outage.down for outage in outages)
         own = [*tools, *goals.tools(tools, offered)]
-        return Toolbox.of(own, offered, self.policy, complete=complete, steady=self.steady)
+        return Toolbox.of(own, offered, asking.policy(self.policy), complete=complete, steady=self.steady)
 
     async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Implements ``ports.Responder``: what is asked on this thread, and not answered."""
@@ -201,11 +214,28 @@ class Assistant:
         ready = [call for call in calls if call.id not in asked]
         answers = await toolbox.answers(ready, ctx)
         results = results_of(ready, answers, ctx)
-        waiting = [self.approvals.ask(call, asked[call.id], ctx.new_id(), beside) for call in calls if call.id in asked]
+        waiting = [
+            self.approvals.ask(call, asked[call.id], ctx.new_id(), beside, await toolbox.preview(call, ctx))
+            for call in calls
+            if call.id in asked
+        ]
         for call, answer in zip(ready, answers, strict=True):
             if isinstance(answer, Suspension):
                 waiting.append(Approval(call, answer.interrupts, beside, answer))
         return results, waiting
+
+    def _prompt(  # noqa: PLR0913, PLR0917 - a prompt is made of all of these
+        self,
+        input: RunAgentInput,
+        resumed: Resumed,
+        skill: Invocation | None,
+        goals: Pursuit,
+        toolbox: Toolbox,
+        ctx: RunContext,
+    ) -> Prompt:
+        messages = conversation(resumed.shown(input.messages), trust_instructions=self.trust_instructions)
+        told = goals.asked(skill.asked(messages, ctx.new_id) if skill else messages)
+        return Prompt(self._system(skill, goals, input.context or ()), told, toolbox.specs)
 
     def _system(self, skill: Invocation | None, goals: Pursuit, context: Sequence[Context]) -> str:
         asked = skill.section if skill else ""
@@ -249,6 +279,11 @@ def finished(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:
     interrupts = [interrupt for approval in waiting for interrupt in approval.interrupts]
     outcome = RunFinishedInterruptOutcome(interrupts=interrupts) if interrupts else None
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+
+
+def cancelled(ctx: RunContext) -> RunFinishedEvent:
+    """The end of a run that its caller stopped."""
+    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=RunFinishedCancelledOutcome())
 
 
 def results_of(calls: Sequence[Call], answers: Sequence[Answered], ctx: RunContext) -> list[ToolMessage]:

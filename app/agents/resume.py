@@ -38,12 +38,14 @@ class Resumed(Struct, frozen=True):
         awaits_client: whether the client has yet to answer a call, beside one that was decided on here or beside one
             that it has answered.
         is_late: whether the model has spoken already of what these answers decide: another run was quicker.
+        has_denial: whether one of these answers denies or abandons its call.
     """
 
     waiting: Sequence[Approval]
     settled: Sequence[Approval]
     awaits_client: bool
     is_late: bool
+    has_denial: bool = False
 
     @property
     def others_turn(self) -> bool:
@@ -103,6 +105,7 @@ async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, c
         awaits_client=any(call_id not in answered for it in acted if it.call.id in told for call_id in it.beside)
         or half_answered(asked.messages, toolbox.client),
         is_late=bool(asked.resume) and ends_in_words(asked.messages),
+        has_denial=any(unwanted(of, it) for of, it in zip(decided, acted, strict=True)),
     )
     return structs.replace(resumed, is_late=False) if resumed.unseen(asked.messages) else resumed
 

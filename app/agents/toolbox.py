@@ -29,6 +29,7 @@ from app.core.errors import IllegalEvent
 from app.ports import (
     Permission,
     Policy,
+    Previewing,
     Resumable,
     Ruling,
     RunContext,
@@ -113,6 +114,17 @@ class Toolbox(Struct, frozen=True):
         if ruling.permission is Permission.DENY:
             return f"Error: this tool is not allowed{f': {ruling.reason}' if ruling.reason else '.'}"
         return None
+
+    async def preview(self, call: Call, ctx: RunContext) -> str | None:
+        """A text that shows people the effect of a call; None where its tool offers none, or fails to."""
+        tool = self.server.get(call.name)
+        if not isinstance(tool, Previewing):
+            return None
+        try:
+            return await tool.preview(arguments_of(call), replace(ctx, tool_call_id=call.id))
+        except Exception:
+            ctx.logger.exception("tool preview failed tool=%s call=%s", call.name, call.id)
+            return None
 
     async def answers(self, calls: Sequence[Call], ctx: RunContext) -> Sequence[Answered]:
         """Run the calls side by side, within the run's bound; the answers come in the order of the calls."""

@@ -49,38 +49,40 @@ class Row(Struct, frozen=True):
     """How one code looks on each transport.
 
     ``http`` is the status before a stream has begun (200 for what can only happen inside one), ``ws_close`` the close
-    code where the error ends a connection, and ``retryable`` whether the same request may succeed later, unchanged.
+    code where the error ends a connection, ``grpc`` the name of the status of a call that it ends, and ``retryable``
+    whether the same request may succeed later, unchanged.
     """
 
     http: int
     ws_close: int
+    grpc: str
     retryable: bool
 
 
 TABLE: dict[Code, Row] = {
-    Code.UNAUTHORIZED: Row(401, 1008, retryable=False),
-    Code.ACCESS_DENIED: Row(403, 1008, retryable=False),
-    Code.VALIDATION_ERROR: Row(400, 1007, retryable=False),
-    Code.PAYLOAD_TOO_LARGE: Row(413, 1009, retryable=False),
-    Code.RATE_LIMIT_EXCEEDED: Row(429, 1013, retryable=True),
-    Code.THREAD_BUSY: Row(409, 1013, retryable=True),
-    Code.RUN_NOT_FOUND: Row(404, 1008, retryable=False),
-    Code.SHUTTING_DOWN: Row(503, 1012, retryable=True),
-    Code.STORE_UNAVAILABLE: Row(503, 1013, retryable=True),
-    Code.THREAD_NOT_FOUND: Row(404, 1008, retryable=False),
-    Code.INTERNAL_ERROR: Row(500, 1011, retryable=True),
-    Code.AGENT_ERROR: Row(200, 1011, retryable=False),
-    Code.RUN_TIMEOUT: Row(200, 1011, retryable=True),
-    Code.RUN_LIMIT_EXCEEDED: Row(200, 1011, retryable=False),
-    Code.RUN_LOST: Row(200, 1011, retryable=True),
-    Code.MODEL_ERROR: Row(200, 1011, retryable=True),
-    Code.MODEL_ACCESS_DENIED: Row(200, 1011, retryable=False),
-    Code.MODEL_NOT_FOUND: Row(200, 1011, retryable=False),
-    Code.MODEL_REJECTED: Row(200, 1011, retryable=False),
-    Code.MODEL_THROTTLED: Row(200, 1011, retryable=True),
-    Code.MODEL_TIMEOUT: Row(200, 1011, retryable=True),
-    Code.MODEL_UNAVAILABLE: Row(200, 1011, retryable=True),
-    Code.MODEL_CONTEXT_EXCEEDED: Row(200, 1011, retryable=False),
+    Code.UNAUTHORIZED: Row(401, 1008, "UNAUTHENTICATED", retryable=False),
+    Code.ACCESS_DENIED: Row(403, 1008, "PERMISSION_DENIED", retryable=False),
+    Code.VALIDATION_ERROR: Row(400, 1007, "INVALID_ARGUMENT", retryable=False),
+    Code.PAYLOAD_TOO_LARGE: Row(413, 1009, "RESOURCE_EXHAUSTED", retryable=False),
+    Code.RATE_LIMIT_EXCEEDED: Row(429, 1013, "RESOURCE_EXHAUSTED", retryable=True),
+    Code.THREAD_BUSY: Row(409, 1013, "ABORTED", retryable=True),
+    Code.RUN_NOT_FOUND: Row(404, 1008, "NOT_FOUND", retryable=False),
+    Code.SHUTTING_DOWN: Row(503, 1012, "UNAVAILABLE", retryable=True),
+    Code.STORE_UNAVAILABLE: Row(503, 1013, "UNAVAILABLE", retryable=True),
+    Code.THREAD_NOT_FOUND: Row(404, 1008, "NOT_FOUND", retryable=False),
+    Code.INTERNAL_ERROR: Row(500, 1011, "INTERNAL", retryable=True),
+    Code.AGENT_ERROR: Row(200, 1011, "UNKNOWN", retryable=False),
+    Code.RUN_TIMEOUT: Row(200, 1011, "DEADLINE_EXCEEDED", retryable=True),
+    Code.RUN_LIMIT_EXCEEDED: Row(200, 1011, "RESOURCE_EXHAUSTED", retryable=False),
+    Code.RUN_LOST: Row(200, 1011, "UNAVAILABLE", retryable=True),
+    Code.MODEL_ERROR: Row(200, 1011, "UNKNOWN", retryable=True),
+    Code.MODEL_ACCESS_DENIED: Row(200, 1011, "FAILED_PRECONDITION", retryable=False),
+    Code.MODEL_NOT_FOUND: Row(200, 1011, "FAILED_PRECONDITION", retryable=False),
+    Code.MODEL_REJECTED: Row(200, 1011, "FAILED_PRECONDITION", retryable=False),
+    Code.MODEL_THROTTLED: Row(200, 1011, "RESOURCE_EXHAUSTED", retryable=True),
+    Code.MODEL_TIMEOUT: Row(200, 1011, "DEADLINE_EXCEEDED", retryable=True),
+    Code.MODEL_UNAVAILABLE: Row(200, 1011, "UNAVAILABLE", retryable=True),
+    Code.MODEL_CONTEXT_EXCEEDED: Row(200, 1011, "OUT_OF_RANGE", retryable=False),
 }
 
 
@@ -105,7 +107,7 @@ class AppError(Exception):
 
     @property
     def row(self) -> Row:
-        """The error's columns: HTTP status, WebSocket close code, whether a retry can help."""
+        """The error's columns: HTTP status, WebSocket close code, gRPC status, whether a retry can help."""
         return TABLE[self.code]
 
     @property

@@ -77,15 +77,19 @@ class Gate:
         await self._app(scope, receive, send)
 
     def _caller(self, connection: HTTPConnection, sent: Headers) -> Caller:
-        headers = forwarded(connection, sent)
-        session_id = headers.get(SESSION_HEADER)
-        given = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
-        return Caller(
-            owner=f"session:{session_id}" if self._by_session and session_id else "everybody",
-            request_id=given if PLAIN_ID.fullmatch(given) else str(uuid.uuid4()),
-            session_id=session_id,
-            headers=headers,
-        )
+        return identified(forwarded(connection, sent), by_session=self._by_session)
+
+
+def identified(headers: Mapping[str, str], *, by_session: bool) -> Caller:
+    """The caller behind forwarded headers, which are lower-cased."""
+    session_id = headers.get(SESSION_HEADER)
+    given = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
+    return Caller(
+        owner=f"session:{session_id}" if by_session and session_id else "everybody",
+        request_id=given if PLAIN_ID.fullmatch(given) else str(uuid.uuid4()),
+        session_id=session_id,
+        headers=headers,
+    )
 
 
 def check_session(sent: Headers, caller: Caller) -> None:

@@ -13,12 +13,15 @@ class Health:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.ready = False
+        self.started_at: float | None = None
+        """Unix seconds of the end of initialisation."""
         self._busy = False
         self._changed_at = 0
 
     def start(self) -> None:
         """Initialisation is done."""
         self.ready = True
+        self.started_at = self._clock.time()
         self._changed_at = int(self._clock.time())
 
     def update(self, *, busy: bool) -> None:

@@ -262,6 +262,10 @@ class Service:
         """True from the beginning of ``drain`` on."""
         return self._draining
 
+    def is_serving(self) -> bool:
+        """Whether runs are taken: after initialisation, and until the drain begins."""
+        return self.health.ready and not self._draining
+
     async def drain(self, grace: float) -> None:
         """Refuse new runs and end the open ones within ``grace`` seconds and a moment. Once is enough."""
         if not self._draining:

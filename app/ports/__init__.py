@@ -38,6 +38,7 @@ from app.ports.run import (
 from app.ports.tool import (
     Permission,
     Policy,
+    Previewing,
     Resumable,
     Ruling,
     Suspended,
@@ -64,6 +65,7 @@ __all__ = [
     "Model",
     "Permission",
     "Policy",
+    "Previewing",
     "Prompt",
     "ReasoningDelta",
     "Rememberer",

@@ -3,7 +3,7 @@
 Rule: what a tool raises here is all that leaves it: ``ToolError`` for the model, ``Suspended`` for people.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -60,6 +60,14 @@ class Resumable(Protocol):
 
     async def resume(self, suspension: Suspension, answers: Sequence[ResumeEntry], ctx: RunContext) -> ToolContent:
         """Go on with a call. The content is its result; raise as ``Tool.call`` does, ``Suspended`` included."""
+
+
+@runtime_checkable
+class Previewing(Protocol):
+    """A tool that can show the effect of a call before somebody approves it."""
+
+    async def preview(self, arguments: Mapping[str, object], ctx: RunContext) -> str | None:
+        """Describe the effect of a call without having it; None where there is nothing to show."""
 
 
 class ToolError(Exception):

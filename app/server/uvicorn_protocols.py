@@ -20,6 +20,10 @@ from websockets.frames import CloseCode, Frame
 CONNECTION_EXTENSION = "agui.connection"
 """Key in ``scope["extensions"]`` of an HTTP request. The value is its ``HttpProtocol``."""
 
+HTTP2 = "http2"
+"""Key in the application's lifespan state, if it serves HTTP/2. The value makes a reader of a connection's first
+bytes."""
+
 MAX_HEAD = 128_000
 """Bytes a client may send without completing a head, a piece of a body or a request."""
 
@@ -66,6 +70,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timeout for the first head."""
+        hand_over = self.app_state.get(HTTP2)
+        self._opening = hand_over() if hand_over is not None else None
         super().connection_made(transport)
         self._restart_head_timeout()
 
@@ -91,6 +97,13 @@ class HttpProtocol(HttpToolsProtocol):
         self.parser = None  # type: ignore[assignment] # uvicorn does the same in connection_lost
         self._release_request()
 
+    def release(self) -> asyncio.Transport:
+        """Give the transport up to another protocol, before any request was read."""
+        self.connections.discard(self)
+        super()._unset_keepalive_if_required()
+        self.parser = None  # type: ignore[assignment] # uvicorn does the same in connection_lost
+        return self.transport
+
     def _release_request(self) -> None:
         """Drop all references to requests. They refer back to this protocol, by ``CONNECTION_EXTENSION``."""
         self.pipeline.clear()
@@ -101,6 +114,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the data. Refuse a head that is too large."""
+        if self._opening is not None:
+            data = self._opening.read(self, data)
+            if not data:
+                return
+            self._opening = None
         self._unparsed_bytes += len(data)
         self._is_reading = True
         super().data_received(data)

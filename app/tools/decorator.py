@@ -23,7 +23,11 @@ def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, timeout: float | None = None
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    preview: Callable[..., object] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -34,6 +38,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     timeout: float | None = None,
+    preview: Callable[..., object] | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a plain or ``async`` function; it can still be called like the function.
 
@@ -42,6 +47,8 @@ def tool(
         name: the tool's name if it is not the function's.
         description: what the tool does, if it is not in the docstring (Google, NumPy or Sphinx style).
         timeout: seconds after which a call is given up; None waits as long as the run may last.
+        preview: a function of the same parameters that gives a text: the effect of a call, for the person who is asked
+            to approve it. It must change nothing.
 
     Raises:
         ToolDefinitionError: the function takes what a model cannot give.
@@ -52,7 +59,7 @@ def tool(
         summary, parameters = _documented(function)
         arguments = Arguments(function, chosen, parameters)
         return FunctionTool(
-            chosen, description or summary or chosen, arguments.schema, function, timeout, arguments.check
+            chosen, description or summary or chosen, arguments.schema, function, timeout, arguments.check, preview
         )
 
     return make if function is None else make(function)

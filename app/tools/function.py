@@ -38,6 +38,8 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
             what the model may read.
         timeout: seconds after which the call is given up; None waits as long as the run may last.
         check: makes what the function takes of what the model sent, or raises ``ToolError``.
+        previewer: plain or ``async``; takes the same arguments and gives a text that shows the effect of a call to
+            the person who is asked to approve it.
     """
 
     name: str
@@ -46,6 +48,7 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
     function: Callable[P, R]
     timeout: float | None = None
     check: Check = unchecked
+    previewer: Callable[..., object] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, as Python code does."""
@@ -58,19 +61,28 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
 
     async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:
         """Check the arguments, call the function, and give its result as text or parts."""
-        call = self._bound(self.check(arguments), ctx)
+        call = self._bound(self.function, self.check(arguments), ctx)
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
-                result = await self._result(call)
+                result = await self._result(self.function, call)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise ToolError(f"{self.name} did not answer within {self.timeout:g} seconds.") from error
         return content_of(result)
 
-    def _bound(self, arguments: Mapping[str, object], ctx: RunContext) -> Callable[[], object]:
-        signature = inspect.signature(self.function)
+    async def preview(self, arguments: Mapping[str, object], ctx: RunContext) -> str | None:
+        """The previewer's text; None without one. Raises ``ToolError`` for arguments that the function cannot take."""
+        if self.previewer is None:
+            return None
+        shown = await self._result(self.previewer, self._bound(self.previewer, self.check(arguments), ctx))
+        return None if shown is None else str(shown)
+
+    def _bound(
+        self, function: Callable[..., object], arguments: Mapping[str, object], ctx: RunContext
+    ) -> Callable[[], object]:
+        signature = inspect.signature(function)
         given: dict[str, object] = {"ctx": ctx} if "ctx" in signature.parameters else {}
         if "ctx" in arguments and given:
             raise ToolError(f"{self.name}: got an unexpected argument 'ctx'.")
@@ -78,9 +90,9 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
             bound = signature.bind(**arguments, **given)
         except TypeError as error:
             raise ToolError(f"{self.name}: {error}.") from error
-        return partial(self.function, *bound.args, **bound.kwargs)
+        return partial(function, *bound.args, **bound.kwargs)
 
-    async def _result(self, call: Callable[[], object]) -> object:
-        result = call() if inspect.iscoroutinefunction(self.function) else await in_thread(call)
+    async def _result(self, function: Callable[..., object], call: Callable[[], object]) -> object:
+        result = call() if inspect.iscoroutinefunction(function) else await in_thread(call)
         # A plain function may hand back a coroutine (a lambda around an async one does).
         return await result if inspect.isawaitable(result) else result

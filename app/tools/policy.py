@@ -34,7 +34,7 @@ class ToolPolicy:
     """Rules in order; callable as ``ports.Policy``."""
 
     def __init__(self, rules: Sequence[PolicyRule]) -> None:
-        self._rules = tuple(rules)
+        self.rules = tuple(rules)
 
     @classmethod
     def parse(cls, text: str) -> "ToolPolicy":
@@ -49,11 +49,11 @@ class ToolPolicy:
     @property
     def asks(self) -> bool:
         """Whether there are tools that must be asked for."""
-        return any(rule.policy == "ask" for rule in self._rules)
+        return any(rule.policy == "ask" for rule in self.rules)
 
     def __call__(self, tool_name: str) -> Ruling:
         """What the first matching rule says of this tool."""
-        for rule in self._rules:
+        for rule in self.rules:
             if fnmatchcase(tool_name, rule.tool_pattern):
                 return Ruling(Permission(rule.policy), reason=rule.reason, category=rule.category)
         return Ruling(Permission.ALLOW)

@@ -8,6 +8,7 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from app.core.commands import COMMANDS
+from app.main import GRPC_SERVICES
 from app.ports import Item
 from tests.behaviour.client import Client, Refused, outcome, types
 from tests.conftest import Connect
@@ -85,7 +86,7 @@ async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
     told = (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
     assert told["transport"] == {"streaming": True, "websocket": True, "httpBinary": True}
     assert told["execution"] == {"maxExecutionTime": 7_000}
-    assert told["custom"] == {"commands": list(COMMANDS), "maxBodyBytes": 5_000}
+    assert told["custom"] == {"commands": list(COMMANDS), "grpc": GRPC_SERVICES, "maxBodyBytes": 5_000}
 
 
 @requirement("command.ping")

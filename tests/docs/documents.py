@@ -19,7 +19,7 @@ from tests.docs.markdown import Block, Document
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "memory", "models", "observability"),
+    *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
     *("operations", "performance", "protobuf", "state", "subagents", "threads", "tools"),
 )
 README = Document.read(ROOT / "README.md", ROOT)

@@ -156,6 +156,10 @@ class Servers:
         """What is wrong in any log."""
         return [line for server in self._servers.values() for line in server.faults]
 
+    def logs(self) -> str:
+        """All logs."""
+        return "\n".join(line for server in self._servers.values() for line in server.log)
+
     def dead(self) -> list[str]:
         """The logs of servers that stopped by themselves."""
         return ["\n".join(server.log) for server in self._servers.values() if not server.running]

@@ -1,0 +1,278 @@
+"""HTTP/2 connections: grpclib's protocol, with the bounds and repairs that a public server needs.
+
+Repairs of grpclib 0.4.9, each with a test: an unknown frame is ignored; an empty DATA frame breaks no message;
+a protocol error is answered by GOAWAY; GOAWAY goes out before a close, and open calls end with a status. The message
+size limit and gzip are in ``call``. The tests list the private names of grpclib that both modules use, so that a new
+release is noticed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from grpclib.config import Configuration
+from grpclib.const import Handler as Method
+from grpclib.const import Status
+from grpclib.encoding.proto import ProtoCodec
+from grpclib.events import _DispatchServerEvents
+from grpclib.exceptions import GRPCError
+from grpclib.protocol import Connection, EventsProcessor, H2Protocol, Stream, _set_nodelay
+from grpclib.server import Handler
+from grpclib.utils import Wrapper
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    DataReceived,
+    Event,
+    PingReceived,
+    PriorityUpdated,
+    RemoteSettingsChanged,
+    StreamReset,
+    UnknownFrameReceived,
+)
+from h2.settings import SettingCodes
+from hyperframe.frame import GoAwayFrame
+
+MAX_STREAMS = 100
+"""Calls that one connection may have open."""
+
+MAX_CONTROLS = 1_000
+"""Pings, settings, resets and unknown frames of one connection in one second."""
+
+STREAM_WINDOW = 128 * 1024
+CONNECTION_WINDOW = 256 * 1024
+"""Bytes that a client may send before the application has taken them."""
+
+MAX_UNUSED = 2 * CONNECTION_WINDOW
+"""Bytes that may come while nothing becomes of them. h2 looks at the length of a frame when all of it is there."""
+
+END_SECONDS = 0.2
+"""How long calls that are over may take to say so when the server shuts down; then the open ones are ended."""
+
+PING_SECONDS = 60.0
+PONG_SECONDS = 20.0
+"""How often a connection is asked whether its client is still there, and how long it may take to say so."""
+
+IDLE_SECONDS = 600.0
+"""How long a connection may be open without a call."""
+
+H2_CONFIG = H2Configuration(client_side=False, header_encoding="ascii", validate_outbound_headers=False)
+CONFIG = Configuration(
+    _keepalive_time=PING_SECONDS,
+    _keepalive_timeout=PONG_SECONDS,
+    _keepalive_permit_without_calls=True,
+    _http2_max_pings_without_data=0,
+    _http2_min_sent_ping_interval_without_data=PING_SECONDS / 2,
+    http2_stream_window_size=STREAM_WINDOW,
+    http2_connection_window_size=CONNECTION_WINDOW,
+).__for_server__()
+
+CONTROLS = (PingReceived, PriorityUpdated, RemoteSettingsChanged, StreamReset, UnknownFrameReceived)
+
+Headers = list[tuple[str, str]]
+
+logger = logging.getLogger(__name__)
+
+
+class CallStream(Stream):
+    """The HTTP/2 stream of one call. Its ``headers`` are the request's."""
+
+    async def send_headers(self, headers: Headers, end_stream: bool = False) -> None:  # noqa: FBT001, FBT002 - grpclib's
+        """Send headers; the first ones say which compressions are understood."""
+        if headers and headers[0][0] == ":status":
+            headers = [*headers, ("grpc-accept-encoding", "identity,gzip")]
+        await super().send_headers(headers, end_stream)
+
+
+class H2(Connection):
+    """The state of a connection."""
+
+    def create_stream(self, *, stream_id: int | None = None, wrapper: Wrapper | None = None) -> CallStream:
+        """Make the stream of a new call."""
+        return CallStream(self, self._connection, self._transport, stream_id=stream_id, wrapper=wrapper)
+
+    def flush(self) -> None:
+        """Write what h2 has ready, unless the connection is closed."""
+        if not self.is_closing():
+            super().flush()
+
+    def go_away(self, code: ErrorCodes) -> None:
+        """Tell the client that no new call is taken. Calls that are open can go on, which h2's own way forbids."""
+        if not self.is_closing():
+            frame = GoAwayFrame(0, self._connection.highest_inbound_stream_id, code)
+            self._transport.write(frame.serialize())
+
+
+class Events(EventsProcessor):
+    """Passes on what a client sends."""
+
+    def process(self, event: Event) -> None:
+        """Handle one event of h2; ignore what nothing here handles."""
+        if isinstance(event, DataReceived) and not event.flow_controlled_length:
+            return  # grpclib would take it for the end of the stream
+        if type(event) in getattr(self, "processors", ()):
+            super().process(event)
+
+
+class Calls(Handler):
+    """The tasks of a connection's calls.
+
+    Args:
+        methods: the services' methods by path.
+        changed: called when a call begins or ends.
+    """
+
+    def __init__(self, methods: dict[str, Method], changed: Callable[[], None]) -> None:
+        super().__init__(methods, ProtoCodec(), None, _DispatchServerEvents())
+        self._changed = changed
+        self.draining = False
+
+    def accept(self, stream: Stream, headers: Headers, release_stream: Callable[[], None]) -> None:
+        """Begin a call, unless the server is shutting down."""
+        stream.headers = headers
+
+        def release() -> None:
+            release_stream()
+            self._changed()
+
+        if self.draining:
+            stream.reset_nowait(ErrorCodes.REFUSED_STREAM)
+            release()
+            return
+        super().accept(stream, headers, release)
+        self._changed()
+
+
+class GrpcProtocol(H2Protocol):
+    """One connection of a gRPC client.
+
+    Args:
+        methods: the services' methods by path.
+        connections: where the connection is found by a server that shuts down.
+        admitted: whether there is room for one more connection.
+    """
+
+    handler: Calls
+    connection: H2
+
+    def __init__(self, methods: dict[str, Method], connections: set[asyncio.Protocol], *, admitted: bool) -> None:
+        super().__init__(Calls(methods, self._calls_changed), CONFIG, H2_CONFIG)
+        self._connections = connections
+        self._admitted = admitted
+        self._loop = asyncio.get_running_loop()
+        self._idle: asyncio.TimerHandle | None = None
+        self._controls, self._counted_since, self._unused = 0, 0.0, 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Say what may be sent. As in grpclib, with the limit of open calls and with parts of our own."""
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            _set_nodelay(sock)
+        h2 = H2Connection(config=self.h2_config)
+        h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = MAX_STREAMS
+        h2.local_settings[SettingCodes.INITIAL_WINDOW_SIZE] = STREAM_WINDOW
+        h2.local_settings.acknowledge()
+        h2.initiate_connection()
+        h2.increment_flow_control_window(CONNECTION_WINDOW - 65_535)
+        self.connection = H2(h2, cast(asyncio.Transport, transport), config=self.config)
+        self.connection.flush()
+        self.connection.initialize()
+        self.processor = Events(self.handler, self.connection)
+        self._connections.add(self)
+        if not self._admitted:
+            self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many connections")
+        self._calls_changed()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle what a client has sent. What is no HTTP/2 ends the connection."""
+        if self.connection.is_closing():
+            return
+        try:
+            events = self.connection.feed(data)
+        except Exception as error:  # noqa: BLE001 - h2 raises more than its own for bytes that are no header
+            logger.info("gRPC connection closed: protocol error cause=%r", error)
+            self.connection.flush()  # h2 has a GOAWAY ready that says why
+            self.processor.close("Protocol error")
+            return
+        self._unused = 0 if events else self._unused + len(data)
+        if self._unused > MAX_UNUSED:
+            self._end(ErrorCodes.FRAME_SIZE_ERROR, "a frame is too large")
+            return
+        if not self._is_calm(events):
+            self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many control frames")
+            return
+        self.connection.flush()
+        for event in events:
+            self.processor.process(event)
+        self.connection.flush()
+
+    def pause_writing(self) -> None:
+        """The client takes nothing: nothing more is read of it, because answers to pings would pile up."""
+        super().pause_writing()
+        if not self.connection.is_closing():
+            self.connection._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The client takes again."""
+        super().resume_writing()
+        if not self.connection.is_closing():
+            self.connection._transport.resume_reading()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End the calls as a dropped connection does."""
+        self._connections.discard(self)
+        self._stop_idling()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Take no more calls, end the open ones with UNAVAILABLE soon, then close. uvicorn calls this at its end."""
+        if self.handler.draining or self.connection.is_closing():
+            return
+        self.handler.draining = True
+        self.connection.go_away(ErrorCodes.NO_ERROR)
+        self._loop.call_later(END_SECONDS, self._end_calls)
+        self._calls_changed()
+
+    def _end_calls(self) -> None:
+        for stream in list(self.processor.streams.values()):
+            if stream.wrapper is not None:
+                stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))
+
+    def _calls_changed(self) -> None:
+        """Close a connection that has no calls: at once when the server shuts down, else after a while."""
+        if self.connection.is_closing():
+            return
+        self._stop_idling()
+        if self.processor.streams:
+            return
+        if self.handler.draining:
+            self.processor.close("Shut down")
+        else:
+            self._idle = self._loop.call_later(IDLE_SECONDS, self.shutdown)
+
+    def _stop_idling(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def _is_calm(self, events: list[Event]) -> bool:
+        """Whether a client keeps its control frames within bounds."""
+        count = sum(isinstance(event, CONTROLS) or _is_empty(event) for event in events)
+        if not count:
+            return True
+        now = self._loop.time()
+        if now - self._counted_since >= 1:
+            self._controls, self._counted_since = 0, now
+        self._controls += count
+        return self._controls <= MAX_CONTROLS
+
+    def _end(self, code: ErrorCodes, reason: str) -> None:
+        logger.info("gRPC connection closed: %s", reason)
+        self.connection.go_away(code)
+        self.processor.close(reason)
+
+
+def _is_empty(event: Event) -> bool:
+    return isinstance(event, DataReceived) and not event.flow_controlled_length

@@ -1,0 +1,1 @@
+"""The protocol buffers of proto/, compiled by `make proto`."""

@@ -1,0 +1,66 @@
+"""Servers and channels. A server is shared by all tests that want the same settings, and looked at after each."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, Protocol
+
+import grpc
+import pytest
+
+from tests.behaviour.desk import POLICY
+from tests.sockets.process import Server, Servers
+
+ASSISTANT = {"AGUI_AGENT": "assistant", "AGUI_TOOLS": "tests.grpc.tools:tools", "AGUI_TOOL_POLICY": POLICY}
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Servers by their settings; each must stop with status 0."""
+    pool = Servers()
+    try:
+        yield pool
+    finally:
+        statuses = pool.close()
+    assert set(statuses) <= {0}
+    assert pool.faults() == [], pool.logs()
+
+
+@pytest.fixture(autouse=True)
+def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test leaves no fault in any log, and no server that has stopped by itself."""
+    yield
+    if "servers" in request.fixturenames:
+        pool: Servers = request.getfixturevalue("servers")
+        assert pool.dead() == []
+        if pool.faults():
+            pytest.fail(f"a fault in a log:\n{pool.logs()}", pytrace=False)
+
+
+@pytest.fixture
+def server(servers: Servers) -> Server:
+    """The assistant with the tests' tools."""
+    return servers(**ASSISTANT)
+
+
+class Dial(Protocol):
+    """Open a channel to a server."""
+
+    def __call__(self, server: Server, **options: Any) -> grpc.Channel: ...
+
+
+@pytest.fixture
+def dial() -> Iterator[Dial]:
+    """Channels that are closed after the test."""
+    with ExitStack() as stack:
+
+        def dial(server: Server, **options: Any) -> grpc.Channel:
+            channel = grpc.insecure_channel(f"127.0.0.1:{server.port}", **options)
+            return stack.enter_context(channel)
+
+        yield dial
+
+
+@pytest.fixture
+def channel(server: Server, dial: Dial) -> grpc.Channel:
+    """A channel to the assistant."""
+    return dial(server)

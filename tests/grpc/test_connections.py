@@ -1,0 +1,344 @@
+"""HTTP/2 connections: the hand-over, the repairs of grpclib, the limits, and the end."""
+
+import contextlib
+import gzip
+import inspect
+import json
+import socket
+import time
+import urllib.request
+from pathlib import Path
+
+import grpc
+import grpclib
+import grpclib.events
+import grpclib.protocol
+import grpclib.server
+import h2.events
+import pytest
+from h2.errors import ErrorCodes
+from h2.settings import SettingCodes
+
+from app.edge.grpc.connection import MAX_CONTROLS
+from app.edge.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from app.edge.grpc.gen.roz.v1 import agent_pb2 as roz
+from tests.grpc.client import Talk
+from tests.grpc.conftest import ASSISTANT, Dial
+from tests.grpc.h2 import PREFACE, WAIT, Raw, message, text
+from tests.sockets.process import Server, Servers
+
+STATUS = "/kontekst.DaemonService/GetStatus"
+RUN = "/kontekst.AgentService/Run"
+SESSION = "/roz.v1.AgentService/StreamSession"
+INVALID, EXHAUSTED, UNIMPLEMENTED, DENIED = "3", "8", "12", "7"
+
+
+def start(prompt: str) -> bytes:
+    return kontekst.RunCommand(start=kontekst.StartRunCommand(prompt=prompt)).SerializeToString()
+
+
+def pong(server: Server) -> None:
+    """The server answers somebody else."""
+    with Raw(server.port) as client:
+        stream = client.call(STATUS)
+        client.data(stream, message(b""), end=True)
+        assert client.status(stream)[0] == "0"
+
+
+# --- the hand-over ----------------------------------------------------------------------------------------------------
+
+
+def test_a_preface_that_comes_byte_by_byte_is_one(server: Server) -> None:
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=WAIT)
+    with connection:
+        for byte in PREFACE:
+            connection.sendall(bytes([byte]))
+        connection.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+        assert connection.recv(100)[3] == 4, "a SETTINGS frame"
+
+
+def test_a_request_that_begins_like_the_preface_is_http_1(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as connection:
+        connection.sendall(b"P")
+        connection.sendall(b"RI /ping HTTP/1.1\r\nhost: here\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 4")
+
+
+def test_http_1_and_sockets_stay_as_they_are(server: Server) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/ping", timeout=WAIT) as answer:
+        assert json.load(answer)["status"].startswith("Healthy")
+
+
+def test_grpc_can_be_switched_off(servers: Servers) -> None:
+    server = servers(**ASSISTANT, AGUI_GRPC="off")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as connection:
+        connection.sendall(PREFACE)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+
+
+def test_nothing_of_grpc_is_imported_before_the_first_connection(dial: Dial, tmp_path: Path) -> None:
+    """A tool tells what is imported: once over HTTP/1.1, then over gRPC."""
+    (tmp_path / "telling.py").write_text(
+        "import sys\n\nfrom app.tools.decorator import tool\n\n\n@tool\ndef modules() -> str:\n"
+        "    '''Tell what is imported.'''\n"
+        "    return ' '.join(n for n in sys.modules if n.split('.')[0] in ('grpclib', 'h2') or n.endswith('_pb2'))\n"
+    )
+    settings = {**ASSISTANT, "AGUI_TOOLS": "telling:modules", "PYTHONPATH": f"{tmp_path}:{Path.cwd()}"}
+    with Server(**settings) as server:
+        body = {"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "call modules {}"}]}
+        url = f"http://127.0.0.1:{server.port}/invocations"
+        request = urllib.request.Request(url, json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - as above
+            events = [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
+        result = next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
+        assert "grpclib" not in result["content"]
+        assert "_pb2" not in result["content"]
+        pong(server)
+        with urllib.request.urlopen(request, timeout=WAIT):  # noqa: S310 - as above
+            pass
+
+
+def test_the_names_of_grpclib_that_are_used_are_there() -> None:
+    """The hand-over uses names that grpclib does not promise: a new release is looked at before it is taken."""
+    assert grpclib.__version__.startswith("0.4.")
+    assert list(inspect.signature(grpclib.server.Handler.__init__).parameters) == [
+        *("self", "mapping", "codec", "status_details_codec", "dispatch")
+    ]
+    assert {"feed", "flush", "initialize", "create_stream", "is_closing"} <= set(vars(grpclib.protocol.Connection))
+    assert {"process", "register", "close"} <= set(vars(grpclib.protocol.EventsProcessor))
+    assert {"send_data", "recv_data", "send_headers", "reset_nowait"} <= set(vars(grpclib.protocol.Stream))
+    source = inspect.getsource(grpclib.server.Stream)
+    for name in ("self._stream ", "_recv_type", "_method_name", "_send_initial_metadata_done", "_send_message_done"):
+        assert name in source
+    assert hasattr(grpclib.events, "_DispatchServerEvents")
+    assert hasattr(grpclib.protocol, "_set_nodelay")
+
+
+# --- the repairs ------------------------------------------------------------------------------------------------------
+
+
+def test_a_frame_of_an_unknown_type_is_ignored(server: Server) -> None:
+    with Raw(server.port) as client:
+        client.send(bytes([0, 0, 4, 0xFA, 0, 0, 0, 0, 0]) + b"what")
+        stream = client.call(STATUS)
+        client.data(stream, message(b""), end=True)
+        assert client.status(stream)[0] == "0"
+
+
+def test_an_empty_frame_inside_a_message_is_ignored(server: Server) -> None:
+    with Raw(server.port) as client:
+        stream, sent = client.call(RUN), message(start("hello"))
+        client.data(stream, sent[:7])
+        client.data(stream, b"")
+        client.data(stream, sent[7:], end=True)
+        assert client.status(stream)[0] == "0"
+        assert b"completed" not in client.body(stream)[:1]
+
+
+def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers) -> None:
+    server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
+    with Raw(server.port) as client:
+        stream = client.call(RUN)
+        client.data(stream, b"\0" + (20_001).to_bytes(4, "big"))
+        status, words = client.status(stream)
+        assert (status, "20000" in words) == (EXHAUSTED, True)
+        stream = client.call(RUN)
+        client.data(stream, message(start("hello " * 3_000)), end=True)
+        assert client.status(stream)[0] == "0"
+
+
+def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dial: Dial) -> None:
+    server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
+    with Raw(server.port) as client:
+        stream = client.call(RUN, ("grpc-encoding", "gzip"))
+        client.data(stream, message(gzip.compress(start("x" * 1_000_000)), compressed=True))
+        assert client.status(stream)[0] == EXHAUSTED
+        stream = client.call(RUN, ("grpc-encoding", "gzip"))
+        client.data(stream, message(gzip.compress(start("hello"))[:-4], compressed=True))
+        assert client.status(stream)[0] == INVALID
+        stream = client.call(RUN, ("grpc-encoding", "gzip"))
+        client.data(stream, message(b"not gzip", compressed=True))
+        assert client.status(stream)[0] == INVALID
+        stream = client.call(RUN, ("grpc-encoding", "snappy"))
+        client.data(stream, message(b"?", compressed=True))
+        assert client.status(stream)[0] == UNIMPLEMENTED
+        first = next(text(e.headers) for e in client.events if isinstance(e, h2.events.ResponseReceived))
+        assert first["grpc-accept-encoding"] == "identity,gzip"
+    talk: Talk[kontekst.RunCommand, kontekst.RunEvent] = Talk(
+        *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), compression=grpc.Compression.Gzip
+    )
+    with talk:
+        talk.send(start=kontekst.StartRunCommand(prompt="hello " * 100))
+        assert list(talk.rest())[-1] == "completed"
+
+
+def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: Dial) -> None:
+    with Server(**ASSISTANT) as server:
+        channel = dial(server)
+        run: Talk[kontekst.RunCommand, kontekst.RunEvent] = Talk(
+            channel, RUN, kontekst.RunCommand, kontekst.RunEvent, "event"
+        )
+        session: Talk[roz.SessionRequest, roz.SessionResponse] = Talk(
+            channel, SESSION, roz.SessionRequest, roz.SessionResponse, "response"
+        )
+        with Raw(server.port) as raw, run, session:
+            session.send(start=roz.StartSession())
+            session.until("session_started")
+            run.send(start=kontekst.StartRunCommand(prompt="wait 30"))
+            run.until("token")
+            raw.until(h2.events.SettingsAcknowledged)
+            server.term()
+            assert isinstance(raw.until(h2.events.ConnectionTerminated), h2.events.ConnectionTerminated)
+            assert list(run.rest())[-1] in {"failed", "cancelled"}
+            assert session.until("error").code == "SHUTTING_DOWN"
+            with pytest.raises(grpc.RpcError) as ended:
+                list(session.rest())
+            assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert server.wait() == 0
+        assert server.faults == []
+
+
+# --- hostile clients --------------------------------------------------------------------------------------------------
+
+
+def test_garbage_behind_the_preface_ends_that_connection_with_a_reason(server: Server) -> None:
+    with Raw(server.port) as client:
+        with contextlib.suppress(ConnectionError):
+            client.send(b"GET / HTTP/1.1\r\n\r\n" * 50_000)
+        while client.read():
+            pass
+    assert not client.is_open
+    pong(server)
+
+
+def test_headers_that_are_none_end_that_connection(server: Server) -> None:
+    with Raw(server.port) as client:
+        client.h2.send_headers(1, [(b":method", b"\xff\xfe"), (b":path", b"/")], end_stream=True)
+        client.flush()
+        while client.read():
+            pass
+    pong(server)
+
+
+def test_a_flood_of_pings_ends_that_connection(server: Server) -> None:
+    with Raw(server.port) as client:
+        ping = bytes([0, 0, 8, 6, 0, 0, 0, 0, 0]) + bytes(8)
+        client.send(ping * (MAX_CONTROLS + 500))
+        while client.read():
+            pass
+        goodbye = next(event for event in client.events if isinstance(event, h2.events.ConnectionTerminated))
+        assert goodbye.error_code is ErrorCodes.ENHANCE_YOUR_CALM
+    pong(server)
+
+
+def test_calls_that_are_reset_at_once_end_that_connection(server: Server) -> None:
+    with Raw(server.port) as client:
+        client.until(h2.events.SettingsAcknowledged)
+        try:
+            for _ in range(MAX_CONTROLS + 500):
+                stream = client.h2.get_next_available_stream_id()
+                client.h2.send_headers(stream, [(":method", "POST"), (":path", RUN), (":scheme", "http")])
+                client.h2.reset_stream(stream)
+            client.flush()
+        except ConnectionError:
+            pass
+        while client.read():
+            pass
+    pong(server)
+
+
+def test_more_calls_than_allowed_end_that_connection(server: Server) -> None:
+    with Raw(server.port) as client:
+        client.until(h2.events.RemoteSettingsChanged)
+        assert client.h2.remote_settings.max_concurrent_streams == 100
+        client.h2.remote_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = 1_000
+        client.h2.remote_settings.acknowledge()
+        for _ in range(101):
+            client.call(SESSION)
+        while client.read():
+            pass
+    pong(server)
+
+
+def test_a_client_that_takes_nothing_harms_nobody_and_grows_nothing(server: Server) -> None:
+    with Raw(server.port, window=1_000) as client:
+        stream = client.call(RUN)
+        client.data(stream, message(start("stream 200000")))
+        client.until(h2.events.DataReceived)
+        before = server.memory
+        time.sleep(1)
+        pong(server)
+        assert len(client.body(stream)) <= 66_000
+        assert server.memory < before + 60_000_000
+        client.h2.reset_stream(stream)
+        client.flush()
+
+
+def test_a_cancelled_call_leaves_the_connection_and_the_others(server: Server) -> None:
+    with Raw(server.port) as client:
+        one, two = client.call(RUN), client.call(RUN)
+        client.data(one, message(start("wait 20")))
+        client.data(two, message(start("hello")))
+        client.h2.reset_stream(one)
+        client.flush()
+        assert client.status(two)[0] == "0"
+
+
+def test_a_stream_that_ends_inside_a_message_is_refused(server: Server) -> None:
+    with Raw(server.port) as client:
+        stream = client.call(RUN)
+        client.data(stream, message(start("hello"))[:-2], end=True)
+        assert client.status(stream)[0] == INVALID
+
+
+def test_bytes_that_are_no_message_are_refused(server: Server) -> None:
+    with Raw(server.port) as client:
+        stream = client.call(RUN)
+        client.data(stream, message(b"\xff\xff\xff"), end=True)
+        assert client.status(stream)[0] == INVALID
+
+
+def test_a_method_that_is_not_here_is_unimplemented(server: Server) -> None:
+    with Raw(server.port) as client:
+        assert client.status(client.call("/roz.v1.AgentService/AnalyzeMedia", end=True))[0] == UNIMPLEMENTED
+
+
+def test_a_web_page_and_two_sessions_are_refused(server: Server) -> None:
+    header = "x-amzn-bedrock-agentcore-runtime-session-id"
+    with Raw(server.port) as client:
+        stream = client.call(RUN, ("origin", "https://evil.example"))
+        assert client.status(stream)[0] == DENIED
+        stream = client.call(RUN, (header, "a" * 33), (header, "b" * 33))
+        assert client.status(stream)[0] == INVALID
+
+
+def test_ten_thousand_registrations_grow_nothing(server: Server, channel: grpc.Channel) -> None:
+    session: Talk[roz.SessionRequest, roz.SessionResponse] = Talk(
+        channel, SESSION, roz.SessionRequest, roz.SessionResponse, "response"
+    )
+    with session:
+        session.send(start=roz.StartSession())
+        session.until("session_started")
+        before = server.memory
+        for number in range(10_000):
+            tool = roz.ToolSchema(name=f"s{number}__tool", description="x" * 1_000)
+            session.send(register_tools=roz.RegisterTools(source=f"s{number}", tools=[tool]))
+        assert session.until("error").code == "VALIDATION_ERROR"
+        session.send(ping=roz.Ping())
+        session.until("pong")
+        assert server.memory < before + 60_000_000
+
+
+def test_a_deadline_ends_the_watching_and_not_the_run(server: Server, dial: Dial) -> None:
+    run: Talk[kontekst.RunCommand, kontekst.RunEvent] = Talk(
+        *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), timeout=2
+    )
+    with run:
+        run.send(start=kontekst.StartRunCommand(prompt="wait 20", session_id="patient"))
+        run.until("token")
+        with pytest.raises(grpc.RpcError) as late:
+            list(run.rest())
+        assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/runs", timeout=WAIT) as answer:
+        found = next(it for it in json.load(answer)["runs"] if it["threadId"] == "patient")
+    assert found["status"] == "running"

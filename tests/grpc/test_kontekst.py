@@ -1,0 +1,284 @@
+"""kontekst's runs and its daemon, as a client of the seed's release speaks to them."""
+
+import json
+from typing import Any
+
+import grpc
+import pytest
+
+from app.edge.grpc.gen.kontekst import kontekst_pb2 as pb
+from tests.grpc.client import Talk
+from tests.grpc.conftest import ASSISTANT, Dial
+from tests.sockets.process import Server, Servers
+
+RunTalk = Talk[pb.RunCommand, pb.RunEvent]
+
+
+def running(channel: grpc.Channel, **options: Any) -> RunTalk:
+    return Talk(channel, "/kontekst.AgentService/Run", pb.RunCommand, pb.RunEvent, "event", **options)
+
+
+def started(channel: grpc.Channel, prompt: str = "", metadata: Any = (), **fields: Any) -> RunTalk:
+    return running(channel, metadata=metadata).send(start=pb.StartRunCommand(prompt=prompt, **fields))
+
+
+def calling(name: str, **arguments: object) -> str:
+    return f"call {name} {json.dumps(arguments)}"
+
+
+def unary(channel: grpc.Channel, method: str, request: Any, reply: Any, **options: Any) -> Any:
+    call = channel.unary_unary(
+        f"/kontekst.DaemonService/{method}",
+        request_serializer=type(request).SerializeToString,
+        response_deserializer=reply.FromString,
+    )
+    return call(request, timeout=30, **options)
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_is_answered_in_the_documented_order(channel: grpc.Channel) -> None:
+    with started(channel, "think about it", agent_name="default") as talk:
+        list(talk.rest())
+    assert talk.kinds == ["started", "reasoning", "token", "turn_completed", "context_snapshot", "completed"]
+    first, last = talk.seen[0].started, talk.seen[-1].completed
+    assert (first.run_id, first.agent_name) == (last.run_id, "default")
+    assert first.session_id
+    turn = next(event.turn_completed for event in talk.seen if event.HasField("turn_completed"))
+    assert turn.content == last.content == "".join(event.token.text for event in talk.seen)
+    assert turn.reasoning == last.reasoning == "".join(event.reasoning.text for event in talk.seen)
+    assert last.reasoning
+
+
+def test_every_call_is_proposed_and_runs_when_it_is_approved(channel: grpc.Channel) -> None:
+    with started(channel, calling("echo", text="ahoy")) as talk:
+        proposed = talk.until("tools_proposed")
+        (call,) = proposed.calls
+        assert (call.name, json.loads(call.arguments_json), call.preview) == ("echo", {"text": "ahoy"}, "")
+        talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
+        list(talk.rest())
+    assert talk.kinds == [
+        *("started", "turn_completed", "context_snapshot", "tools_proposed", "tool_started", "tool_completed"),
+        *("tools_completed", "token", "turn_completed", "context_snapshot", "completed"),
+    ]
+    completed = next(event.tool_completed for event in talk.seen if event.HasField("tool_completed"))
+    assert (completed.call_id, completed.output) == (call.call_id, "ahoy")
+    assert "ahoy" in talk.seen[-1].completed.content
+
+
+def test_a_preview_comes_with_the_proposal(channel: grpc.Channel) -> None:
+    with started(channel, calling("write_file", path="a.txt", text="hello")) as talk:
+        (call,) = talk.until("tools_proposed").calls
+        assert call.preview == "a.txt: +hello"
+
+
+def test_two_calls_are_decided_one_by_one_and_a_denial_ends_the_run(channel: grpc.Channel) -> None:
+    lines = f"{calling('echo', text='one')}\n{calling('echo', text='two')}"
+    with started(channel, lines) as talk:
+        one, two = talk.until("tools_proposed").calls
+        talk.send(deny_tool=pb.DenyToolCommand(call_id=two.call_id, reason="too risky"))
+        talk.send(approve_tool=pb.ApproveToolCommand(call_id=one.call_id))
+        list(talk.rest())
+    kinds = [talk.kind(event) for event in talk.seen]
+    behind = kinds[kinds.index("tools_proposed") + 1 :]
+    assert behind == ["tool_started", "tool_completed", "tool_failed", "tools_completed", "cancelled"]
+    failed = next(event.tool_failed for event in talk.seen if event.HasField("tool_failed"))
+    assert failed.call_id == two.call_id
+    assert "too risky" in failed.error
+    session = talk.seen[0].started.session_id
+    with started(channel, "anything else", session_id=session) as again:
+        list(again.rest())
+    rows = next(event.context_snapshot for event in again.seen if event.HasField("context_snapshot")).context.messages
+    assert [row.role for row in rows if row.source == "history"] == ["user", "assistant", "tool", "tool"]
+
+
+def test_a_tool_that_raises_fails_without_its_secret(channel: grpc.Channel) -> None:
+    with started(channel, calling("echo", wrong=1)) as talk:
+        (call,) = talk.until("tools_proposed").calls
+        talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
+        failed = talk.until("tool_failed")
+        assert failed.call_id == call.call_id
+        list(talk.rest())
+    assert talk.kind(talk.seen[-1]) == "completed"
+
+
+def test_a_session_goes_on_and_a_snapshot_counts_its_messages(channel: grpc.Channel) -> None:
+    with started(channel, "first words") as talk:
+        list(talk.rest())
+    session = talk.seen[0].started.session_id
+    with started(channel, "second words", session_id=session) as again:
+        list(again.rest())
+    assert again.seen[0].started.session_id == session
+    context = next(event.context_snapshot for event in again.seen if event.HasField("context_snapshot")).context
+    assert (context.history_messages, context.memory_messages, context.total_messages) == (2, 2, 5)
+    assert context.total_tokens == sum(row.tokens for row in context.messages) + context.tool_tokens
+    assert {row.source for row in context.messages} == {"system", "history", "memory"}
+
+
+def test_a_budget_is_the_size_of_the_context(servers: Servers, dial: Dial) -> None:
+    with started(dial(servers(AGUI_AGENT="assistant", AGUI_CONTEXT_TOKENS="5000")), "hello") as talk:
+        list(talk.rest())
+    context = next(event.context_snapshot for event in talk.seen if event.HasField("context_snapshot")).context
+    assert context.context_size == 5000
+    assert context.remaining_tokens == 5000 - context.total_tokens
+    assert context.history_budget == 5000 - context.system_tokens - context.tool_tokens - context.memory_tokens
+
+
+def test_a_working_directory_reaches_the_agent(channel: grpc.Channel) -> None:
+    with started(channel, "hello", working_dir="/srv/one/two/three four five") as talk:
+        list(talk.rest())
+    with started(channel, "hello") as bare:
+        list(bare.rest())
+
+    def system(of: RunTalk) -> int:
+        return next(
+            event.context_snapshot.context.system_tokens for event in of.seen if event.HasField("context_snapshot")
+        )
+
+    assert system(talk) > system(bare)
+
+
+def test_a_cancel_ends_the_run(channel: grpc.Channel) -> None:
+    with started(channel, "wait 30") as talk:
+        talk.until("token")
+        talk.send(cancel=pb.CancelRunCommand())
+        list(talk.rest())
+    assert talk.kinds[-1] == "cancelled"
+    assert talk.seen[-1].cancelled.run_id == talk.seen[0].started.run_id
+
+
+def test_a_cancel_in_the_place_of_a_decision_ends_the_run_and_frees_the_session(channel: grpc.Channel) -> None:
+    with started(channel, calling("echo", text="x")) as talk:
+        talk.until("tools_proposed")
+        talk.send(cancel=pb.CancelRunCommand())
+        list(talk.rest())
+    assert talk.kinds[-1] == "cancelled"
+    with started(channel, "hello", session_id=talk.seen[0].started.session_id) as again:
+        list(again.rest())
+    assert again.kinds[-1] == "completed"
+
+
+def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
+    with started(channel, "hello").end() as talk:
+        list(talk.rest())
+    assert talk.kinds[-1] == "completed"
+
+
+def test_a_client_that_can_decide_nothing_more_gets_its_run_cancelled(channel: grpc.Channel) -> None:
+    with started(channel, calling("echo", text="x")).end() as talk:
+        list(talk.rest())
+    assert talk.kinds[-1] == "cancelled"
+
+
+def test_decisions_of_calls_that_do_not_wait_harm_nothing(channel: grpc.Channel) -> None:
+    with started(channel, calling("echo", text="x")) as talk:
+        (call,) = talk.until("tools_proposed").calls
+        talk.send(approve_tool=pb.ApproveToolCommand(call_id="nobody"))
+        talk.send(deny_tool=pb.DenyToolCommand(call_id="nobody", reason="?"))
+        talk.send(start=pb.StartRunCommand(prompt="again"))
+        talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
+        list(talk.rest())
+    assert talk.kinds[-1] == "completed"
+
+
+def test_a_model_that_fails_fails_the_run(dial: Dial) -> None:
+    with Server(**ASSISTANT) as server, started(dial(server), "fail") as talk:
+        list(talk.rest())
+    assert talk.kinds[-1] == "failed"
+    assert talk.seen[-1].failed.error == "The model failed."
+
+
+def test_an_agent_that_is_not_here_fails_the_run_with_the_names_there_are(channel: grpc.Channel) -> None:
+    with started(channel, "hello", agent_name="poet") as talk:
+        list(talk.rest())
+    assert talk.kinds == ["failed"]
+    assert "'poet'" in talk.seen[0].failed.error
+    assert "default" in talk.seen[0].failed.error
+
+
+def test_a_skill_takes_the_place_of_a_prompt(
+    servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("skills") / "haiku"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")
+    channel = dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))
+    with started(channel, skill=pb.SkillInvocation(name="haiku", arguments="about rain")) as talk:
+        list(talk.rest())
+    assert talk.kinds[-1] == "completed"
+    with started(channel, skill=pb.SkillInvocation(name="sonnet")) as unknown:
+        list(unknown.rest())
+    assert unknown.kinds[-1] == "failed"
+    assert "sonnet" in unknown.seen[-1].failed.error
+
+
+def test_a_start_that_asks_for_nothing_fails(channel: grpc.Channel) -> None:
+    with started(channel) as talk:
+        list(talk.rest())
+    assert talk.kinds == ["failed"]
+
+
+def test_a_call_that_does_not_begin_with_start_is_refused(channel: grpc.Channel) -> None:
+    with running(channel).send(cancel=pb.CancelRunCommand()) as talk, pytest.raises(grpc.RpcError) as refused:
+        talk.next()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert dict(refused.value.trailing_metadata())["agui-code"] == "VALIDATION_ERROR"
+
+
+def test_a_busy_session_fails_the_second_run_and_not_the_first(channel: grpc.Channel) -> None:
+    with started(channel, "wait 30", session_id="busy") as talk:
+        talk.until("token")
+        with started(channel, "hello", session_id="busy") as second:
+            list(second.rest())
+        assert second.kinds == ["failed"]
+        talk.send(cancel=pb.CancelRunCommand())
+        list(talk.rest())
+    assert talk.kinds[-1] == "cancelled"
+
+
+# --- the daemon -------------------------------------------------------------------------------------------------------
+
+
+def test_the_status_shows_real_values(server: Server, channel: grpc.Channel) -> None:
+    status = unary(channel, "GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
+    assert status.bind == f"127.0.0.1:{server.port}"
+    assert status.started_at_rfc3339.endswith("Z")
+    assert 0 <= status.uptime_seconds < 3600
+    assert status.llama_server_healthy
+    assert status.llama_server_pid == 0
+    assert (status.model_dir, status.data_dir, status.endpoint) == ("", "", "")
+
+
+def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
+    servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("data")
+    url = "http://127.0.0.1:1/v1"
+    server = servers(
+        AGUI_AGENT="assistant",
+        AGUI_MODEL="openai:any",
+        AGUI_OPENAI_BASE_URL=url,
+        AGUI_STORE=f"sqlite:///{folder}/runs.db",
+    )
+    status = unary(dial(server), "GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
+    assert (status.endpoint, status.llama_server_healthy, status.llama_server_running) == (url, False, False)
+    assert status.data_dir == str(folder)
+
+
+def test_a_shutdown_is_refused_unless_it_is_allowed(channel: grpc.Channel) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        unary(channel, "Shutdown", pb.ShutdownRequest(), pb.ShutdownResponse)
+    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+def test_a_shutdown_ends_the_process_in_order_but_not_for_one_session_of_several(dial: Dial) -> None:
+    with Server(AGUI_AGENT="assistant", AGUI_GRPC_SHUTDOWN="on") as server:
+        channel = dial(server)
+        session = [("x-amzn-bedrock-agentcore-runtime-session-id", "s" * 33)]
+        with pytest.raises(grpc.RpcError) as refused:
+            unary(channel, "Shutdown", pb.ShutdownRequest(), pb.ShutdownResponse, metadata=session)
+        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        answer = unary(channel, "Shutdown", pb.ShutdownRequest(), pb.ShutdownResponse)
+        assert "shutting down" in answer.message
+        assert server.wait() == 0

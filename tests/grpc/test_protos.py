@@ -1,0 +1,42 @@
+"""The compiled protocol buffers are those of proto/, and their numbers are those that real clients speak."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from app.core.errors import TABLE
+from app.edge.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from app.edge.grpc.gen.roz.v1 import agent_pb2 as roz
+from app.edge.grpc.status import STATUSES
+
+ROOT = Path(__file__).parents[2]
+GENERATED = ROOT / "app" / "edge" / "grpc" / "gen"
+
+
+def test_the_compiled_files_are_current(tmp_path: Path) -> None:
+    sources = sorted(str(path.relative_to(ROOT / "proto")) for path in (ROOT / "proto").rglob("*.proto"))
+    command = [sys.executable, "-m", "grpc_tools.protoc", "-I", "proto", f"--python_out={tmp_path}"]
+    subprocess.run([*command, f"--pyi_out={tmp_path}", *sources], cwd=ROOT, check=True)
+    made = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.rglob("*_pb2.py*")}
+    kept = {path.relative_to(GENERATED): path.read_text() for path in GENERATED.rglob("*_pb2.py*")}
+    assert made == kept, "run `make proto`"
+
+
+def test_numbers_are_those_of_both_generations_of_roz() -> None:
+    numbers = {field.name: field.number for field in roz.SessionResponse.DESCRIPTOR.fields}
+    assert numbers["text_delta"] == 2
+    assert numbers["activity_update"] == 11
+    assert numbers["session_event"] == 19
+    assert {field.name: field.number for field in roz.SessionRequest.DESCRIPTOR.fields}["register_tools"] == 9
+    assert {field.number for field in roz.SessionEventEnvelope.DESCRIPTOR.fields} == {*range(1, 6), *range(7, 47)}
+
+
+def test_numbers_are_those_of_kontekst() -> None:
+    assert [field.number for field in kontekst.RunCommand.DESCRIPTOR.fields] == [1, 2, 3, 6]
+    assert [field.number for field in kontekst.RunEvent.DESCRIPTOR.fields] == list(range(1, 14))
+    assert {f.name: f.number for f in kontekst.ContextSnapshot.DESCRIPTOR.fields}["tool_tokens"] == 12
+
+
+def test_every_error_has_a_status() -> None:
+    assert STATUSES.keys() == TABLE.keys()
+    assert {status.name for status in STATUSES.values()} == {row.grpc for row in TABLE.values()}

@@ -1,0 +1,612 @@
+"""Sessions of roz, as clients of release 0.2 (fields 1 to 11) and of 1.0 (``session_event``) see them."""
+
+import json
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.json_format import MessageToDict
+
+from app.edge.grpc.gen.roz.v1 import agent_pb2 as pb
+from tests.grpc.client import Talk
+from tests.grpc.conftest import ASSISTANT, Dial
+from tests.sockets.process import Server, Servers
+
+SESSION = "/roz.v1.AgentService/StreamSession"
+
+
+class RozTalk(Talk[pb.SessionRequest, pb.SessionResponse]):
+    """One session. A message of release 1.0 is known by the name of its event."""
+
+    def __init__(self, channel: grpc.Channel, **options: Any) -> None:
+        super().__init__(channel, SESSION, pb.SessionRequest, pb.SessionResponse, "response", **options)
+
+    def kind(self, message: pb.SessionResponse) -> str:
+        kind = super().kind(message)
+        return f"1.0 {message.session_event.WhichOneof('typed_event')}" if kind == "session_event" else kind
+
+    def next(self) -> tuple[str, Any]:
+        message = next(self.call)
+        self.seen.append(message)
+        kind = self.kind(message)
+        if kind.startswith("1.0 "):
+            assert message.session_event.event_type == kind[4:]
+            return kind, getattr(message.session_event, kind[4:])
+        return kind, getattr(message, kind)
+
+    def say(self, text: str, **fields: Any) -> "RozTalk":
+        self.send(user_message=pb.UserMessage(content=text, **fields))
+        return self
+
+    @property
+    def old(self) -> list[str]:
+        """What a client of release 0.2 reads."""
+        return [kind for kind in self.kinds if not kind.startswith("1.0 ")]
+
+    @property
+    def new(self) -> list[str]:
+        """What a client of release 1.0 reads."""
+        return [kind[4:] for kind in self.kinds if kind.startswith("1.0 ")]
+
+    def all(self, kind: str) -> list[Any]:
+        """Everything of one kind that has come."""
+        return [getattr(message, kind) for message in self.seen if message.HasField(kind)]
+
+
+def begun(channel: grpc.Channel, metadata: Any = (), timeout: float = 30, **fields: Any) -> RozTalk:
+    talk = RozTalk(channel, metadata=metadata, timeout=timeout)
+    talk.send(start=pb.StartSession(environment_id="here", **fields))
+    talk.until("session_started")
+    return talk
+
+
+def turned(talk: RozTalk) -> Any:
+    """The end of a turn, and what is said behind it."""
+    complete = talk.until("turn_complete")
+    talk.until("presence_hint")
+    return complete
+
+
+def calling(name: str, /, **arguments: object) -> str:
+    return f"call {name} {json.dumps(arguments)}"
+
+
+def schema(name: str, **fields: Any) -> pb.ToolSchema:
+    made = pb.ToolSchema(name=name, description=f"The tool {name}.", **fields)
+    made.parameters_schema.update({"type": "object", "properties": {"x": {"type": "number"}}})
+    return made
+
+
+@pytest.fixture
+def old_channel(servers: Servers, dial: Dial) -> grpc.Channel:
+    """A server that speaks to clients of release 0.2 only."""
+    return dial(servers(**ASSISTANT, AGUI_ROZ_WIRE="0.2"))
+
+
+# --- the seed's diagram -----------------------------------------------------------------------------------------------
+
+
+def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
+    with begun(old_channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
+        started = talk.all("session_started")[0]
+        assert started.session_id
+        assert started.model == "offline"
+        assert [(rule.tool_pattern, rule.policy) for rule in started.permissions][:2] == [
+            ("pay", "ask"),
+            ("order", "ask"),
+        ]
+        talk.say(calling("move", x=3), message_id="m1")
+        request = talk.until("tool_request")
+        assert (request.tool_name, MessageToDict(request.parameters), request.timeout_ms) == ("move", {"x": 3}, 5000)
+        result = pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved to 3", exit_code=0)
+        talk.send(tool_result=result)
+        complete = turned(talk)
+        assert (complete.message_id, complete.stop_reason) == ("m1", "end_turn")
+        assert complete.usage.input_tokens > 0
+        assert complete.usage.output_tokens > 0
+        text = talk.all("text_delta")
+        assert {delta.message_id for delta in text} == {"m1"}
+        assert "moved to 3" in "".join(delta.content for delta in text)
+        talk.send(cancel_session=pb.CancelSession(reason="done"))
+        assert list(talk.rest()) == []
+    assert talk.new == []
+
+
+def test_thinking_comes_as_thinking(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say("think about it", message_id="m1")
+        assert turned(talk).stop_reason == "end_turn"
+        assert {delta.message_id for delta in talk.all("thinking_delta")} == {"m1"}
+        assert talk.old.index("thinking_delta") < talk.old.index("text_delta") < talk.old.index("turn_complete")
+
+
+def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> None:
+    with begun(old_channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
+        talk.say(calling("move", x=1))
+        request = talk.until("tool_request")
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="ok"))
+        turned(talk)
+        states = [(update.state, update.detail) for update in talk.all("activity_update")]
+        assert states == [("thinking", ""), ("calling_tool", "move"), ("thinking", ""), ("idle", "")]
+        assert [hint.level for hint in talk.all("presence_hint")] == ["mini", "full", "mini", "hidden"]
+
+
+def test_turns_follow_one_another_in_one_conversation(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say("one")
+        first = turned(talk)
+        talk.say("two")
+        second = turned(talk)
+        assert second.usage.input_tokens > first.usage.input_tokens
+        assert first.message_id != second.message_id
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tool_that_fails_is_an_error_for_the_model(channel: grpc.Channel) -> None:
+    with begun(channel, tools=[schema("move")]) as talk:
+        talk.say(calling("move", x=1))
+        request = talk.until("tool_request")
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=False, result="it is stuck"))
+        assert turned(talk).stop_reason == "end_turn"
+        assert "it is stuck" in "".join(delta.content for delta in talk.all("text_delta"))
+
+
+def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> None:
+    with begun(channel, tools=[schema("move", timeout_ms=200)]) as talk:
+        talk.say(calling("move", x=1))
+        request = talk.until("tool_request")
+        assert turned(talk).stop_reason == "end_turn"
+        assert "within 200 ms" in "".join(delta.content for delta in talk.all("text_delta"))
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="late"))
+        assert talk.until("error").code == "VALIDATION_ERROR"
+
+
+def test_tools_of_client_and_server_work_side_by_side(channel: grpc.Channel) -> None:
+    with begun(channel, tools=[schema("move")]) as talk:
+        talk.say(f"{calling('echo', text='ahoy')}\n{calling('move', x=1)}")
+        request = talk.until("tool_request")
+        assert request.tool_name == "move"
+        finished = [
+            event.tool_call_finished for event in talk.all("session_event") if event.HasField("tool_call_finished")
+        ]
+        assert [(it.tool_name, it.result_summary) for it in finished] == [("echo", "ahoy")]
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
+        assert turned(talk).stop_reason == "end_turn"
+
+
+def requested(talk: RozTalk, name: str) -> bool:
+    """Whether a call of this tool leads to the client."""
+    talk.say(calling(name, x=1))
+    while True:
+        kind, content = talk.next()
+        if kind == "tool_request":
+            talk.send(tool_result=pb.ToolResult(tool_call_id=content.tool_call_id, success=True, result="ok"))
+            turned(talk)
+            return True
+        if kind == "turn_complete":
+            talk.until("presence_hint")
+            return False
+
+
+def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel) -> None:
+    def register(*names: str, source: str = "sim") -> pb.RegisterTools:
+        return pb.RegisterTools(source=source, tools=[schema(name) for name in names], system_context="Move slowly.")
+
+    with begun(channel, tools=[schema("base"), schema("sim__old")]) as talk:
+        talk.send(register_tools=register("sim__a", "sim__b"))
+        assert [requested(talk, name) for name in ("base", "sim__a", "sim__b", "sim__old")] == [True, True, True, False]
+        talk.send(register_tools=register("sim__b"))
+        talk.send(register_tools=register("lab__c", source="lab"))
+        assert [requested(talk, name) for name in ("sim__a", "sim__b", "lab__c")] == [False, True, True]
+        talk.send(register_tools=register())
+        assert [requested(talk, name) for name in ("sim__b", "lab__c", "base")] == [False, True, True]
+
+
+def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Channel) -> None:
+    with begun(channel, tools=[schema("base")]) as talk:
+        talk.say(calling("special", x=1), tools=[schema("special")])
+        request = talk.until("tool_request")
+        assert request.tool_name == "special"
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="ok"))
+        turned(talk)
+        assert [requested(talk, name) for name in ("special", "base")] == [False, True]
+
+
+# --- approvals --------------------------------------------------------------------------------------------------------
+
+
+def waiting(talk: RozTalk) -> Any:
+    """What a client of release 0.2 knows of a call that waits."""
+    while True:
+        update = talk.until("activity_update")
+        if update.state == "waiting_approval":
+            return json.loads(update.detail)
+
+
+def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
+    with begun(old_channel) as talk:
+        talk.say(calling("pay", amount=5))
+        detail = waiting(talk)
+        assert (detail["tool_name"], detail["reason"]) == ("pay", "it costs money")
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=detail["tool_call_id"], approved=True))
+        assert turned(talk).stop_reason == "end_turn"
+        assert "paid 5" in "".join(delta.content for delta in talk.all("text_delta"))
+        assert "full" in [hint.level for hint in talk.all("presence_hint")]
+
+
+def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say(calling("pay", amount=5))
+        detail = waiting(talk)
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=detail["tool_call_id"], approved=False))
+        assert turned(talk).stop_reason == "end_turn"
+        assert "denied" in "".join(delta.content for delta in talk.all("text_delta"))
+
+
+def test_late_and_unknown_decisions_are_refused_without_harm(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id="nobody", approved=True))
+        assert talk.until("error").code == "VALIDATION_ERROR"
+        talk.say(calling("pay", amount=5))
+        call_id = waiting(talk)["tool_call_id"]
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id="nobody", approved=True))
+        assert "nobody" in talk.until("error").message
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
+        turned(talk)
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=False))
+        assert not talk.until("error").retryable
+
+
+def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: grpc.Channel) -> None:
+    with begun(channel, tools=[schema("move")]) as talk:
+        talk.say(f"{calling('pay', amount=7)}\n{calling('move', x=1)}")
+        request = talk.until("tool_request")
+        call_id = waiting(talk)["tool_call_id"]
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
+        assert turned(talk).stop_reason == "end_turn"
+        assert "paid 7" in "".join(delta.content for delta in talk.all("text_delta"))
+
+
+# --- control ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_cancelled_turn_ends_and_the_session_goes_on(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say("wait 30", message_id="m1")
+        talk.until("text_delta")
+        talk.send(cancel_turn=pb.CancelTurn(reason="too slow"))
+        assert turned(talk).stop_reason == "cancelled"
+        talk.say("hello")
+        assert turned(talk).stop_reason == "end_turn"
+
+
+def test_a_turn_that_waits_for_the_client_can_be_cancelled(channel: grpc.Channel) -> None:
+    with begun(channel, tools=[schema("move")]) as talk:
+        for text, kind in (
+            (calling("move", x=1), "tool_request"),
+            (calling("pay", amount=1), "1.0 approval_requested"),
+        ):
+            talk.say(text)
+            talk.until(kind)
+            talk.send(cancel_turn=pb.CancelTurn())
+            assert turned(talk).stop_reason == "cancelled"
+        talk.say("hello")
+        assert turned(talk).stop_reason == "end_turn"
+
+
+def test_a_cancelled_session_ends_its_turn(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say("wait 30")
+        talk.until("text_delta")
+        talk.send(cancel_session=pb.CancelSession(reason="bye"))
+        assert turned(talk).stop_reason == "cancelled"
+        assert list(talk.rest())[-1] == "1.0 session_completed"
+
+
+def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say("hello").end()
+        assert turned(talk).stop_reason == "end_turn"
+        assert list(talk.rest())[-1] == "1.0 session_completed"
+
+
+def test_a_call_of_a_client_that_says_nothing_more_stays_open(channel: grpc.Channel) -> None:
+    with begun(channel, tools=[schema("move")]) as talk:
+        talk.say(calling("move", x=1)).end()
+        assert turned(talk).stop_reason == "tool_use"
+
+
+def test_a_ping_is_answered(channel: grpc.Channel) -> None:
+    with RozTalk(channel) as talk:
+        talk.send(ping=pb.Ping())
+        talk.until("pong")
+
+
+def test_silence_is_broken_by_keepalives_with_tokens(servers: Servers, dial: Dial) -> None:
+    channel = dial(servers(AGUI_AGENT="assistant", AGUI_KEEPALIVE="0.2"))
+    with begun(channel, max_context_tokens=5000) as talk:
+        talk.say("hello")
+        turned(talk)
+        beat = talk.until("keepalive")
+        assert 0 < beat.tokens_used < beat.tokens_max == 5000
+
+
+def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        session = talk.all("session_started")[0].session_id
+        talk.say("hello", message_id="m1")
+        turned(talk)
+        talk.send(feedback=pb.MessageFeedback(session_id=session, message_id="m1", rating="positive"))
+        talk.send(feedback=pb.MessageFeedback(session_id=session, message_id="m1", rating="so-so"))
+        assert "rating" in talk.until("error").message
+        talk.send(feedback=pb.MessageFeedback(session_id=session, message_id="m9", rating="negative"))
+        assert talk.until("error").code in {"VALIDATION_ERROR", "THREAD_NOT_FOUND"}
+
+
+def test_a_failing_turn_is_told_and_the_session_goes_on(dial: Dial) -> None:
+    with Server(**ASSISTANT) as server, begun(dial(server)) as talk:
+        talk.say("fail", message_id="m1")
+        error = talk.until("error")
+        assert (error.code, error.message, error.retryable) == ("MODEL_ERROR", "The model failed.", True)
+        assert turned(talk).stop_reason == "error"
+        talk.say("hello")
+        assert turned(talk).stop_reason == "end_turn"
+
+
+def test_a_message_during_a_turn_is_refused_or_waits(servers: Servers, dial: Dial, channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say("wait 0.5", message_id="m1")
+        talk.say("hello", message_id="m2")
+        error = talk.until("error")
+        assert (error.code, error.retryable) == ("THREAD_BUSY", True)
+        assert turned(talk).message_id == "m1"
+    with begun(dial(servers(**ASSISTANT, AGUI_ON_BUSY="enqueue"))) as talk:
+        talk.say("wait 0.5", message_id="m1").say("hello", message_id="m2")
+        assert [turned(talk).message_id, turned(talk).message_id] == ["m1", "m2"]
+    with begun(dial(servers(**ASSISTANT, AGUI_ON_BUSY="interrupt"))) as talk:
+        talk.say("wait 30", message_id="m1")
+        talk.until("text_delta")
+        talk.say("hello", message_id="m2")
+        assert [turned(talk).stop_reason, turned(talk).stop_reason] == ["cancelled", "end_turn"]
+
+
+# --- the start --------------------------------------------------------------------------------------------------------
+
+
+def part(**fields: Any) -> pb.ContentPart:
+    return pb.ContentPart(**fields)
+
+
+def test_a_history_is_resumed(channel: grpc.Channel) -> None:
+    use = pb.ToolUseContent(id="c1", name="move")
+    use.input.update({"x": 1})
+    history = [
+        pb.ConversationMessage(role="user", parts=[part(text=pb.TextContent(text="please move"))]),
+        pb.ConversationMessage(
+            role="assistant",
+            parts=[
+                part(thinking=pb.ThinkingContent(thinking="why not", signature="sig")),
+                part(text=pb.TextContent(text="I move")),
+                part(tool_use=use),
+            ],
+        ),
+        pb.ConversationMessage(
+            role="user",
+            parts=[part(tool_result=pb.ToolResultContent(tool_use_id="c1", name="move", content="moved"))],
+        ),
+        pb.ConversationMessage(role="assistant", parts=[part(text=pb.TextContent(text="done"))]),
+    ]
+    with begun(channel, history=history) as talk, begun(channel) as bare:
+        talk.say("hello")
+        bare.say("hello")
+        with_history, without = turned(talk), turned(bare)
+        assert with_history.usage.input_tokens == without.usage.input_tokens + 8
+        summary = next(event.resume_summary for event in talk.all("session_event") if event.HasField("resume_summary"))
+        assert MessageToDict(summary.summary) == {"messages": 5.0}
+        talk.say("again")
+        assert turned(talk).usage.input_tokens > with_history.usage.input_tokens
+
+
+def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None:
+    def used(**fields: Any) -> int:
+        turn = {name: fields.pop(name) for name in ("system_context", "context") if name in fields}
+        with begun(channel, **fields) as talk:
+            talk.say("hello", **turn)
+            return int(turned(talk).usage.input_tokens)
+
+    bare = used()
+    assert used(project_context=["one two three"]) >= bare + 3
+    assert used(system_context="one two three") >= bare + 3
+    block = pb.ContentBlock(text="one two three", label="notes")
+    assert used(context=[block]) >= bare + 3
+    picture = pb.ContentBlock(binary=pb.BinaryContent(mime_type="image/png", data=b"\x89PNG"))
+    assert used(context=[picture]) == bare
+
+
+def test_a_model_is_chosen_from_the_allowed_ones(servers: Servers, dial: Dial) -> None:
+    channel = dial(servers(**ASSISTANT, AGUI_MODELS="small=offline"))
+    with begun(channel, model="small") as talk:
+        assert talk.all("session_started")[0].model == "small"
+        talk.say("hello")
+        assert turned(talk).stop_reason == "end_turn"
+    with RozTalk(channel) as talk:
+        talk.send(start=pb.StartSession(model="huge"))
+        error = talk.until("error")
+        assert error.code == "VALIDATION_ERROR"
+        assert "small" in error.message
+        talk.send(start=pb.StartSession())
+        talk.until("session_started")
+
+
+def test_a_small_context_is_compacted_and_told(old_channel: grpc.Channel) -> None:
+    words = "word " * 60
+    with begun(old_channel, max_context_tokens=300) as talk:
+        for number in range(6):
+            talk.say(f"{number} {words}")
+            turned(talk)
+        compacted = talk.all("context_compacted")[0]
+        assert compacted.level == "trim"
+        assert compacted.tokens_after < compacted.tokens_before
+        assert compacted.messages_after < compacted.messages_before
+
+
+def test_a_mode_that_no_agent_has_is_refused(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say("hello", ai_mode="ooda_re_act")
+        assert "ooda_re_act" in talk.until("error").message
+        talk.say("hello", ai_mode="react")
+        assert turned(talk).stop_reason == "end_turn"
+
+
+def test_requests_out_of_order_are_refused_and_the_session_can_begin(channel: grpc.Channel) -> None:
+    with RozTalk(channel) as talk:
+        for request in (
+            {"user_message": pb.UserMessage(content="hello")},
+            {"tool_result": pb.ToolResult(tool_call_id="x")},
+            {"permission_decision": pb.PermissionDecision(tool_call_id="x")},
+            {"register_tools": pb.RegisterTools(source="x")},
+            {"cancel_turn": pb.CancelTurn()},
+            {"feedback": pb.MessageFeedback()},
+        ):
+            talk.send(**request)
+            assert talk.until("error").code == "VALIDATION_ERROR"
+        talk.send(start=pb.StartSession())
+        talk.until("session_started")
+        talk.send(start=pb.StartSession())
+        assert "begun already" in talk.until("error").message
+        talk.send(tool_result=pb.ToolResult(tool_call_id="x"))
+        assert talk.until("error").code == "VALIDATION_ERROR"
+
+
+def test_messages_of_robots_are_ignored(channel: grpc.Channel) -> None:
+    with begun(channel, camera_ids=["front"], enable_video=True, agent_placement=pb.AGENT_PLACEMENT_EDGE) as talk:
+        talk.send(webrtc_answer=pb.WebRtcAnswer(sdp="x"))
+        talk.send(ice_candidate=pb.IceCandidate(candidate="x"))
+        talk.send(camera_request=pb.CameraRequest(camera_ids=["front"]))
+        talk.say("hello")
+        assert turned(talk).stop_reason == "end_turn"
+        assert talk.all("error") == []
+
+
+# --- release 1.0 ------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Servers, dial: Dial) -> None:
+    channel = dial(servers(**ASSISTANT, AGUI_ROZ_WIRE="1.0"))
+    talk = RozTalk(channel)
+    with talk:
+        talk.send(start=pb.StartSession(tools=[schema("move")]))
+        started = talk.until("1.0 session_started")
+        assert (started.mode, started.model_name) == ("react", "offline")
+        talk.say(f"{calling('pay', amount=3)}\n{calling('move', x=2)}", message_id="m1")
+        requested = talk.until("1.0 tool_call_requested")
+        asked = talk.until("1.0 approval_requested")
+        assert (asked.action, asked.reason) == ("pay", "it costs money")
+        assert asked.timeout_secs > 3000
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=asked.approval_id, approved=True))
+        talk.send(tool_result=pb.ToolResult(tool_call_id=requested.call_id, success=True, result="moved"))
+        finished = talk.until("1.0 turn_finished")
+        assert (finished.message_id, finished.stop_reason) == ("m1", "end_turn")
+        talk.say("think about echo")
+        talk.until("1.0 turn_finished")
+        talk.say(calling("echo", text="x"))
+        talk.until("1.0 turn_finished")
+        talk.say("hello", ai_mode="ooda_re_act")
+        assert talk.until("1.0 session_rejected").code == "VALIDATION_ERROR"
+        talk.send(cancel_session=pb.CancelSession())
+        list(talk.rest())
+    assert talk.old == []
+    assert set(talk.new) == {
+        *("session_started", "turn_started", "activity_changed", "presence_hinted", "model_call_completed"),
+        *("tool_call_requested", "approval_requested", "approval_resolved", "tool_call_started", "tool_call_finished"),
+        *("text_delta", "thinking_delta", "turn_finished", "session_rejected", "session_completed"),
+    }
+    events = [message.session_event for message in talk.seen]
+    assert len({event.event_id for event in events}) == len(events)
+    assert all(event.timestamp.seconds > 1_700_000_000 for event in events)
+    assert {event.correlation_id for event in events if event.HasField("turn_finished")} > {"m1"}
+
+
+def test_by_default_each_generation_finds_its_own_form(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say("hello")
+        turned(talk)
+        old = "".join(delta.content for delta in talk.all("text_delta"))
+        new = "".join(event.text_delta.content for event in talk.all("session_event") if event.HasField("text_delta"))
+        assert old == new != ""
+
+
+def test_a_skill_that_is_read_is_told(servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("skills") / "haiku"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")
+    with begun(dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))) as talk:
+        talk.say(calling("load_skill", name="haiku"))
+        assert talk.until("1.0 skill_loaded").name == "haiku"
+
+
+# --- the team ---------------------------------------------------------------------------------------------------------
+
+
+def watching(channel: grpc.Channel, task_id: str) -> Any:
+    call = channel.unary_stream(
+        "/roz.v1.AgentService/WatchTeam",
+        request_serializer=pb.WatchTeamRequest.SerializeToString,
+        response_deserializer=pb.TeamEvent.FromString,
+    )
+    return call(pb.WatchTeamRequest(task_id=task_id), timeout=30)
+
+
+def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        session = talk.all("session_started")[0].session_id
+        talk.say("delegate " + calling("echo", text="ahoy"))
+        turned(talk)
+        teams = [list(watching(channel, session)) for _ in range(2)]
+    assert teams[0] == teams[1]
+    kinds = [event.WhichOneof("event") for event in teams[0]]
+    assert kinds == [
+        *("worker_started", "worker_phase", "worker_tool_call", "worker_phase", "worker_completed", "worker_exited"),
+    ]
+    started, _, called, phase, completed, exited = teams[0]
+    assert started.worker_started.host_id == "delegate"
+    assert called.worker_tool_call.tool == "echo"
+    assert (phase.worker_phase.phase, phase.worker_phase.mode) == (2, "react")
+    assert "ahoy" in completed.worker_completed.result
+    assert exited.worker_exited.parent_task_id == session
+    assert len({getattr(event, event.WhichOneof("event")).worker_id for event in teams[0]}) == 1
+
+
+def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
+    with Server(**ASSISTANT) as server:
+        channel = dial(server)
+        with begun(channel) as talk:
+            session = talk.all("session_started")[0].session_id
+            talk.say("delegate fail")
+            talk.until("activity_update")
+            talk.until("1.0 tool_call_started")
+            kinds = [event.WhichOneof("event") for event in watching(channel, session)]
+    assert kinds[0] == "worker_started"
+    assert kinds[-2:] == ["worker_failed", "worker_exited"]
+
+
+def test_a_task_that_is_not_the_callers_is_not_found(channel: grpc.Channel) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        list(watching(channel, "nobody's"))
+    assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+    with begun(channel) as talk:
+        session = talk.all("session_started")[0].session_id
+        talk.say("hello")
+        turned(talk)
+    header = [("x-amzn-bedrock-agentcore-runtime-session-id", "s" * 33)]
+    call = channel.unary_stream(
+        "/roz.v1.AgentService/WatchTeam",
+        request_serializer=pb.WatchTeamRequest.SerializeToString,
+        response_deserializer=pb.TeamEvent.FromString,
+    )
+    with pytest.raises(grpc.RpcError) as refused:
+        list(call(pb.WatchTeamRequest(task_id=session), timeout=30, metadata=header))
+    assert refused.value.code() is grpc.StatusCode.NOT_FOUND

@@ -1,0 +1,213 @@
+"""The translators by themselves: a list of AG-UI events in, a list of messages out."""
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+import pytest
+from ag_ui.core import EventType
+
+from app.core.errors import AppError
+from app.edge.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from app.edge.grpc.gen.roz.v1 import agent_pb2 as roz
+from app.edge.grpc.interrupts import approval_requests, text_of
+from app.edge.grpc.kontekst.events import RunEvents
+from app.edge.grpc.kontekst.requests import first_input, next_input
+from app.edge.grpc.options import RozWire
+from app.edge.grpc.roz.events import TurnEvents
+from app.edge.grpc.roz.requests import history_of, tool_message, tool_of, user_message
+from app.edge.grpc.roz.team import TeamEvents
+from app.edge.grpc.roz.tools import MAX_TOOLS, ClientTools, offered
+from app.edge.grpc.roz.wire import Wire
+
+Event = dict[str, Any]
+
+INTERRUPT = {
+    "id": "i1",
+    "reason": "tool_call",
+    "message": "Allow pay?",
+    "toolCallId": "c1",
+    "metadata": {"toolName": "pay", "arguments": '{"amount":1}', "reason": "money", "preview": "-1"},
+}
+
+
+def event(kind: str, **fields: Any) -> Event:
+    return {"type": kind, **fields}
+
+
+def told(events: RunEvents, *given: Event) -> list[str]:
+    out = [each for it in given for each in events.feed(EventType(it["type"]), it)]
+    return [str(each.WhichOneof("event")) for each in out]
+
+
+def asked(*interrupts: Event) -> Event:
+    return event("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": list(interrupts)})
+
+
+# --- kontekst ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_through() -> None:
+    events = RunEvents("r", "s", "default")
+    assert told(
+        events,
+        event("TOOL_CALL_START", toolCallId="c1", toolCallName="look"),
+        event("TOOL_CALL_RESULT", toolCallId="c1", content="seen"),
+        event("TOOL_CALL_RESULT", toolCallId="c2", content="broken", metadata={"failed": True}),
+        event("TEXT_MESSAGE_CONTENT", messageId="m", delta="done"),
+        event("RUN_FINISHED", outcome={"type": "success"}),
+    ) == [
+        *("turn_completed", "context_snapshot", "tool_started", "tool_completed", "tool_failed", "tools_completed"),
+        *("token", "turn_completed", "context_snapshot", "completed"),
+    ]
+
+
+def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
+    events = RunEvents("r", "s", "default")
+    assert told(events, asked({"id": "i9", "reason": "confirm", "message": "Really?"})) == ["tools_proposed"]
+    assert list(events.asking) == ["i9"]
+
+
+def test_nothing_follows_the_end_of_a_run() -> None:
+    events = RunEvents("r", "s", "default")
+    assert told(events, event("RUN_ERROR", message="no")) == ["failed"]
+    assert events.failed("again") == events.cancelled() == []
+
+
+def test_what_a_subagent_does_inside_is_not_shown() -> None:
+    assert (
+        told(RunEvents("r", "s", "d"), event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w")) == []
+    )
+
+
+def test_a_run_of_kontekst_asks_for_every_call() -> None:
+    start = kontekst.StartRunCommand(prompt="hi", working_dir="/srv")
+    first = first_input(start, "t", "r", "m")
+    again = next_input(start, "t", "r2", [])
+    assert first.forwarded_props
+    assert again.forwarded_props
+    assert (
+        first.forwarded_props["approvals"] == again.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
+    )
+    assert [it.value for it in first.context or ()] == ["/srv"]
+    with pytest.raises(AppError, match="prompt"):
+        first_input(kontekst.StartRunCommand(), "t", "r", "m")
+
+
+# --- roz --------------------------------------------------------------------------------------------------------------
+
+
+def turn(generation: RozWire = RozWire.V0_2, tools: Iterable[roz.ToolSchema] = ()) -> TurnEvents:
+    numbers = count(1)
+    wire = Wire(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
+    return TurnEvents(wire, "m1", offered(tools), [("pay", "ask", "physical", "money")], lambda: 100.0)
+
+
+def kinds(responses: list[roz.SessionResponse]) -> list[str]:
+    return [str(response.WhichOneof("response")) for response in responses]
+
+
+def test_a_stop_of_the_model_is_the_stop_of_the_turn() -> None:
+    for word, reason in (("length", "max_tokens"), ("filtered", "content_filter")):
+        events = turn()
+        events.feed(EventType.CUSTOM, event("CUSTOM", name="model.stopped", value={"reason": word}))
+        events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", outcome={"type": "success"}))
+        assert events.complete()[0].turn_complete.stop_reason == reason
+
+
+def test_cached_tokens_are_counted_apart() -> None:
+    events = turn()
+    usage = {"inputTokens": 100, "outputTokens": 7, "cachedInputTokens": 60, "cacheWriteInputTokens": 10}
+    events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", usage=[usage, usage]))
+    total = events.complete()[0].turn_complete.usage
+    assert (total.input_tokens, total.output_tokens) == (60, 14)
+    assert (total.cache_read_tokens, total.cache_creation_tokens) == (120, 20)
+
+
+def test_a_call_with_arguments_that_are_no_json_reaches_the_client_without() -> None:
+    events = turn(tools=[roz.ToolSchema(name="move")])
+    events.feed(EventType.TOOL_CALL_START, event("TOOL_CALL_START", toolCallId="c", toolCallName="move"))
+    events.feed(EventType.TOOL_CALL_ARGS, event("TOOL_CALL_ARGS", toolCallId="c", delta="{no"))
+    responses = events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", outcome={"type": "success"}))
+    assert kinds(responses) == ["activity_update", "presence_hint", "tool_request"]
+    assert dict(responses[-1].tool_request.parameters) == {}
+    assert events.is_waiting
+
+
+def test_each_generation_gets_its_own_form_only() -> None:
+    delta = event("TEXT_MESSAGE_CONTENT", messageId="a", delta="x")
+    forms = {}
+    for generation in RozWire:
+        events = turn(generation)
+        events.begin(1)
+        forms[generation] = kinds(events.feed(EventType.TEXT_MESSAGE_CONTENT, delta))
+    assert forms == {
+        RozWire.BOTH: ["text_delta", "session_event"],
+        RozWire.V0_2: ["text_delta"],
+        RozWire.V1_0: ["session_event"],
+    }
+
+
+def test_a_history_names_its_mistake() -> None:
+    with pytest.raises(AppError, match=r"history\.0\.role"):
+        history_of([roz.ConversationMessage(role="robot")])
+
+
+def test_media_become_parts_of_their_kind() -> None:
+    blocks = [
+        roz.ContentBlock(binary=roz.BinaryContent(mime_type=mime, data=b"x")) for mime in ("image/png", "text/csv")
+    ]
+    message = user_message(roz.UserMessage(content="see", context=blocks), "u1")
+    assert isinstance(message.content, list)
+    assert [part.type for part in message.content] == ["text", "image", "document"]
+
+
+def test_a_result_keeps_what_is_said_of_it() -> None:
+    result = roz.ToolResult(tool_call_id="c", success=False, result="no", exit_code=2, truncated=True, duration_ms=5)
+    message = tool_message(result)
+    assert message.error == "no"
+    assert message.metadata == {"exitCode": 2, "truncated": True, "durationMs": 5}
+
+
+def test_a_tool_needs_a_name_and_there_are_not_too_many() -> None:
+    with pytest.raises(AppError, match="name"):
+        tool_of(roz.ToolSchema())
+    tools = ClientTools()
+    many = [roz.ToolSchema(name=f"t{number}") for number in range(MAX_TOOLS + 1)]
+    with pytest.raises(AppError, match=str(MAX_TOOLS)):
+        tools.register("s", many, "")
+    tools.register("s", many[:-1], "")
+    with pytest.raises(AppError, match=str(MAX_TOOLS)):
+        tools.register("other", many[-1:], "")
+    tools.register("s", [], "")
+    assert dict(tools.offered) == {}
+
+
+def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
+    finished = asked({**INTERRUPT, "subagentRunId": "w1"})
+    again = event("SUBAGENT_STARTED", subagentRunId="w1", name="helper")
+    for has_approvals, expected in ((True, ["worker_approval_requested", "worker_approval_resolved"]), (False, [])):
+        team = TeamEvents("t", has_approvals=has_approvals)
+        begun = [it.WhichOneof("event") for it in team.feed(EventType.SUBAGENT_STARTED, again)]
+        team.feed(
+            EventType.TEXT_MESSAGE_CONTENT, event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w1")
+        )
+        assert begun == ["worker_started"]
+        out = [*team.feed(EventType.RUN_FINISHED, finished), *team.feed(EventType.SUBAGENT_STARTED, again)]
+        assert [it.WhichOneof("event") for it in out] == expected
+
+
+# --- both -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_is_an_approval_request() -> None:
+    (request,) = approval_requests(asked(INTERRUPT))
+    assert (request.call_id, request.interrupt_id, request.name) == ("c1", "i1", "pay")
+    assert (request.arguments, request.reason, request.preview) == ('{"amount":1}', "money", "-1")
+    assert approval_requests(event("RUN_FINISHED", outcome={"type": "success"})) == []
+
+
+def test_the_text_of_a_result_names_what_is_no_text() -> None:
+    assert text_of("plain") == "plain"
+    assert text_of([{"type": "text", "text": "a"}, {"type": "image"}]) == "a\n[image]"
+    assert text_of(None) == ""
