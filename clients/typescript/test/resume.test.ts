@@ -3,6 +3,7 @@ import { after, before, describe, it } from "node:test";
 import type { BaseEvent } from "@ag-ui/client";
 import { ConnectionLostError, type Reconnect } from "../src/index.js";
 import { AGENTS, close, eventsOf, inputOf, normalized, textOf, until } from "./agents.js";
+import { withRelay } from "./fixtures.js";
 import { type Cut, Relay } from "./relay.js";
 import { runsOf, type Server, startServer } from "./server.js";
 
@@ -24,18 +25,8 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
     });
     after(() => server.stop());
 
-    /** Give each test, and each subtest, a relay of its own. */
-    async function withRelay(use: (relay: Relay) => Promise<void>): Promise<void> {
-      const relay = await Relay.to(server.port);
-      try {
-        await use(relay);
-      } finally {
-        relay.close();
-      }
-    }
-
     const check = (cuts: Cut[], connections: number) =>
-      withRelay(async (relay) => {
+      withRelay(server.port, async (relay) => {
         relay.cuts.push(...cuts);
         const agent = makeAgent(relay);
         const input = inputOf(QUESTION);
@@ -70,7 +61,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
     });
 
     it("goes on with a text that is being written", () =>
-      withRelay(async (relay) => {
+      withRelay(server.port, async (relay) => {
         relay.cuts.push({ after: 4 });
         const agent = makeAgent(relay);
         assert.equal(textOf(await eventsOf(agent, inputOf("stream 3000"))), "hello world, ".repeat(3000));
@@ -79,7 +70,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       }));
 
     it("gives the agent its messages once", () =>
-      withRelay(async (relay) => {
+      withRelay(server.port, async (relay) => {
         relay.cuts.push({ after: 5 }, { after: 3 });
         const agent = makeAgent(relay);
         agent.addMessage({ id: "m", role: "user", content: "calculate 6*7" });
@@ -90,7 +81,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       }));
 
     it("fails with ConnectionLostError when the server stays away, after longer and longer pauses", () =>
-      withRelay(async (relay) => {
+      withRelay(server.port, async (relay) => {
         const pauses: Reconnect[] = [];
         relay.isDown = true;
         const config = { initialDelayMs: 20, maxDelayMs: 10_000, giveUpAfterMs: 100 };
@@ -108,7 +99,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       }));
 
     it("waits for a server that comes back", () =>
-      withRelay(async (relay) => {
+      withRelay(server.port, async (relay) => {
         relay.isDown = true;
         const agent = makeAgent(relay, {
           onReconnect: ({ attempt }) => {
@@ -121,7 +112,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       }));
 
     it("closes its connection and asks for nothing more when nobody subscribes any longer", () =>
-      withRelay(async (relay) => {
+      withRelay(server.port, async (relay) => {
         const agent = makeAgent(relay);
         const input = inputOf("wait 60");
         await new Promise<void>((resolve) => {
