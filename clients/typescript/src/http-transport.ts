@@ -64,17 +64,27 @@ export class HttpTransport implements Transport {
   private async post(body: object, signal: AbortSignal | undefined): Promise<ReadableStream<Uint8Array>> {
     const url = absolute(await provide(this.options.url));
     const headers = await this.headers();
-    let response: Response;
-    try {
-      const init: RequestInit = { method: "POST", headers, body: JSON.stringify(body) };
-      response = await this.options.fetch(url.href, signal ? { ...init, signal } : init);
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw new ConnectionDropped("The request failed.", { cause: error });
-    }
+    const response = await this.answer(url.href, { method: "POST", headers, body: JSON.stringify(body) }, signal);
     if (!response.body) throw new ConnectionDropped("The response has no body.");
     if (!response.ok) throw await this.refused(response.status, response.body);
     return response.body;
+  }
+
+  /** Wait for the head of a response. Throws ConnectionDropped if it does not come in time. */
+  private async answer(url: string, init: RequestInit, signal: AbortSignal | undefined): Promise<Response> {
+    const { silenceTimeoutMs } = this.options;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), silenceTimeoutMs);
+    try {
+      const signals = signal ? [signal, late.signal] : [late.signal];
+      return await this.options.fetch(url, { ...init, signal: AbortSignal.any(signals) });
+    } catch (error) {
+      signal?.throwIfAborted();
+      const message = late.signal.aborted ? `The server was silent for ${silenceTimeoutMs} ms.` : "The request failed.";
+      throw new ConnectionDropped(message, { cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   private async headers(): Promise<Record<string, string>> {

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { type AbstractAgent, type BaseEvent, enforceEvents, type RunAgentInput, verifyEvents } from "@ag-ui/client";
-import { lastValueFrom, toArray } from "rxjs";
+import { lastValueFrom, tap, toArray } from "rxjs";
 import { WebSocket } from "ws";
 import {
   ResumableHttpAgent,
@@ -55,9 +55,13 @@ export function inputOf(said: string, fields: Partial<RunAgentInput> = {}): RunA
   };
 }
 
-/** Events of a run. The official client judges each; its warnings fail the test. */
-export async function eventsOf(agent: AbstractAgent, input: RunAgentInput): Promise<BaseEvent[]> {
-  return await lastValueFrom(agent.run(input).pipe(enforceEvents(), verifyEvents(), toArray()));
+/** Events of a run, as the official client lets them pass. `onEvent` sees each as it comes. */
+export async function eventsOf(
+  agent: AbstractAgent,
+  input: RunAgentInput,
+  onEvent: (event: BaseEvent) => void = () => {},
+): Promise<BaseEvent[]> {
+  return await lastValueFrom(agent.run(input).pipe(enforceEvents(), verifyEvents(), tap(onEvent), toArray()));
 }
 
 /** Events in a form that is the same for equal runs: ids by their order, no times, adjacent deltas joined. */

@@ -45,6 +45,11 @@ export class Relay {
     return address.port;
   }
 
+  /** Open TCP sockets, on both sides. */
+  get open(): number {
+    return this.sockets.size;
+  }
+
   get http(): string {
     return `http://127.0.0.1:${this.port}/invocations`;
   }
