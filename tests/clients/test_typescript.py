@@ -23,6 +23,7 @@ def need_client() -> str:
     pytest.skip(reason)
 
 
+@pytest.mark.timeout(SECONDS + 30)
 def test_the_typescript_client_passes_its_own_tests() -> None:
     done = subprocess.run(
         [need_client(), "test", "--silent"],

@@ -55,6 +55,8 @@ interface OpenStream extends Waiting<void> {
 }
 
 export class Connection {
+  /** Called once, when the socket has ended or is ended. */
+  onClose = () => {};
   private stream: OpenStream | undefined;
   private readonly commands = new Map<number, Waiting<CommandResult>>();
   private lastId = 0;
@@ -214,6 +216,7 @@ export class Connection {
     this.stream?.reject(error);
     for (const waiting of this.commands.values()) waiting.reject(error);
     this.socket.close();
+    this.onClose();
   }
 }
 

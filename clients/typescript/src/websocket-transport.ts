@@ -48,7 +48,7 @@ export class WebSocketTransport implements Transport {
   }
 
   close(): void {
-    for (const connection of [...this.idleTimers.keys()]) this.discard(connection);
+    for (const connection of [...this.idleTimers.keys()]) connection.close();
   }
 
   /** Use an idle socket, or a new one, and keep it afterwards if it is still good. */
@@ -58,14 +58,13 @@ export class WebSocketTransport implements Transport {
       return await use(connection);
     } finally {
       if (connection.isOpen) this.keep(connection);
-      else this.discard(connection);
+      else connection.close();
     }
   }
 
   private takeIdle(): Connection | undefined {
-    for (const [connection, timer] of this.idleTimers) {
-      clearTimeout(timer);
-      this.idleTimers.delete(connection);
+    for (const connection of this.idleTimers.keys()) {
+      this.stopTimer(connection);
       if (connection.isOpen) return connection;
     }
     return undefined;
@@ -73,14 +72,15 @@ export class WebSocketTransport implements Transport {
 
   private keep(connection: Connection): void {
     const { idleTimeoutMs = 60_000 } = this.options;
-    const timer = setTimeout(() => this.discard(connection), idleTimeoutMs);
-    this.idleTimers.set(connection, timer);
+    this.idleTimers.set(
+      connection,
+      setTimeout(() => connection.close(), idleTimeoutMs),
+    );
   }
 
-  private discard(connection: Connection): void {
+  private stopTimer(connection: Connection): void {
     clearTimeout(this.idleTimers.get(connection));
     this.idleTimers.delete(connection);
-    connection.close();
   }
 
   private async connect(signal: AbortSignal | undefined): Promise<Connection> {
@@ -88,7 +88,9 @@ export class WebSocketTransport implements Transport {
     const url = await this.url();
     const token = await provide(this.options.token);
     const protocols = token === undefined ? [] : [`${BEARER}.${base64Url(token)}`, BEARER];
-    return await Connection.open(webSocketFactory(url.href, protocols, headers), this.options, signal);
+    const connection = await Connection.open(webSocketFactory(url.href, protocols, headers), this.options, signal);
+    connection.onClose = () => this.stopTimer(connection);
+    return connection;
   }
 
   /** The URL with `cursor=1` and the session id. A presigned URL stays as it was signed. */

@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { BaseEvent } from "@ag-ui/client";
+import { firstValueFrom } from "rxjs";
 import { CancelTimeoutError } from "../src/index.js";
 import { AGENTS, close, eventsOf, inputOf } from "./agents.js";
 import { withRelay } from "./fixtures.js";
 import { runsOf, type Server, startServer } from "./server.js";
 
+let server: Server;
+
+before(async () => {
+  server = await startServer();
+});
+after(() => server.stop());
+
 for (const [transport, makeAgent] of Object.entries(AGENTS)) {
   describe(`abortRun() over ${transport}`, () => {
-    let server: Server;
-
-    before(async () => {
-      server = await startServer();
-    });
-    after(() => server.stop());
-
     async function statusOf(threadId: string): Promise<string | undefined> {
       return (await runsOf(server.port, threadId))[0]?.status;
     }
@@ -121,7 +122,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
         const input = inputOf("wait 600");
         const cancelled = eventsOf(agent, input);
         const finished = eventsOf(other, inputOf("wait 0.2", { threadId: "other" }));
-        await new Promise<void>((resolve) => agent.run(input).subscribe(() => resolve()));
+        await firstValueFrom(agent.run(input)); // it goes on
         agent.abortRun();
         assert.deepEqual((await cancelled).at(-1)?.outcome, { type: "cancelled" });
         assert.deepEqual((await finished).at(-1)?.outcome, { type: "success" });

@@ -6,20 +6,21 @@ import { typesOf, withRelay } from "./fixtures.js";
 import type { Relay } from "./relay.js";
 import { runsOf, type Server, startServer } from "./server.js";
 
+let server: Server;
+
+before(async () => {
+  server = await startServer();
+});
+after(() => server.stop());
+
 for (const [transport, makeAgent] of Object.entries(AGENTS)) {
   describe(`connectAgent() over ${transport}`, () => {
-    let server: Server;
     let threads = 0;
-
-    before(async () => {
-      server = await startServer();
-    });
-    after(() => server.stop());
 
     /** A thread whose first run has ended. */
     async function talked(relay: Relay): Promise<Agent> {
       threads += 1;
-      const agent = makeAgent(relay, { threadId: `thread ${threads}` });
+      const agent = makeAgent(relay, { threadId: `${transport} ${threads}` });
       agent.addMessage({ id: "m1", role: "user", content: "calculate 1+1" });
       await agent.runAgent();
       return agent;
@@ -107,28 +108,29 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
 }
 
 describe("connectAgent() on a thread that waits for an approval", () => {
+  let asking: Server;
+
+  before(async () => {
+    const rule = { tool_pattern: "calculate", policy: "ask" };
+    asking = await startServer({ AGUI_TOOL_POLICY: JSON.stringify([rule]) });
+  });
+  after(() => asking.stop());
+
   for (const [transport, makeAgent] of Object.entries(AGENTS)) {
-    it(`brings the interrupt over ${transport}, and the next run can answer it`, async () => {
-      const rule = { tool_pattern: "calculate", policy: "ask" };
-      const server = await startServer({ AGUI_TOOL_POLICY: JSON.stringify([rule]) });
-      try {
-        await withRelay(server.port, async (relay) => {
-          const agent = makeAgent(relay);
-          agent.addMessage({ id: "m1", role: "user", content: "calculate 6*7" });
-          await agent.runAgent();
-          const reloaded = makeAgent(relay, { threadId: agent.threadId });
-          await reloaded.connectAgent();
-          const [interrupt] = reloaded.pendingInterrupts;
-          assert.ok(interrupt);
-          const resume = [{ interruptId: interrupt.id, status: "resolved" as const, payload: { approved: true } }];
-          await reloaded.runAgent({ resume });
-          assert.equal(reloaded.messages.at(-1)?.content, "The result of calculate is 42.");
-          close(agent);
-          close(reloaded);
-        });
-      } finally {
-        await server.stop();
-      }
-    });
+    it(`brings the interrupt over ${transport}, and the next run can answer it`, () =>
+      withRelay(asking.port, async (relay) => {
+        const agent = makeAgent(relay);
+        agent.addMessage({ id: "m1", role: "user", content: "calculate 6*7" });
+        await agent.runAgent();
+        const reloaded = makeAgent(relay, { threadId: agent.threadId });
+        await reloaded.connectAgent();
+        const [interrupt] = reloaded.pendingInterrupts;
+        assert.ok(interrupt);
+        const resume = [{ interruptId: interrupt.id, status: "resolved" as const, payload: { approved: true } }];
+        await reloaded.runAgent({ resume });
+        assert.equal(reloaded.messages.at(-1)?.content, "The result of calculate is 42.");
+        close(agent);
+        close(reloaded);
+      }));
   }
 });

@@ -9,13 +9,18 @@ import { runsOf, type Server, startServer } from "./server.js";
 
 const QUESTION = "think about calculate 6*7";
 
+let server: Server;
+
+before(async () => {
+  server = await startServer();
+});
+after(() => server.stop());
+
 for (const [transport, makeAgent] of Object.entries(AGENTS)) {
   describe(`a run over ${transport}`, () => {
-    let server: Server;
     let whole: BaseEvent[];
 
     before(async () => {
-      server = await startServer();
       const direct = await Relay.to(server.port);
       const agent = makeAgent(direct);
       whole = await eventsOf(agent, inputOf(QUESTION));
@@ -23,7 +28,6 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       direct.close();
       assert.ok(whole.length > 8);
     });
-    after(() => server.stop());
 
     const check = (cuts: Cut[], connections: number) =>
       withRelay(server.port, async (relay) => {
