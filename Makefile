@@ -11,6 +11,7 @@ STRANDS := $(VENV)/strands
 BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 JS := tests/js
+TS := clients/typescript
 IMAGE ?= agui-container
 
 # The first Python on the PATH that is new enough.
@@ -40,16 +41,18 @@ test: $(VENV)/.dev $(STRANDS)/.done js ## Run every test; ARGS="-k ping" goes to
 WORKERS ?= 3
 
 .PHONY: check
-check: $(VENV)/.dev ## Check format, lint, types and the direction of imports
+check: $(VENV)/.dev js ## Check format, lint, types and the direction of imports
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent check
 
 .PHONY: format
 format: $(VENV)/.dev ## Format the code and fix what lint can fix
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
+	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent format
 
 .PHONY: proto
 proto: $(VENV)/.dev ## Compile the schema of the binary encoding, and the services of proto/
@@ -84,7 +87,7 @@ image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) $(JS)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(JS)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # --- environments: the development lock holds the runtime lock, so one .venv serves both -------------------------------
@@ -124,18 +127,18 @@ $(BENCH)/.done: requirements-bench.lock | $(BIN)/python
 $(SHIPPED)/.done: requirements.lock | $(BIN)/python
 	$(environment)
 
-# --- the official AG-UI client, which judges the server in the tests --------------------------------------------------
+# --- what Node.js runs: the official AG-UI client, which judges the server in the tests, and the TypeScript client ------
 
 .PHONY: js
-js: ## Install the official AG-UI client for the tests
+js: ## Install the official AG-UI client and what the TypeScript client needs
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-		$(MAKE) --silent $(JS)/node_modules/.done; \
+		$(MAKE) --silent $(JS)/node_modules/.done $(TS)/node_modules/.done; \
 	else \
 		echo "Node.js with npm is not installed: the tests with the official AG-UI client cannot run" >&2; \
 		test "$(CI)" != true; \
 	fi
 
-$(JS)/node_modules/.done: $(JS)/package.json $(JS)/package-lock.json
-	@echo "Installing the official AG-UI client into $(JS)/node_modules"
-	@cd $(JS) && npm ci --no-audit --no-fund --loglevel=error
+%/node_modules/.done: %/package.json %/package-lock.json
+	@echo "Installing $*/package-lock.json into $*/node_modules"
+	@cd $* && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@

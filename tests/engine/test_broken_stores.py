@@ -7,6 +7,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from app.core.wire import Batch, Envelope
+from app.engine.ledger import Ledger
 from app.ports import Item
 from app.ports.records import RunKey
 from app.ports.store import LeaseLost
