@@ -85,6 +85,9 @@ class Settings(BaseModel):
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
     cors_origins: tuple[str, ...] = ()
     log_format: Literal["console", "json"] = "console"
+    console: bool = True
+    console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
+    console_accent: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] = "#4a5bd4"
 
     @field_validator("cors_origins", "context_files", mode="before")
     @classmethod
