@@ -1,0 +1,125 @@
+/**
+ * Runs and commands as POST requests to `/invocations`, answered by Server-Sent Events.
+ *
+ * Rule: everything is a POST to the one URL, also the attach after a drop, because behind AgentCore no other route can
+ * be reached. The cursor is the last `id:` that arrived, so `after` is what `Last-Event-ID` is for an EventSource.
+ */
+
+import type { BaseEvent } from "@ag-ui/client";
+import { ConnectionDropped, RunRefusedError } from "./errors.js";
+import { serverSentEvents } from "./sse.js";
+import {
+  absolute,
+  type Command,
+  type CommandResult,
+  isObject,
+  isTerminal,
+  type Provided,
+  parseObject,
+  provide,
+  refusal,
+  SESSION,
+  type StreamObserver,
+  type StreamRequest,
+  type Transport,
+} from "./transport.js";
+
+export interface HttpTransportOptions {
+  url: Provided<string | URL>;
+  headers: () => Record<string, string>;
+  token?: Provided<string | undefined> | undefined;
+  sessionId?: string | undefined;
+  fetch: (url: string, init: RequestInit) => Promise<Response>;
+  silenceTimeoutMs: number;
+}
+
+/** HTTP statuses of gateways in front of a server that does not answer just now. */
+const PASSING_STATUSES = new Set([429, 502, 503, 504]);
+
+export class HttpTransport implements Transport {
+  constructor(private readonly options: HttpTransportOptions) {}
+
+  async stream(request: StreamRequest, observer: StreamObserver, signal: AbortSignal): Promise<void> {
+    const body = "input" in request ? request.input : { command: { type: "attach", ...request.attach } };
+    const response = await this.post(body, signal);
+    observer.opened((command) => this.command(command));
+    for await (const { event, seq } of this.events(response)) {
+      signal.throwIfAborted();
+      observer.event(event, seq);
+      if (isTerminal(event)) return;
+    }
+  }
+
+  async command(command: Command, signal?: AbortSignal): Promise<CommandResult> {
+    const response = await this.post({ command }, signal);
+    for await (const { event } of this.events(response)) {
+      if (event.type === "CUSTOM" && isObject(event.value)) return event.value;
+    }
+    throw new ConnectionDropped("The answer to a command broke off.");
+  }
+
+  close(): void {}
+
+  /** Send a request. Its answer is a stream of events, or a refusal. */
+  private async post(body: object, signal: AbortSignal | undefined): Promise<ReadableStream<Uint8Array>> {
+    const url = absolute(await provide(this.options.url));
+    const headers = await this.headers();
+    const response = await this.answer(url.href, { method: "POST", headers, body: JSON.stringify(body) }, signal);
+    if (!response.body) throw new ConnectionDropped("The response has no body.");
+    if (!response.ok) throw await this.refused(response.status, response.body);
+    return response.body;
+  }
+
+  /** Wait for the head of a response. Throws ConnectionDropped if it does not come in time. */
+  private async answer(url: string, init: RequestInit, signal: AbortSignal | undefined): Promise<Response> {
+    const { silenceTimeoutMs } = this.options;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), silenceTimeoutMs);
+    try {
+      const signals = signal ? [signal, late.signal] : [late.signal];
+      return await this.options.fetch(url, { ...init, signal: AbortSignal.any(signals) });
+    } catch (error) {
+      signal?.throwIfAborted();
+      const message = late.signal.aborted ? `The server was silent for ${silenceTimeoutMs} ms.` : "The request failed.";
+      throw new ConnectionDropped(message, { cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private async headers(): Promise<Record<string, string>> {
+    const { token, sessionId } = this.options;
+    const bearer = await provide(token);
+    return {
+      ...this.options.headers(),
+      ...(bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` }),
+      ...(sessionId === undefined ? {} : { [SESSION]: sessionId }),
+      "Content-Type": "application/json",
+      Accept: "text/event-stream",
+    };
+  }
+
+  /** Events with their numbers. A RUN_ERROR that alone has none belongs to no run: it is a refusal. */
+  private async *events(
+    body: ReadableStream<Uint8Array>,
+  ): AsyncGenerator<{ event: BaseEvent; seq: number | undefined }> {
+    let lacksNumbers = false;
+    for await (const { id, data } of serverSentEvents(body, this.options.silenceTimeoutMs)) {
+      const event = parseObject(data) as BaseEvent;
+      if (id === undefined && event.type === "RUN_ERROR" && !lacksNumbers) throw refusal(event);
+      lacksNumbers ||= id === undefined;
+      yield { event, seq: id === undefined ? undefined : Number(id) };
+    }
+  }
+
+  private async refused(status: number, body: ReadableStream<Uint8Array>): Promise<Error> {
+    try {
+      for await (const { data } of serverSentEvents(body, this.options.silenceTimeoutMs)) {
+        return refusal(parseObject(data));
+      }
+    } catch {} // the body of a gateway, which is not ours to read
+    if (PASSING_STATUSES.has(status)) return new ConnectionDropped(`A gateway answered with status ${status}.`);
+    const message = `The request was answered with status ${status}.`;
+    return new RunRefusedError({ code: `HTTP_${status}`, message, retryable: false });
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * One run as an Observable that outlives its connections.
+ *
+ * Rule: each event is delivered once and in order. The cursor is the number of the last delivered event. As long as
+ * there is none, the same input is sent again, because the server joins a run whose ids it knows and never runs it
+ * twice. Afterwards a new connection attaches behind the cursor.
+ */
+
+import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
+import { Observable, type Subscriber } from "rxjs";
+import { Backoff, type BackoffOptions, onAbort } from "./backoff.js";
+import { CancelTimeoutError, ConnectionDropped, ConnectionLostError, RunRefusedError } from "./errors.js";
+import { type Command, isTerminal, type StreamObserver, type StreamRequest, type Transport } from "./transport.js";
+
+export interface ResumeOptions extends BackoffOptions {
+  /** How long `abortRun()` waits for the server to end the run. Default 5,000. */
+  cancelTimeoutMs?: number;
+}
+
+/** A run to start, or without `input` one that the server knows. */
+export interface RunTarget {
+  threadId: string;
+  runId: string;
+  input?: RunAgentInput;
+}
+
+/**
+ * Follow a run to its end.
+ *
+ * An abort of `cancel` cancels the run at the server; the events then go on up to its end. To unsubscribe only closes
+ * the connection, and the server treats the run as one whose reader has left.
+ */
+export function followRun(
+  transport: Transport,
+  target: RunTarget,
+  options: ResumeOptions,
+  cancel: AbortSignal,
+): Observable<BaseEvent> {
+  return new Observable((subscriber) => {
+    const follower = new RunFollower(transport, target, options, cancel, subscriber);
+    follower.follow().then(
+      () => subscriber.complete(),
+      (error: unknown) => subscriber.error(error),
+    );
+    return () => follower.stop();
+  });
+}
+
+class RunFollower implements StreamObserver {
+  private readonly stopping = new AbortController();
+  private readonly backoff: Backoff;
+  private cursor = 0;
+  private hasBegun = false;
+  private hasEnded = false;
+  private wasRequested = false;
+  private removeCancelListener = () => {};
+
+  constructor(
+    private readonly transport: Transport,
+    private readonly target: RunTarget,
+    private readonly options: ResumeOptions,
+    private readonly cancel: AbortSignal,
+    private readonly subscriber: Subscriber<BaseEvent>,
+  ) {
+    this.backoff = new Backoff(options);
+  }
+
+  /** Deliver the run's events. Throws the errors that `errors.ts` exports. */
+  async follow(): Promise<void> {
+    const stopTimer = this.limitCancel();
+    try {
+      while (!(this.hasEnded || this.isUnsent)) await this.attempt();
+    } finally {
+      stopTimer();
+    }
+  }
+
+  /** Close the connection. */
+  stop(reason?: Error): void {
+    this.stopping.abort(reason);
+  }
+
+  opened(send: (command: Command) => Promise<unknown>): void {
+    this.wasRequested = true;
+    this.removeCancelListener = onAbort(this.cancel, () => {
+      const { threadId, runId } = this.target;
+      // A cancel that is lost with its connection is sent again on the next one; one that is too late changes nothing.
+      send({ type: "cancel", threadId, runId }).catch(() => {});
+    });
+  }
+
+  event(event: BaseEvent, seq: number | undefined): void {
+    if (seq !== undefined) {
+      if (seq <= this.cursor) return;
+      this.cursor = seq;
+    }
+    this.hasBegun = true;
+    this.hasEnded = isTerminal(event);
+    this.backoff.reset();
+    this.subscriber.next(event);
+  }
+
+  /** Nothing is to be cancelled at the server, because nothing was sent. */
+  private get isUnsent(): boolean {
+    return this.cancel.aborted && !this.wasRequested && this.target.input !== undefined;
+  }
+
+  private async attempt(): Promise<void> {
+    try {
+      await this.transport.stream(this.request(), this, this.stopping.signal);
+      if (!this.hasEnded) throw new ConnectionDropped("The stream ended before the run did.");
+    } catch (error) {
+      if (this.hasEnded) return;
+      this.stopping.signal.throwIfAborted();
+      await this.recover(error);
+    } finally {
+      this.removeCancelListener();
+    }
+  }
+
+  private request(): StreamRequest {
+    const { input, threadId, runId } = this.target;
+    if (input && !this.hasBegun && !this.cancel.aborted) return { input };
+    return { attach: { threadId, runId, after: this.cursor } };
+  }
+
+  /** Wait for the next attempt, or throw what ends the run. */
+  private async recover(error: unknown): Promise<void> {
+    if (!this.mayPass(error)) {
+      if (!this.isUnknown(error)) throw error;
+      this.hasEnded = true;
+      return;
+    }
+    if (this.hasBegun && this.cursor === 0) {
+      throw new ConnectionLostError("The connection dropped, and the server does not number its events.", 1, error);
+    }
+    await this.backoff.pause(error, [this.cancel, this.stopping.signal]);
+    this.stopping.signal.throwIfAborted();
+  }
+
+  /** A drop may pass, and after one a refusal, such as that of a server that restarts. A first refusal is final. */
+  private mayPass(error: unknown): boolean {
+    if (error instanceof ConnectionDropped) return true;
+    if (!(error instanceof RunRefusedError) || error.code === "THREAD_BUSY") return false;
+    return error.retryable && (this.hasBegun || this.backoff.isRetrying);
+  }
+
+  /** The input of a cancelled run never arrived at the server. */
+  private isUnknown(error: unknown): boolean {
+    const isNotFound = error instanceof RunRefusedError && error.code === "RUN_NOT_FOUND";
+    return isNotFound && this.cancel.aborted && !this.hasBegun && this.target.input !== undefined;
+  }
+
+  private limitCancel(): () => void {
+    const { cancelTimeoutMs = 5_000 } = this.options;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const removeListener = onAbort(this.cancel, () => {
+      const expire = () => this.stop(new CancelTimeoutError(this.target.runId, cancelTimeoutMs));
+      timer = setTimeout(expire, cancelTimeoutMs);
+    });
+    return () => {
+      removeListener();
+      clearTimeout(timer);
+    };
+  }
+}

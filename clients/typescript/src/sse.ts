@@ -1,0 +1,71 @@
+/** Server-Sent Events of a response body. */
+
+import { AgentClientError, ConnectionDropped } from "./errors.js";
+
+export interface ServerSentEvent {
+  /** The value of `id:`, if the frame has one. */
+  id: string | undefined;
+  /** The lines of `data:`, joined. */
+  data: string;
+}
+
+/** Characters that may wait for the end of their frame. */
+const MAX_FRAME = 16_000_000;
+
+/**
+ * Read the frames of `body`. Comments are skipped, and a frame that is cut off at the end is dropped.
+ *
+ * @param silenceTimeoutMs how long the body may be silent; the server's comments count as a sign of life.
+ * @throws ConnectionDropped if the body breaks off or is silent for too long.
+ */
+export async function* serverSentEvents(
+  body: ReadableStream<Uint8Array>,
+  silenceTimeoutMs: number,
+): AsyncGenerator<ServerSentEvent> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for (;;) {
+      const chunk = await readWithin(reader, silenceTimeoutMs);
+      if (chunk === undefined) return;
+      const frames = (rest + decoder.decode(chunk, { stream: true })).replaceAll("\r\n", "\n").split("\n\n");
+      rest = frames.pop() ?? "";
+      if (rest.length > MAX_FRAME) throw new AgentClientError(`A frame has more than ${MAX_FRAME} characters.`);
+      for (const frame of frames) yield* parseFrame(frame);
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // the stream has failed already
+  }
+}
+
+function* parseFrame(frame: string): Generator<ServerSentEvent> {
+  let id: string | undefined;
+  const data: string[] = [];
+  for (const line of frame.split("\n")) {
+    const [, name, value] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+    if (name === "id") id = value;
+    if (name === "data") data.push(value ?? "");
+  }
+  if (data.length > 0) yield { id, data: data.join("\n") };
+}
+
+async function readWithin(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  silenceTimeoutMs: number,
+): Promise<Uint8Array | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    const fail = () => reject(new ConnectionDropped(`The server was silent for ${silenceTimeoutMs} ms.`));
+    timer = setTimeout(fail, silenceTimeoutMs);
+  });
+  try {
+    const { value } = await Promise.race([reader.read(), silence]);
+    return value;
+  } catch (error) {
+    if (error instanceof ConnectionDropped) throw error;
+    throw new ConnectionDropped("The response broke off.", { cause: error });
+  } finally {
+    clearTimeout(timer);
+  }
+}

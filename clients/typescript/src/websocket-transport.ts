@@ -1,0 +1,119 @@
+/**
+ * Runs and commands over WebSockets that are kept for the next ones.
+ *
+ * Rule: a socket serves any number of runs, one after the other. Runs at the same time have a socket each, because the
+ * server streams one run per socket and would refuse or delay the second.
+ */
+
+import { Connection, type ConnectionOptions, type WebSocketLike } from "./connection.js";
+import {
+  absolute,
+  type Command,
+  type CommandResult,
+  type Provided,
+  provide,
+  SESSION,
+  type StreamObserver,
+  type StreamRequest,
+  type Transport,
+} from "./transport.js";
+
+/** Makes a socket. `headers` are those of the agent; only a factory for Node.js can send them. */
+export type WebSocketFactory = (url: string, protocols: string[], headers: Record<string, string>) => WebSocketLike;
+
+export interface WebSocketTransportOptions extends ConnectionOptions {
+  url: Provided<string | URL>;
+  token?: Provided<string | undefined> | undefined;
+  sessionId?: string | undefined;
+  headers?: Record<string, string> | undefined;
+  webSocketFactory?: WebSocketFactory | undefined;
+  /** How long an unused socket stays open. Default 60,000. */
+  idleTimeoutMs?: number;
+}
+
+/** AgentCore's subprotocol for a bearer token, and the prefix of the one that holds it. */
+const BEARER = "base64UrlBearerAuthorization";
+
+export class WebSocketTransport implements Transport {
+  private readonly idleTimers = new Map<Connection, ReturnType<typeof setTimeout>>();
+
+  constructor(private readonly options: WebSocketTransportOptions) {}
+
+  async stream(request: StreamRequest, observer: StreamObserver, signal: AbortSignal): Promise<void> {
+    await this.with((connection) => connection.read(request, observer, signal), signal);
+  }
+
+  async command(command: Command, signal?: AbortSignal): Promise<CommandResult> {
+    return await this.with((connection) => connection.command(command, signal), signal);
+  }
+
+  close(): void {
+    for (const connection of [...this.idleTimers.keys()]) this.discard(connection);
+  }
+
+  /** Use an idle socket, or a new one, and keep it afterwards if it is still good. */
+  private async with<T>(use: (connection: Connection) => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    const connection = this.takeIdle() ?? (await this.connect(signal));
+    try {
+      return await use(connection);
+    } finally {
+      if (connection.isOpen) this.keep(connection);
+      else this.discard(connection);
+    }
+  }
+
+  private takeIdle(): Connection | undefined {
+    for (const [connection, timer] of this.idleTimers) {
+      clearTimeout(timer);
+      this.idleTimers.delete(connection);
+      if (connection.isOpen) return connection;
+    }
+    return undefined;
+  }
+
+  private keep(connection: Connection): void {
+    const { idleTimeoutMs = 60_000 } = this.options;
+    const timer = setTimeout(() => this.discard(connection), idleTimeoutMs);
+    this.idleTimers.set(connection, timer);
+  }
+
+  private discard(connection: Connection): void {
+    clearTimeout(this.idleTimers.get(connection));
+    this.idleTimers.delete(connection);
+    connection.close();
+  }
+
+  private async connect(signal: AbortSignal | undefined): Promise<Connection> {
+    const { headers = {}, webSocketFactory = browserWebSocket } = this.options;
+    const url = await this.url();
+    const token = await provide(this.options.token);
+    const protocols = token === undefined ? [] : [`${BEARER}.${base64Url(token)}`, BEARER];
+    return await Connection.open(webSocketFactory(url.href, protocols, headers), this.options, signal);
+  }
+
+  /** The URL with `cursor=1` and the session id. A presigned URL stays as it was signed. */
+  private async url(): Promise<URL> {
+    const { sessionId } = this.options;
+    const url = absolute(await provide(this.options.url));
+    url.protocol = url.protocol.replace("http", "ws");
+    if (url.searchParams.has("X-Amz-Signature")) return url;
+    url.searchParams.set("cursor", "1");
+    if (sessionId !== undefined) url.searchParams.set(SESSION, sessionId);
+    return url;
+  }
+}
+
+function browserWebSocket(url: string, protocols: string[], headers: Record<string, string>): WebSocketLike {
+  if (typeof globalThis.WebSocket !== "function") {
+    throw new TypeError("There is no global WebSocket here: give the agent a webSocketFactory, for example with ws.");
+  }
+  if (Object.keys(headers).length > 0) {
+    throw new TypeError("A browser's WebSocket sends no headers: use token and sessionId, or a webSocketFactory.");
+  }
+  return new globalThis.WebSocket(url, protocols);
+}
+
+function base64Url(text: string): string {
+  const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte));
+  return btoa(bytes.join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}

@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { BaseEvent } from "@ag-ui/client";
+import { AGENTS, type Agent, close, until } from "./agents.js";
+import { typesOf, withRelay } from "./fixtures.js";
+import type { Relay } from "./relay.js";
+import { runsOf, type Server, startServer } from "./server.js";
+
+for (const [transport, makeAgent] of Object.entries(AGENTS)) {
+  describe(`connectAgent() over ${transport}`, () => {
+    let server: Server;
+    let threads = 0;
+
+    before(async () => {
+      server = await startServer();
+    });
+    after(() => server.stop());
+
+    /** A thread whose first run has ended. */
+    async function talked(relay: Relay): Promise<Agent> {
+      threads += 1;
+      const agent = makeAgent(relay, { threadId: `thread ${threads}` });
+      agent.addMessage({ id: "m1", role: "user", content: "calculate 1+1" });
+      await agent.runAgent();
+      return agent;
+    }
+
+    async function connected(agent: Agent, onEvent: (event: BaseEvent) => void = () => {}): Promise<BaseEvent[]> {
+      const events: BaseEvent[] = [];
+      await agent.connectAgent(undefined, {
+        onEvent: ({ event }) => {
+          events.push(event);
+          onEvent(event);
+        },
+      });
+      return events;
+    }
+
+    it("shows the messages and the state of a thread, and runs nothing", () =>
+      withRelay(server.port, async (relay) => {
+        const agent = await talked(relay);
+        const reloaded = makeAgent(relay, { threadId: agent.threadId });
+        const events = await connected(reloaded);
+        assert.deepEqual(typesOf(events), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+        assert.deepEqual(reloaded.messages, agent.messages);
+        assert.equal((await runsOf(server.port, agent.threadId)).length, 1);
+        close(agent);
+        close(reloaded);
+      }));
+
+    it("gives no event of a thread that has not begun", () =>
+      withRelay(server.port, async (relay) => {
+        const agent = makeAgent(relay);
+        assert.deepEqual(await connected(agent), []);
+        assert.deepEqual(await runsOf(server.port, agent.threadId), []);
+        close(agent);
+      }));
+
+    it("shows what was said and follows the run that goes on, each text once", () =>
+      withRelay(server.port, async (relay) => {
+        const agent = await talked(relay);
+        agent.addMessage({ id: "m2", role: "user", content: "wait 0.5" });
+        const running = agent.runAgent();
+        await until(async () => (await runsOf(server.port, agent.threadId)).length === 2);
+        const reloaded = makeAgent(relay, { threadId: agent.threadId });
+        const events = await connected(reloaded);
+        await running;
+        assert.deepEqual(typesOf(events).slice(0, 3), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT"]);
+        assert.equal(reloaded.messages.at(-1)?.content, "Waiting 0.5 s. Done.");
+        assert.deepEqual(reloaded.messages, agent.messages);
+        close(agent);
+        close(reloaded);
+      }));
+
+    it("goes on following through drops", () =>
+      withRelay(server.port, async (relay) => {
+        const agent = await talked(relay);
+        agent.addMessage({ id: "m2", role: "user", content: "wait 0.5" });
+        const running = agent.runAgent();
+        await until(async () => (await runsOf(server.port, agent.threadId)).length === 2);
+        const reloaded = makeAgent(relay, { threadId: agent.threadId });
+        await connected(reloaded, ({ type }) => {
+          if (type === "TEXT_MESSAGE_START") relay.cutAll();
+        });
+        await running;
+        assert.deepEqual(reloaded.messages, agent.messages);
+        close(agent);
+        close(reloaded);
+      }));
+
+    it("follows a run that abortRun() then cancels, as the Stop button of a page that was loaded again", () =>
+      withRelay(server.port, async (relay) => {
+        const agent = makeAgent(relay);
+        agent.addMessage({ id: "m1", role: "user", content: "wait 600" });
+        const running = agent.runAgent();
+        await until(async () => (await runsOf(server.port, agent.threadId)).length === 1);
+        const reloaded = makeAgent(relay, { threadId: agent.threadId });
+        await connected(reloaded, ({ type }) => {
+          if (type === "TEXT_MESSAGE_CONTENT") reloaded.abortRun();
+        });
+        await running;
+        assert.equal((await runsOf(server.port, agent.threadId))[0]?.status, "cancelled");
+        close(agent);
+        close(reloaded);
+      }));
+  });
+}
+
+describe("connectAgent() on a thread that waits for an approval", () => {
+  for (const [transport, makeAgent] of Object.entries(AGENTS)) {
+    it(`brings the interrupt over ${transport}, and the next run can answer it`, async () => {
+      const rule = { tool_pattern: "calculate", policy: "ask" };
+      const server = await startServer({ AGUI_TOOL_POLICY: JSON.stringify([rule]) });
+      try {
+        await withRelay(server.port, async (relay) => {
+          const agent = makeAgent(relay);
+          agent.addMessage({ id: "m1", role: "user", content: "calculate 6*7" });
+          await agent.runAgent();
+          const reloaded = makeAgent(relay, { threadId: agent.threadId });
+          await reloaded.connectAgent();
+          const [interrupt] = reloaded.pendingInterrupts;
+          assert.ok(interrupt);
+          const resume = [{ interruptId: interrupt.id, status: "resolved" as const, payload: { approved: true } }];
+          await reloaded.runAgent({ resume });
+          assert.equal(reloaded.messages.at(-1)?.content, "The result of calculate is 42.");
+          close(agent);
+          close(reloaded);
+        });
+      } finally {
+        await server.stop();
+      }
+    });
+  }
+});

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { after, before, describe, it } from "node:test";
+import { RunRefusedError } from "../src/index.js";
+import { eventsOf, httpAgent, inputOf, textOf } from "./agents.js";
+import { withRelay } from "./fixtures.js";
+import { type Server, startServer } from "./server.js";
+
+describe("requests of a ResumableHttpAgent", () => {
+  let server: Server;
+
+  before(async () => {
+    server = await startServer();
+  });
+  after(() => server.stop());
+
+  it("carry the token, the session id and the headers, also those that are changed later", () =>
+    withRelay(server.port, async (relay) => {
+      const sessionId = "session-1234567890-1234567890-1234567890";
+      const agent = httpAgent(relay, { token: () => "secret", sessionId, headers: { "X-One": "1" } });
+      agent.headers["X-Two"] = "2";
+      await eventsOf(agent, inputOf("hello"));
+      const request = (relay.requests[0] ?? "").toLowerCase();
+      assert.match(request, /^post \/invocations /);
+      assert.match(request, /authorization: bearer secret/);
+      assert.ok(request.includes(`x-amzn-bedrock-agentcore-runtime-session-id: ${sessionId}`));
+      assert.match(request, /x-one: 1/);
+      assert.match(request, /x-two: 2/);
+    }));
+
+  it("answer commands", () =>
+    withRelay(server.port, async (relay) => {
+      const agent = httpAgent(relay);
+      assert.equal((await agent.getCapabilities()).transport?.streaming, true);
+      await eventsOf(agent, inputOf("hello", { threadId: "listed" }));
+      const { title } = await agent.command({ type: "threads.get", threadId: "listed", messages: false });
+      assert.equal(title, "hello");
+    }));
+
+  for (const frozenAt of ["the beginning", "TEXT_MESSAGE_CONTENT"]) {
+    it(`are sent again when the network is dead from ${frozenAt} on, because the server would send comments`, () =>
+      withRelay(server.port, async (relay) => {
+        const thaw = () => {
+          relay.isFrozen = false;
+        };
+        const agent = httpAgent(relay, { silenceTimeoutMs: 300, onReconnect: thaw });
+        relay.isFrozen = frozenAt === "the beginning";
+        let isFirst = true;
+        const events = await eventsOf(agent, inputOf("wait 0.2"), ({ type }) => {
+          relay.isFrozen = isFirst && type === frozenAt;
+          isFirst = type !== frozenAt;
+        });
+        assert.equal(textOf(events), "Waiting 0.2 s. Done.");
+        assert.equal(relay.requests.length, 2);
+      }));
+  }
+
+  it("are sent again when a gateway has no server just now, and fail when it forbids them", async () => {
+    const statuses = [502, 503, 403];
+    const gateway = createServer((_, response) => response.writeHead(statuses.shift() ?? 500).end("<html>"));
+    gateway.listen(0, "127.0.0.1");
+    await once(gateway, "listening");
+    const address = gateway.address();
+    assert.ok(address && typeof address === "object");
+    const agent = httpAgent({ http: `http://127.0.0.1:${address.port}/invocations` });
+    await assert.rejects(eventsOf(agent, inputOf("hello")), (error) => {
+      assert.ok(error instanceof RunRefusedError);
+      assert.equal(error.code, "HTTP_403");
+      return true;
+    });
+    assert.deepEqual(statuses, []);
+    gateway.close();
+  });
+});
