@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -26,11 +27,15 @@ def chromium() -> str:
     """The machine's Chromium. Without one the tests are skipped, and fail where ``CI=true``."""
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
-        message = "Chromium is not installed; `make browser` installs it"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message, pytrace=False)
-        pytest.skip(message)
+        missing("Chromium is not installed; `make browser` installs it")
     return found
+
+
+def missing(message: str) -> NoReturn:
+    """Skip a test for what the machine lacks, and fail it where ``CI=true``."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
 
 
 class PageServer:

@@ -64,9 +64,7 @@ async def test_a_failed_call_says_why(visit: Visit, assistant: PageServer) -> No
 
 
 @over_both
-async def test_a_subagent_has_a_lane_of_its_own_inside_the_call(
-    visit: Visit, assistant: PageServer, wire: str
-) -> None:
+async def test_a_subagent_has_a_lane_of_its_own_inside_the_call(visit: Visit, assistant: PageServer, wire: str) -> None:
     user = await visit(assistant, wire=wire)
     await user.say("delegate delegate what time is it")
     await user.is_done()

@@ -34,9 +34,9 @@ export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: 
     <section class="card approval" tabIndex={-1} ref={card} aria-label={`Approval of ${tool}`}>
       <header class="card-head">
         <Icon name="hand" />
-        <h3>
+        <h2>
           Allow <code>{tool}</code>?
-        </h3>
+        </h2>
         {expiresAt !== undefined && <span class="card-aside">until {clock(expiresAt)}</span>}
       </header>
       {why !== "" && <p class="card-why">{why}</p>}

@@ -15,7 +15,7 @@ export function PlaceForm({ call }: { call: ToolCall }) {
     <form class="card" onSubmit={submit} aria-label="Question about a place">
       <header class="card-head">
         <Icon name="place" />
-        <h3>{questionOf(call)}</h3>
+        <h2>{questionOf(call)}</h2>
       </header>
       <label class="field">
         <span>Place</span>

@@ -13,7 +13,7 @@ export function RunPanel() {
   return (
     <div class="facts">
       <section>
-        <h3>Run</h3>
+        <h2>Run</h2>
         <dl>
           <Fact name="Status" value={run.status} />
           {took !== undefined && <Fact name="Time" value={duration(took)} />}
@@ -42,7 +42,7 @@ const MARKS = { pending: "target", achieved: "check", failed: "alert" } as const
 function Goals({ goals }: { goals: readonly Goal[] }) {
   return (
     <section>
-      <h3>Goals</h3>
+      <h2>Goals</h2>
       <ul class="goals" aria-label="Goals">
         {goals.map((goal) => (
           <li key={goal.type} class={`goal goal-${goal.status}`}>
@@ -69,7 +69,7 @@ function Tokens({ usage }: { usage: readonly TokenUsage[] }) {
   const reasoning = sum("reasoningTokens");
   return (
     <section>
-      <h3>Tokens since this page was loaded</h3>
+      <h2>Tokens since this page was loaded</h2>
       <dl>
         <Fact name="Input" value={count(sum("inputTokens"))} />
         {cached > 0 && <Fact name="From cache" value={count(cached)} />}
@@ -90,7 +90,7 @@ function Context({ context }: { context: ContextUse }) {
   ] as const;
   return (
     <section>
-      <h3>Context window</h3>
+      <h2>Context window</h2>
       <p class="panel-line">
         {count(context.total)} of {count(context.size)} tokens
       </p>

@@ -32,7 +32,7 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
     <form class="card" onSubmit={submit} noValidate aria-label={interrupt.message ?? "Question"}>
       <header class="card-head">
         <Icon name="hand" />
-        <h3>{interrupt.message ?? interrupt.reason}</h3>
+        <h2>{interrupt.message ?? interrupt.reason}</h2>
       </header>
       {fields.map((field) => (
         <Field

@@ -16,7 +16,7 @@ export function ServerPanel() {
   return (
     <div class="facts">
       <section>
-        <h3>Connection</h3>
+        <h2>Connection</h2>
         <fieldset class="segments" disabled={isBusy}>
           <legend class="visually-hidden">Transport</legend>
           {(["sse", "websocket"] as const).map((each) => (
@@ -35,14 +35,14 @@ export function ServerPanel() {
       ) : (
         <>
           <section>
-            <h3>Server</h3>
+            <h2>Server</h2>
             <dl>
               <Fact name="Name" value={`${known.identity?.name ?? "unknown"} ${known.identity?.version ?? ""}`} />
               <Fact name="Tools" value={known.tools?.items?.map(({ name }) => name).join(", ") || "none"} />
             </dl>
           </section>
           <section>
-            <h3>All capabilities</h3>
+            <h2>All capabilities</h2>
             <pre tabIndex={0} role="group" aria-label="Capabilities">
               {JSON.stringify(known, null, 2)}
             </pre>

@@ -31,13 +31,7 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
   const isActive = !isStopped && (shown === "running" || shown === "streaming");
   return (
     <div class={`call call-${isStopped ? "failed" : shown}`} data-call={name}>
-      <button
-        type="button"
-        class="call-head"
-        aria-expanded={isUnfolded}
-        onClick={() => setUnfolded(!isUnfolded)}
-        aria-label={`Tool call ${name}: ${phase}`}
-      >
+      <button type="button" class="call-head" aria-expanded={isUnfolded} onClick={() => setUnfolded(!isUnfolded)}>
         <Icon name="tool" />
         <span class="call-name">{name}</span>
         <span class="call-arguments">{oneLine(text)}</span>
@@ -49,13 +43,13 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
       </button>
       {isUnfolded && (
         <div class="call-body">
-          <h4>Arguments</h4>
+          <p class="call-label">Arguments</p>
           <pre tabIndex={0} role="group" aria-label="Arguments">
             {pretty(text) || "none"}
           </pre>
           {result !== undefined && (
             <>
-              <h4>{progress.phase === "failed" ? "Error" : "Result"}</h4>
+              <p class="call-label">{progress.phase === "failed" ? "Error" : "Result"}</p>
               <Result content={result.error ?? result.content} />
             </>
           )}

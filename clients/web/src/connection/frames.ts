@@ -72,14 +72,24 @@ export class FrameLog {
   }
 }
 
-/** Pass a response on and log each frame of its body. */
+const PIECE = 65_536;
+
+/**
+ * Pass a response on and log each frame of its body.
+ *
+ * It comes in pieces with a turn of the event loop between them, because whatever has arrived is otherwise read in one
+ * task, and a burst of thousands of events would freeze the page.
+ */
 export function logged(response: Response, onFrame: (text: string) => void): Response {
   if (response.body === null) return response;
   const decoder = new TextDecoder();
   let rest: string[] = [];
   const tap = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      controller.enqueue(chunk);
+    async transform(chunk, controller) {
+      for (let at = 0; at < chunk.length; at += PIECE) {
+        controller.enqueue(chunk.subarray(at, at + PIECE));
+        await nextTurn();
+      }
       const [head = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
       rest.push(head); // a frame of several megabytes comes in many chunks: join it once
       if (lines.length === 0) return;
@@ -89,4 +99,16 @@ export function logged(response: Response, onFrame: (text: string) => void): Res
     },
   });
   return new Response(response.body.pipeThrough(tap), { status: response.status, headers: response.headers });
+}
+
+/** Let the page do something else. A timer would wait for a second where the tab is in the background. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
 }

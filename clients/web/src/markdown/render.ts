@@ -8,7 +8,20 @@
 import DOMPurify, { type Config } from "dompurify";
 import { Marked, type Token, type Tokens } from "marked";
 
-const marked = new Marked({ gfm: true, breaks: false, extensions: [mathBlock(), mathInline()].flat() });
+const marked = new Marked({
+  gfm: true,
+  breaks: false,
+  extensions: [mathBlock(), mathInline()],
+  renderer: { html: ({ text }) => harmless(text) },
+});
+
+const HARMLESS =
+  /^<\/?(?:b|br|code|del|details|em|hr|i|ins|kbd|li|mark|ol|p|s|small|strong|sub|summary|sup|u|ul) *\/?>$/i;
+
+/** HTML of a model: plain tags without attributes stay tags, and the rest is shown as it was written. */
+function harmless(text: string): string {
+  return text.replace(/<[^<>]*>|[<>]/g, (tag) => (HARMLESS.test(tag) ? tag : escapeHtml(tag)));
+}
 
 const LINK = /^(https?:|mailto:|#)/i;
 
