@@ -147,7 +147,7 @@ $(JS)/node_modules/.done: $(JS)/package.json $(JS)/package-lock.json
 # --- the chat page: what builds it, and the browser that tests it -----------------------------------------------------
 
 .PHONY: web-tools
-web-tools:
+web-tools: ## Install what builds and checks the chat page
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
 		$(MAKE) --silent $(WEB)/node_modules/.done; \
 	else \

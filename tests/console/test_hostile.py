@@ -1,5 +1,9 @@
 """Agents that attack the page, or send more than it can take."""
 
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 from playwright.async_api import expect
 
@@ -12,19 +16,34 @@ pytestmark = pytest.mark.asyncio(loop_scope="package")
 LONGEST_TASK_MS = 200
 MEMORY_GROWTH_BYTES = 30_000_000
 
-WATCH = """
-() => {
-    window.longTasks = [];
-    new PerformanceObserver((list) => {
-        for (const entry of list.getEntries()) window.longTasks.push(Math.round(entry.duration));
-    }).observe({ type: "longtask" });
-}
-"""
 
+@asynccontextmanager
+async def no_long_task(user: User) -> AsyncIterator[None]:
+    """Fail if a task of the page's main thread took longer than allowed.
 
-async def longest_task(user: User) -> float:
-    tasks: list[float] = await user.page.evaluate("window.longTasks")
-    return max(tasks, default=0)
+    What counts is the time on the processor, because other tests share the machine.
+    """
+    browser = user.page.context.browser
+    assert browser is not None
+    await browser.start_tracing(
+        page=user.page, categories=["disabled-by-default-devtools.timeline", "toplevel", "__metadata"]
+    )
+    try:
+        yield
+    finally:
+        trace = json.loads(await browser.stop_tracing())
+    main = {
+        (event["pid"], event["tid"])
+        for event in trace["traceEvents"]
+        if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
+    }
+    times = [
+        event["tdur"] / 1000
+        for event in trace["traceEvents"]
+        if event["name"].endswith("RunTask") and (event["pid"], event["tid"]) in main and "tdur" in event
+    ]
+    assert times
+    assert max(times) <= LONGEST_TASK_MS
 
 
 async def heap(user: User) -> float:
@@ -74,11 +93,10 @@ async def test_20_000_deltas_at_full_speed_block_nothing_and_are_all_shown(
     user = await visit(scripted, wire=wire)
     await user.say("hello")
     await user.is_done()
-    await user.page.evaluate(WATCH)
-    await user.say("flood")
-    await expect(user.conversation).to_contain_text(f"flood {FAST_DELTAS - 1}.", timeout=60_000)
-    await user.is_done()
-    assert await longest_task(user) <= LONGEST_TASK_MS
+    async with no_long_task(user):
+        await user.say("flood")
+        await expect(user.conversation).to_contain_text(f"flood {FAST_DELTAS - 1}.", timeout=60_000)
+        await user.is_done()
     before = await heap(user)
     await user.press("New chat")
     await user.say("flood")
@@ -91,11 +109,10 @@ async def test_a_state_of_5_mb_is_shown_and_blocks_nothing(visit: Visit, scripte
     user = await visit(scripted)
     await user.press("Inspector")
     await user.page.get_by_role("tab", name="State").click()
-    await user.page.evaluate(WATCH)
-    await user.say("large")
-    await user.reads("The state is large.")
-    await user.is_done()
-    assert await longest_task(user) <= LONGEST_TASK_MS
+    async with no_long_task(user):
+        await user.say("large")
+        await user.reads("The state is large.")
+        await user.is_done()
     tree = user.page.get_by_role("list", name="State")
     await expect(tree.locator(".is-changed")).to_contain_text("changed")
     await expect(tree.get_by_role("button", name="more")).to_be_visible()

@@ -62,7 +62,8 @@ function ClientToolCard({ call }: { call: ToolCall }) {
   if (name !== SET_THEME) return null;
   const decide = ({ isApproved, editedArgs, reason }: Decision) => {
     if (!isApproved) {
-      void answerCall(call.id, `The user denied this${reason === "" ? "." : `: ${reason}`}`, "denied");
+      const denial = `The user denied this${reason === "" ? "." : `: ${reason}`}`;
+      void answerCall(call.id, denial, denial);
       return;
     }
     try {

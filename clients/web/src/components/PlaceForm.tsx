@@ -5,6 +5,8 @@ import { useState } from "preact/hooks";
 import { answerCall } from "../chat";
 import { Icon } from "./icons";
 
+const NO_ANSWER = "The user did not want to say.";
+
 export function PlaceForm({ call }: { call: ToolCall }) {
   const [place, setPlace] = useState("");
   const submit = (event: Event) => {
@@ -28,11 +30,7 @@ export function PlaceForm({ call }: { call: ToolCall }) {
         />
       </label>
       <div class="form-actions">
-        <button
-          type="button"
-          class="button"
-          onClick={() => void answerCall(call.id, "The user did not want to say.", "denied")}
-        >
+        <button type="button" class="button" onClick={() => void answerCall(call.id, NO_ANSWER, NO_ANSWER)}>
           Rather not
         </button>
         <button type="submit" class="button primary" disabled={place.trim() === ""}>
