@@ -11,6 +11,7 @@ STRANDS := $(VENV)/strands
 BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 JS := tests/js
+TS := clients/typescript
 WEB := clients/web
 IMAGE ?= agui-container
 
@@ -41,11 +42,12 @@ test: $(VENV)/.dev $(STRANDS)/.done js web-tools browser ## Run every test; ARGS
 WORKERS ?= 3
 
 .PHONY: check
-check: $(VENV)/.dev web-tools ## Check format, lint, types, the direction of imports, and that the chat page is built
+check: $(VENV)/.dev js web-tools ## Check format, lint, types, the direction of imports, and that the chat page is built
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent check
 	@if test -e $(WEB)/node_modules/.done; then cd $(WEB) && npm run --silent check; fi
 
 .PHONY: web
@@ -56,6 +58,7 @@ web: web-tools ## Build the chat page into app/console/static
 format: $(VENV)/.dev ## Format the code and fix what lint can fix
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
+	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent format
 
 .PHONY: proto
 proto: $(VENV)/.dev ## Compile the schema of the binary encoding
@@ -88,7 +91,8 @@ image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) $(JS)/node_modules $(WEB)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(JS)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build $(WEB)/node_modules
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # --- environments: the development lock holds the runtime lock, so one .venv serves both -------------------------------
@@ -128,20 +132,20 @@ $(BENCH)/.done: requirements-bench.lock | $(BIN)/python
 $(SHIPPED)/.done: requirements.lock | $(BIN)/python
 	$(environment)
 
-# --- the official AG-UI client, which judges the server in the tests --------------------------------------------------
+# --- what Node.js runs: the official AG-UI client, which judges the server in the tests, and the TypeScript client ------
 
 .PHONY: js
-js: ## Install the official AG-UI client for the tests
+js: ## Install the official AG-UI client and what the TypeScript client needs
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-		$(MAKE) --silent $(JS)/node_modules/.done; \
+		$(MAKE) --silent $(JS)/node_modules/.done $(TS)/node_modules/.done; \
 	else \
 		echo "Node.js with npm is not installed: the tests with the official AG-UI client cannot run" >&2; \
 		test "$(CI)" != true; \
 	fi
 
-$(JS)/node_modules/.done: $(JS)/package.json $(JS)/package-lock.json
-	@echo "Installing the official AG-UI client into $(JS)/node_modules"
-	@cd $(JS) && npm ci --no-audit --no-fund --loglevel=error
+%/node_modules/.done: %/package.json %/package-lock.json
+	@echo "Installing $*/package-lock.json into $*/node_modules"
+	@cd $* && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # --- the chat page: what builds it, and the browser that tests it -----------------------------------------------------

@@ -20,7 +20,7 @@ from tests.docs.markdown import Block, Document
 ROOT = Path(__file__).parents[2]
 NAMES = (
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "memory", "models", "observability"),
-    *("operations", "protobuf", "state", "subagents", "threads", "tools"),
+    *("operations", "protobuf", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
@@ -34,7 +34,8 @@ NOT_RUN = {
     "needs-aws": "needs an AWS account",
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
-    "needs-npm": "needs packages that the tests do not install",
+    "needs-npm": "needs packages that these tests do not install; those of clients/typescript run its guide",
+    "needs-browser": "needs a page",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",
 }

@@ -24,7 +24,7 @@ export function EventLog() {
       <div class="panel-bar">
         <input
           type="search"
-          placeholder="Filter, for example TOOL or -DELTA"
+          placeholder="Filter: TOOL -ARGS"
           aria-label="Filter events"
           value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)}

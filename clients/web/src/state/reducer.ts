@@ -18,7 +18,7 @@ export function reduce(state: ChatState, received: BaseEvent, now: number): Chat
     case EventType.RUN_STARTED:
       return {
         ...state,
-        run: { id: event.runId, status: "running", startedAt: now },
+        run: { id: event.runId, status: "running", startedAt: askedAt(state, event.runId) ?? now },
         interrupts: [],
         pendingCalls: [],
         steps: [],
@@ -106,6 +106,11 @@ export function reduce(state: ChatState, received: BaseEvent, now: number): Chat
     default:
       return state;
   }
+}
+
+/** When the page asked for this run, if it did. */
+function askedAt({ run }: ChatState, runId: string): number | undefined {
+  return run.id === runId ? run.startedAt : undefined;
 }
 
 type Of<T extends EventType> = Extract<Event, { type: T }>;

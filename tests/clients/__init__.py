@@ -1,0 +1,1 @@
+"""The clients of this repository, tested against real servers."""
