@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.console.conftest import Visit
-from tests.console.driver import PageServer
+from tests.console.driver import PageServer, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -57,6 +57,19 @@ async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_do
     await expect(second.get_by_role("log")).to_contain_text("hello world,")
     stranger = await visit(assistant)
     await expect(stranger.page.get_by_text("Your chats will be here.")).to_be_visible()
+
+
+async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    second = User(await user.page.context.new_page())
+    await second.page.goto(user.page.url)
+    await second.reads("hello world,")
+    await second.say("think about rain")
+    await second.reads("I have thought about rain.")
+    await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    await user.reads("I have thought about rain.")
 
 
 async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, scripted: PageServer) -> None:

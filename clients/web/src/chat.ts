@@ -211,6 +211,21 @@ export async function openThread(threadId: string): Promise<void> {
   else restoreCalls(stored);
 }
 
+/**
+ * Load the shown thread again if another tab has gone on with it.
+ *
+ * The next run sends the whole conversation, and an old copy would take away what this tab does not know.
+ */
+export async function refreshThread(): Promise<void> {
+  const threadId = threads.selected.value;
+  if (threadId === null || active !== null) return;
+  const stored = await api.thread(threadId).catch(() => null);
+  if (stored === null || threads.selected.value !== threadId || active !== null) return;
+  const known = new Set(chat.value.messages.map(({ id }) => id));
+  const isBehind = stored.activeRunId !== undefined || stored.messages.some(({ id }) => !known.has(id));
+  if (isBehind) await openThread(threadId);
+}
+
 function latestGoals(stored: StoredThread): ChatState["goals"] {
   const runId = stored.goals.at(-1)?.runId;
   return stored.goals.filter((goal) => goal.runId === runId).map(({ type, status, data }) => ({ type, status, data }));

@@ -1,7 +1,7 @@
 /** The beginning of the page. */
 
 import { render } from "preact";
-import { newThread, openThread } from "./chat";
+import { newThread, openThread, refreshThread } from "./chat";
 import { App } from "./components/App";
 import { title } from "./config";
 import { loadAgents } from "./connection/transport";
@@ -18,6 +18,10 @@ void threads.refresh();
 void loadCapabilities();
 showAddress();
 addEventListener("popstate", showAddress);
+addEventListener("focus", () => {
+  void threads.refresh();
+  void refreshThread();
+});
 
 /** Load the rest of the program while the user looks at the page. */
 requestIdleCallback?.(() => void loadAgents());
