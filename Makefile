@@ -12,6 +12,7 @@ BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 JS := tests/js
 TS := clients/typescript
+WEB := clients/web
 IMAGE ?= agui-container
 
 # The first Python on the PATH that is new enough.
@@ -34,19 +35,24 @@ run: $(VENV)/.run ## Serve on port 8080; AGUI_* variables and PYTHONPATH are pas
 	@exec $(BIN)/python -m app serve
 
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done js ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+test: $(VENV)/.dev $(STRANDS)/.done js web-tools browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) $(ARGS)
 
 # One more than there are cores on the smallest machine in use: many tests wait for a process that they have started.
 WORKERS ?= 3
 
 .PHONY: check
-check: $(VENV)/.dev js ## Check format, lint, types and the direction of imports
+check: $(VENV)/.dev js web-tools ## Check format, lint, types, the direction of imports, and that the chat page is built
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent check
+	@if test -e $(WEB)/node_modules/.done; then cd $(WEB) && npm run --silent check; fi
+
+.PHONY: web
+web: web-tools ## Build the chat page into app/console/static
+	@cd $(WEB) && npm run --silent build
 
 .PHONY: format
 format: $(VENV)/.dev ## Format the code and fix what lint can fix
@@ -87,7 +93,8 @@ image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) $(JS)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(JS)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build $(WEB)/node_modules
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # --- environments: the development lock holds the runtime lock, so one .venv serves both -------------------------------
@@ -142,3 +149,30 @@ js: ## Install the official AG-UI client and what the TypeScript client needs
 	@echo "Installing $*/package-lock.json into $*/node_modules"
 	@cd $* && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# --- the chat page: what builds it, and the browser that tests it -----------------------------------------------------
+
+.PHONY: web-tools
+web-tools: ## Install what builds and checks the chat page
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+		$(MAKE) --silent $(WEB)/node_modules/.done; \
+	else \
+		echo "Node.js with npm is not installed: the chat page cannot be built or checked" >&2; \
+		test "$(CI)" != true; \
+	fi
+
+$(WEB)/node_modules/.done: $(WEB)/package.json $(WEB)/package-lock.json
+	@echo "Installing what builds the chat page into $(WEB)/node_modules"
+	@cd $(WEB) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
+	@touch $@
+
+.PHONY: browser
+browser: ## Install Chromium for the tests, where it is missing and root asks on Debian
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null; then :; \
+	elif command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
+		echo "Installing Chromium"; \
+		apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes chromium >/dev/null; \
+	else \
+		echo "Chromium is not installed: the tests of the chat page cannot run" >&2; \
+		test "$(CI)" != true; \
+	fi

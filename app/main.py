@@ -27,6 +27,7 @@ from app.agents.callables import capabilities_of, kept, rememberer_of, responder
 from app.agents.loader import load_agent
 from app.buses import open_bus
 from app.clock import SystemClock
+from app.console import routes as console
 from app.core.commands import COMMANDS
 from app.core.errors import AppError
 from app.edge import http, sse, threads, ws
@@ -89,6 +90,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         *http.routes(service),
         *threads.routes(service, commands, max_body=settings.max_body_bytes),
         *ws.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
+        *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
     ]
     app = Application(
         title="AG-UI agent",

@@ -1,0 +1,264 @@
+/**
+ * What a user can do with a chat: send, stop, retry, edit, answer, fork, load.
+ *
+ * Rule: the only module that changes the chat store, besides what the reducer makes of events.
+ */
+
+import type { BaseEvent, ContentPart, Interrupt, Message, ResumeEntry, RunAgentInput, ToolMessage } from "@ag-ui/core";
+import { isClientTool, tools } from "./client-tools";
+import { newId } from "./config";
+import { api, RequestError, type StoredThread } from "./connection/api";
+import { FrameLog } from "./connection/frames";
+import { type LinkState, type RunHandle, Transport } from "./connection/transport";
+import { EventQueue } from "./queue";
+import { openCalls } from "./state/messages";
+import { reduce } from "./state/reducer";
+import { type ChatState, emptyChat } from "./state/types";
+import { Store } from "./store";
+import { feedback, threads } from "./threads";
+
+export const frames = new FrameLog();
+export const transport = new Transport(frames);
+export const chat = new Store<ChatState>(emptyChat(newId()));
+export const link = new Store<LinkState>("idle");
+/** A sentence about the last thing that failed outside of a run; empty when there is none. */
+export const problem = new Store("");
+/** The last input that was sent, for `copy as curl`. */
+export let lastInput: RunAgentInput | null = null;
+
+let active: RunHandle | null = null;
+let answers: ResumeEntry[] = [];
+
+const queue = new EventQueue((events: BaseEvent[]) => {
+  const now = Date.now();
+  chat.update((state) => events.reduce((next, event) => reduce(next, event, now), state));
+});
+
+export function isRunning(state: ChatState = chat.value): boolean {
+  return state.run.status === "running";
+}
+
+// --- runs --------------------------------------------------------------------------------------------------------
+
+interface RunOptions {
+  resume?: ResumeEntry[];
+  forwardedProps?: Record<string, unknown>;
+}
+
+/** Run the agent on the messages as they are. */
+async function run(messages: readonly Message[], options: RunOptions = {}): Promise<void> {
+  const { threadId, shared } = chat.value;
+  const input: RunAgentInput = {
+    threadId,
+    runId: newId(),
+    protocolVersion: "1.0",
+    messages: [...messages],
+    state: shared.value ?? null,
+    tools,
+    context: [],
+    forwardedProps: options.forwardedProps ?? {},
+    ...(options.resume === undefined ? {} : { resume: options.resume }),
+  } as RunAgentInput;
+  lastInput = input;
+  if (threads.selected.value !== threadId) threads.select(threadId);
+  if (messages.length > 0) chat.patch({ messages });
+  chat.patch({ run: { id: input.runId, status: "running", startedAt: Date.now() }, interrupts: [] });
+  await follow(input);
+}
+
+/** Read a run to its end. */
+async function follow(input: RunAgentInput): Promise<void> {
+  problem.set("");
+  active?.detach();
+  queue.clear();
+  const handle = transport.run(input, {
+    onEvent: (event) => {
+      if (handle === active) queue.push(event);
+    },
+    onLink: (state) => link.set(state),
+  });
+  active = handle;
+  try {
+    await handle.done;
+    if (handle === active) queue.flush();
+  } catch (error) {
+    if (handle !== active) return;
+    queue.flush();
+    failRun(error);
+  }
+  if (handle !== active) return;
+  active = null;
+  answers = [];
+  void threads.refresh();
+}
+
+function failRun(error: unknown): void {
+  if (!isRunning()) return;
+  const message = error instanceof Error ? error.message : String(error);
+  const failure = { code: "CONNECTION", message: message || "The connection was lost.", retryable: true };
+  chat.update((state) => ({ ...state, open: {}, run: { ...state.run, status: "failed", failure } }));
+}
+
+/** Send a message, or replace everything from an earlier one on. */
+export async function send(content: string | ContentPart[], instead?: string): Promise<void> {
+  const { messages } = chat.value;
+  const at = instead === undefined ? -1 : messages.findIndex(({ id }) => id === instead);
+  const before = at < 0 ? messages : messages.slice(0, at);
+  if (instead !== undefined) chat.patch({ notices: [], steps: [] });
+  await run([...before, { id: instead ?? newId(), role: "user", content }]);
+}
+
+/** Ask again for the answer to the last user message, or to the one before this message. */
+export async function retry(messageId?: string): Promise<void> {
+  const { messages } = chat.value;
+  const end = messageId === undefined ? messages.length : messages.findIndex(({ id }) => id === messageId);
+  const last = messages.slice(0, end).findLastIndex(({ role }) => role === "user");
+  if (last >= 0) await run(messages.slice(0, last + 1));
+}
+
+/** End the run at the server. What it has said stays. */
+export async function stop(): Promise<void> {
+  const { threadId, run } = chat.value;
+  if (run.id === undefined) return;
+  try {
+    await api.cancel(threadId, run.id);
+  } catch (error) {
+    active?.detach();
+    failRun(error);
+  }
+}
+
+// --- answers -------------------------------------------------------------------------------------------------------
+
+/** Answer one interrupt. The next run begins when all have an answer. */
+export async function answer(interrupt: Interrupt, entry: Omit<ResumeEntry, "interruptId">): Promise<void> {
+  answers = [
+    ...answers.filter(({ interruptId }) => interruptId !== interrupt.id),
+    { interruptId: interrupt.id, ...entry },
+  ];
+  const rest = chat.value.interrupts.filter(({ id }) => id !== interrupt.id);
+  chat.update((state) => ({
+    ...state,
+    interrupts: rest,
+    calls:
+      interrupt.toolCallId === undefined
+        ? state.calls
+        : { ...state.calls, [interrupt.toolCallId]: { phase: "running", startedAt: Date.now() } },
+  }));
+  if (rest.length > 0) return;
+  const resume = answers;
+  answers = [];
+  await run(chat.value.messages, { resume });
+}
+
+/** Give the result of one call of this page's tools. The next run begins when all have one. */
+export async function answerCall(toolCallId: string, content: string, error?: string): Promise<void> {
+  const message: ToolMessage = { id: newId(), role: "tool", toolCallId, content, ...(error ? { error } : {}) };
+  chat.update((state) => ({
+    ...state,
+    messages: [...state.messages, message],
+    pendingCalls: state.pendingCalls.filter((id) => id !== toolCallId),
+    calls: { ...state.calls, [toolCallId]: { phase: error ? "failed" : "done" } },
+  }));
+  const { interrupts, messages } = chat.value;
+  const open = openCalls(messages).filter((call) => isClientTool(call.function.name));
+  if (interrupts.length === 0 && open.length === 0) await run(messages);
+}
+
+// --- threads -------------------------------------------------------------------------------------------------------
+
+export function newThread(): void {
+  leave();
+  chat.set(emptyChat(newId()));
+  threads.select(null);
+}
+
+/** Stop reading the thread that is shown; its run goes on at the server. */
+function leave(): void {
+  active?.detach();
+  active = null;
+  queue.clear();
+  answers = [];
+  problem.set("");
+  link.set("idle");
+}
+
+/** Show a stored thread, and follow the run that goes on in it. */
+export async function openThread(threadId: string): Promise<void> {
+  leave();
+  threads.select(threadId);
+  let stored: StoredThread;
+  try {
+    stored = await api.thread(threadId);
+  } catch (error) {
+    chat.set(emptyChat(threadId));
+    if (error instanceof RequestError && error.code === "THREAD_NOT_FOUND") return; // it has not begun yet
+    problem.set(error instanceof Error ? error.message : String(error));
+    return;
+  }
+  if (threads.selected.value !== threadId) return;
+  feedback.set(Object.fromEntries(stored.feedback.map((said) => [said.messageId, said])));
+  chat.set({
+    ...emptyChat(threadId),
+    messages: stored.messages,
+    runs: stored.runs,
+    shared: { value: stored.state, changed: [] },
+    goals: latestGoals(stored),
+  });
+  const asks = stored.waiting.length > 0;
+  if (stored.activeRunId !== undefined) await attach(threadId, stored.activeRunId);
+  else if (asks) await run([]);
+  else restoreCalls(stored);
+}
+
+/**
+ * Load the shown thread again if another tab has gone on with it.
+ *
+ * The next run sends the whole conversation, and an old copy would take away what this tab does not know.
+ */
+export async function refreshThread(): Promise<void> {
+  const threadId = threads.selected.value;
+  if (threadId === null || active !== null) return;
+  const stored = await api.thread(threadId).catch(() => null);
+  if (stored === null || threads.selected.value !== threadId || active !== null) return;
+  const known = new Set(chat.value.messages.map(({ id }) => id));
+  const isBehind = stored.activeRunId !== undefined || stored.messages.some(({ id }) => !known.has(id));
+  if (isBehind) await openThread(threadId);
+}
+
+function latestGoals(stored: StoredThread): ChatState["goals"] {
+  const runId = stored.goals.at(-1)?.runId;
+  return stored.goals.filter((goal) => goal.runId === runId).map(({ type, status, data }) => ({ type, status, data }));
+}
+
+/** Calls of this page's tools that have no result yet wait for the user again. */
+function restoreCalls(stored: StoredThread): void {
+  if (stored.status !== "client_tool_turn") return;
+  const open = openCalls(stored.messages).filter((call) => isClientTool(call.function.name));
+  chat.patch({ pendingCalls: open.map(({ id }) => id) });
+}
+
+async function attach(threadId: string, runId: string): Promise<void> {
+  chat.patch({ run: { id: runId, status: "running", startedAt: Date.now() } });
+  await follow({
+    threadId,
+    runId,
+    protocolVersion: "1.0",
+    messages: [],
+    state: null,
+    tools: [],
+    context: [],
+    forwardedProps: { command: { type: "attach", runId } },
+  } as RunAgentInput);
+}
+
+/** Go on in a new thread from a message. */
+export async function fork(messageId: string): Promise<void> {
+  try {
+    const { threadId } = await api.fork(chat.value.threadId, messageId);
+    await threads.refresh();
+    await openThread(threadId);
+  } catch (error) {
+    problem.set(error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,25 @@
+/** Tells screen readers what has happened: that an answer begins, what it was, what is asked. */
+
+import { chat } from "../chat";
+import type { ChatState } from "../state/types";
+import { useStore } from "../store";
+
+export function Announcer() {
+  const text = useStore(chat, announcement);
+  return (
+    <div class="visually-hidden" aria-live="polite" role="status">
+      {text}
+    </div>
+  );
+}
+
+function announcement(state: ChatState): string {
+  const { run, interrupts, pendingCalls } = state;
+  if (run.status === "running") return "The assistant is answering.";
+  if (run.status === "failed") return `The run failed. ${run.failure?.message ?? ""}`;
+  if (run.status === "cancelled") return "The answer was stopped.";
+  if (interrupts.length > 0 || pendingCalls.length > 0) return "The assistant waits for your answer.";
+  if (run.status !== "finished") return "";
+  const answer = state.messages.findLast(({ role }) => role === "assistant");
+  return typeof answer?.content === "string" ? `The assistant says: ${answer.content.slice(0, 2000)}` : "Done.";
+}

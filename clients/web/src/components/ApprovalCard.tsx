@@ -1,0 +1,121 @@
+/** May this call run? As it is, with other arguments, or not at all. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { pretty } from "./format";
+import { Icon } from "./icons";
+
+export interface Decision {
+  isApproved: boolean;
+  editedArgs?: Record<string, unknown>;
+  reason: string;
+}
+
+interface ApprovalCardProps {
+  tool: string;
+  argumentsText: string;
+  why: string;
+  expiresAt?: string | undefined;
+  onDecide: (decision: Decision) => void;
+}
+
+export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: ApprovalCardProps) {
+  const [mode, setMode] = useState<"ask" | "edit" | "deny">("ask");
+  const [draft, setDraft] = useState(pretty(argumentsText));
+  const [reason, setReason] = useState("");
+  const [error, setError] = useState("");
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => card.current?.focus({ preventScroll: true }), []);
+  const approveEdited = () => {
+    const parsed = parseObject(draft);
+    if (parsed === null) setError("The arguments must be a JSON object.");
+    else onDecide({ isApproved: true, editedArgs: parsed, reason: "" });
+  };
+  return (
+    <section class="card approval" tabIndex={-1} ref={card} aria-label={`Approval of ${tool}`}>
+      <header class="card-head">
+        <Icon name="hand" />
+        <h2>
+          Allow <code>{tool}</code>?
+        </h2>
+        {expiresAt !== undefined && <span class="card-aside">until {clock(expiresAt)}</span>}
+      </header>
+      {why !== "" && <p class="card-why">{why}</p>}
+      {mode === "edit" ? (
+        <label class="field">
+          <span>Arguments</span>
+          <textarea class="code" rows={6} value={draft} onInput={(event) => setDraft(event.currentTarget.value)} />
+        </label>
+      ) : (
+        <pre class="card-arguments" tabIndex={0} role="group" aria-label="Arguments">
+          {pretty(argumentsText)}
+        </pre>
+      )}
+      {mode === "deny" && (
+        <label class="field">
+          <span>Reason (optional; the assistant reads it)</span>
+          <input
+            type="text"
+            maxLength={10_000}
+            value={reason}
+            onInput={(event) => setReason(event.currentTarget.value)}
+          />
+        </label>
+      )}
+      {error !== "" && (
+        <p class="field-error" role="alert">
+          {error}
+        </p>
+      )}
+      <div class="form-actions">
+        {mode !== "ask" && (
+          <button type="button" class="button" onClick={() => setMode("ask")}>
+            Back
+          </button>
+        )}
+        {mode === "ask" && (
+          <>
+            <button type="button" class="button" onClick={() => setMode("deny")}>
+              Deny
+            </button>
+            <button type="button" class="button" onClick={() => setMode("edit")}>
+              Edit
+            </button>
+            <button type="button" class="button primary" onClick={() => onDecide({ isApproved: true, reason: "" })}>
+              Allow
+            </button>
+          </>
+        )}
+        {mode === "edit" && (
+          <button type="button" class="button primary" onClick={approveEdited}>
+            Allow with these
+          </button>
+        )}
+        {mode === "deny" && (
+          <button
+            type="button"
+            class="button danger"
+            onClick={() => onDecide({ isApproved: false, reason: reason.trim() })}
+          >
+            Deny
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+function clock(time: string): string {
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? "" : date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}

@@ -1,0 +1,172 @@
+/** Where the user writes. Enter sends, Shift+Enter begins a line, Escape stops the answer. */
+
+import type { ContentPart } from "@ag-ui/core";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Attachment, describeLimit, readFiles } from "../attachments";
+import { chat, isRunning, send, stop } from "../chat";
+import { useStore } from "../store";
+import { Icon, IconButton } from "./icons";
+
+export function Composer() {
+  const [text, setText] = useState("");
+  const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
+  const [problem, setProblem] = useState("");
+  const isBusy = useStore(chat, isRunning);
+  const threadId = useStore(chat, (state) => state.threadId);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    area.current?.focus();
+    setAttachments([]);
+  }, [threadId]);
+  useEffect(() => grow(area.current), [text]);
+
+  const add = async (files: Iterable<File>) => {
+    const { read, refused } = await readFiles([...files]);
+    setAttachments((before) => [...before, ...read]);
+    setProblem(refused.length === 0 ? "" : describeLimit(refused));
+  };
+  useDroppedFiles((files) => void add(files));
+
+  const submit = () => {
+    if (isBusy || (text.trim() === "" && attachments.length === 0)) return;
+    void send(contentOf(text.trim(), attachments));
+    setText("");
+    setAttachments([]);
+    setProblem("");
+  };
+
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      {attachments.length > 0 && (
+        <ul class="attachments" aria-label="Attachments">
+          {attachments.map((attachment, index) => (
+            <li key={index}>
+              {attachment.part.type === "image" ? <img src={attachment.preview} alt="" /> : <Icon name="file" />}
+              <span>{attachment.name}</span>
+              <IconButton
+                icon="close"
+                label={`Remove ${attachment.name}`}
+                onClick={() => setAttachments(attachments.filter((_, other) => other !== index))}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+      {problem !== "" && (
+        <p class="field-error" role="alert">
+          {problem}
+        </p>
+      )}
+      <textarea
+        ref={area}
+        rows={1}
+        value={text}
+        placeholder="Write a message"
+        aria-label="Message"
+        onInput={(event) => setText(event.currentTarget.value)}
+        onPaste={(event) => {
+          const files = event.clipboardData?.files;
+          if (files !== undefined && files.length > 0) {
+            event.preventDefault();
+            void add(files);
+          }
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+            event.preventDefault();
+            submit();
+          }
+          if (event.key === "ArrowUp" && text === "") editLast(event);
+        }}
+      />
+      <div class="composer-bar">
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          onChange={(event) => {
+            void add(event.currentTarget.files ?? []);
+            event.currentTarget.value = "";
+          }}
+        />
+        <IconButton icon="clip" label="Attach files" onClick={() => picker.current?.click()} />
+        <span class="composer-hint">{isBusy ? "Esc stops" : "Enter sends"}</span>
+        {isBusy ? (
+          <button type="button" class="send" aria-label="Stop" title="Stop" onClick={() => void stop()}>
+            <Icon name="stop" />
+          </button>
+        ) : (
+          <button
+            type="submit"
+            class="send"
+            aria-label="Send"
+            title="Send"
+            disabled={text.trim() === "" && attachments.length === 0}
+          >
+            <Icon name="send" />
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+function contentOf(text: string, attachments: readonly Attachment[]): string | ContentPart[] {
+  if (attachments.length === 0) return text;
+  const parts: ContentPart[] = attachments.map(({ part }) => part);
+  return text === "" ? parts : [...parts, { type: "text", text }];
+}
+
+function grow(area: HTMLTextAreaElement | null): void {
+  if (area === null) return;
+  area.style.height = "auto";
+  area.style.height = `${Math.min(area.scrollHeight, window.innerHeight * 0.4)}px`;
+}
+
+/** The arrow up in an empty field edits what was sent last. */
+function editLast(event: Event): void {
+  const buttons = document.querySelectorAll<HTMLButtonElement>('.user-message [aria-label="Edit and send again"]');
+  const last = [...buttons].at(-1);
+  if (last === undefined || last.disabled) return;
+  event.preventDefault();
+  last.click();
+}
+
+function useDroppedFiles(onFiles: (files: FileList) => void): void {
+  const handler = useRef(onFiles);
+  handler.current = onFiles;
+  useEffect(() => {
+    const root = document.documentElement;
+    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") === true;
+    const over = (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      root.classList.add("is-dropping");
+    };
+    const leave = (event: DragEvent) => {
+      if (event.relatedTarget === null) root.classList.remove("is-dropping");
+    };
+    const drop = (event: DragEvent) => {
+      root.classList.remove("is-dropping");
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      handler.current(event.dataTransfer!.files);
+    };
+    addEventListener("dragover", over);
+    addEventListener("dragleave", leave);
+    addEventListener("drop", drop);
+    return () => {
+      removeEventListener("dragover", over);
+      removeEventListener("dragleave", leave);
+      removeEventListener("drop", drop);
+    };
+  }, []);
+}

@@ -1,0 +1,143 @@
+/** Every frame of the wire, in a list that renders only the rows in sight. */
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { chat, frames, lastInput } from "../chat";
+import { endpoint, SESSION_HEADER, session } from "../config";
+import type { Frame } from "../connection/frames";
+import { copyText, download } from "./copy";
+import { count, pretty } from "./format";
+import { IconButton } from "./icons";
+
+const ROW = 28;
+const OVERSCAN = 8;
+
+export function EventLog() {
+  const [, render] = useState(0);
+  const [filter, setFilter] = useState("");
+  const [isRaw, setRaw] = useState(false);
+  const [open, setOpen] = useState<Frame | null>(null);
+  useEffect(() => frames.subscribe(() => render((count) => count + 1)), []);
+  const all = frames.all;
+  const found = useMemo(() => matching(all, filter), [all, all.length, filter]);
+  return (
+    <div class="event-log">
+      <div class="panel-bar">
+        <input
+          type="search"
+          placeholder="Filter: TOOL -ARGS"
+          aria-label="Filter events"
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
+        <label class="check">
+          <input type="checkbox" checked={isRaw} onChange={(event) => setRaw(event.currentTarget.checked)} />
+          Raw
+        </label>
+        <IconButton icon="copy" label="Copy as curl" disabled={lastInput === null} onClick={() => void copyCurl()} />
+        <IconButton
+          icon="save"
+          label="Download as JSONL"
+          disabled={all.length === 0}
+          onClick={() => download(`${chat.value.run.id ?? "events"}.jsonl`, jsonl(found))}
+        />
+        <IconButton icon="trash" label="Clear events" onClick={() => frames.clear()} />
+      </div>
+      <Rows rows={found} isRaw={isRaw} open={open} onOpen={setOpen} />
+      {open !== null && (
+        <div class="frame-detail">
+          <div class="panel-bar">
+            <strong>
+              {open.type} · {open.direction === "in" ? "received" : "sent"}
+            </strong>
+            <IconButton icon="copy" label="Copy frame" onClick={() => void copyText(open.text)} />
+            <IconButton icon="close" label="Close frame" onClick={() => setOpen(null)} />
+          </div>
+          <pre tabIndex={0} role="group" aria-label="Frame">
+            {(isRaw ? open.text : pretty(open.text)).slice(0, 100_000)}
+          </pre>
+        </div>
+      )}
+      <p class="panel-note">
+        {count(found.length)} of {count(frames.total)} frames
+      </p>
+    </div>
+  );
+}
+
+interface RowsProps {
+  rows: readonly Frame[];
+  isRaw: boolean;
+  open: Frame | null;
+  onOpen: (frame: Frame) => void;
+}
+
+function Rows({ rows, isRaw, open, onOpen }: RowsProps) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const isPinned = useRef(true);
+  const height = scroller.current?.clientHeight ?? 600;
+  const first = Math.max(0, Math.floor(top / ROW) - OVERSCAN);
+  const shown = rows.slice(first, first + Math.ceil(height / ROW) + 2 * OVERSCAN);
+  useEffect(() => {
+    const element = scroller.current;
+    if (element !== null && isPinned.current) element.scrollTop = element.scrollHeight;
+  }, [rows.length]);
+  return (
+    <div
+      class="event-rows"
+      ref={scroller}
+      onScroll={(event) => {
+        const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
+        isPinned.current = scrollHeight - scrollTop - clientHeight < 2 * ROW;
+        setTop(scrollTop);
+      }}
+    >
+      <ul style={{ height: `${rows.length * ROW}px` }} aria-label="Events">
+        {shown.map((frame, index) => (
+          <li key={frame.number} style={{ top: `${(first + index) * ROW}px` }}>
+            <button
+              type="button"
+              class={`event-row event-${frame.direction}`}
+              aria-pressed={open === frame}
+              onClick={() => onOpen(frame)}
+            >
+              <span class="event-time">{(frame.since / 1000).toFixed(3)}</span>
+              <span class="event-type">{frame.type}</span>
+              <span class="event-text">{isRaw ? frame.text.slice(0, 300) : summary(frame)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Words that must be in the type or the text; with a minus, words that must not. */
+function matching(all: readonly Frame[], filter: string): readonly Frame[] {
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return [...all];
+  return all.filter((frame) => {
+    const text = `${frame.type} ${frame.text.slice(0, 20_000)}`.toLowerCase();
+    return words.every((word) => (word.startsWith("-") ? !text.includes(word.slice(1)) : text.includes(word)));
+  });
+}
+
+const TELLING = /"(?:delta|toolCallName|name|content|message|stepName|threadId)": ?("(?:[^"\\]|\\.){0,200})/;
+
+function summary(frame: Frame): string {
+  return TELLING.exec(frame.text.slice(0, 2000))?.[1]?.slice(1) ?? "";
+}
+
+function jsonl(rows: readonly Frame[]): string {
+  return `${rows
+    .filter((frame) => frame.direction === "in")
+    .map((frame) => frame.text)
+    .join("\n")}\n`;
+}
+
+/** The last request as a command for a shell. */
+async function copyCurl(): Promise<void> {
+  if (lastInput === null) return;
+  const body = JSON.stringify(lastInput).replaceAll("'", "'\\''");
+  await copyText(`curl -N ${endpoint("invocations")} -H '${SESSION_HEADER}: ${session}' -d '${body}'`);
+}

@@ -1,0 +1,31 @@
+/** What the model thinks: open while it thinks, folded away once it has. */
+
+import { useEffect, useState } from "preact/hooks";
+import { duration } from "./format";
+import { Icon } from "./icons";
+
+interface ReasoningProps {
+  text: string;
+  isOpen: boolean;
+  time: { start: number; end?: number } | undefined;
+}
+
+export function Reasoning({ text, isOpen, time }: ReasoningProps) {
+  const [isUnfolded, setUnfolded] = useState(isOpen);
+  useEffect(() => setUnfolded(isOpen), [isOpen]);
+  const took = time?.end === undefined ? "" : ` for ${duration(time.end - time.start)}`;
+  return (
+    <details
+      class="reasoning"
+      open={isUnfolded}
+      onToggle={(event) => setUnfolded((event.currentTarget as HTMLDetailsElement).open)}
+    >
+      <summary>
+        <Icon name="spark" />
+        <span>{isOpen ? "Thinking…" : `Thought${took}`}</span>
+        <Icon name="chevron" />
+      </summary>
+      <p class="reasoning-text">{text}</p>
+    </details>
+  );
+}

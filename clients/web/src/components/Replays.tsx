@@ -1,0 +1,74 @@
+/** Runs of this thread, to be played again. */
+
+import { useEffect, useState } from "preact/hooks";
+import { chat } from "../chat";
+import type { RunFacts } from "../connection/api";
+import { closeReplay, openReplay, pause, play, replay, runsOf, seek } from "../replay";
+import { useStore } from "../store";
+import { count, duration } from "./format";
+import { IconButton } from "./icons";
+
+export function Replays() {
+  const threadId = useStore(chat, (state) => state.threadId);
+  const status = useStore(chat, (state) => state.run.status);
+  const [runs, setRuns] = useState<readonly RunFacts[]>([]);
+  const [error, setError] = useState("");
+  const fail = (failure: unknown) => setError(failure instanceof Error ? failure.message : String(failure));
+  useEffect(() => {
+    runsOf(threadId).then(setRuns, fail);
+  }, [threadId, status]);
+  return (
+    <div class="facts">
+      {error !== "" && (
+        <p class="field-error" role="alert">
+          {error}
+        </p>
+      )}
+      {runs.length === 0 && <p class="panel-empty">The server has no runs of this thread.</p>}
+      <ul class="runs" aria-label="Runs">
+        {runs.map((run) => (
+          <li key={run.runId}>
+            <button type="button" class="run-row" onClick={() => openReplay(threadId, run.runId).catch(fail)}>
+              <span>{new Date(run.startedAt * 1000).toLocaleTimeString()}</span>
+              <span>{run.status}</span>
+              <span>{count(run.events)} events</span>
+              <span>{duration(run.seconds * 1000)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** The controls of a replay, in the place of the composer. */
+export function ReplayBar() {
+  const shown = useStore(replay);
+  if (shown === null) return null;
+  return (
+    <div class="replay-bar" role="group" aria-label="Replay">
+      <IconButton
+        icon={shown.isPlaying ? "pause" : "play"}
+        label={shown.isPlaying ? "Pause" : "Play"}
+        onClick={() => (shown.isPlaying ? pause() : play())}
+      />
+      <input
+        type="range"
+        min={0}
+        max={shown.events.length}
+        value={shown.at}
+        aria-label="Event"
+        onInput={(event) => {
+          pause();
+          seek(Number(event.currentTarget.value));
+        }}
+      />
+      <span class="replay-count">
+        {shown.at} / {shown.events.length}
+      </span>
+      <button type="button" class="button" onClick={closeReplay}>
+        Close replay
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,73 @@
+/** One thread in the list. */
+
+import { useState } from "preact/hooks";
+import { newThread } from "../chat";
+import type { ThreadFacts } from "../connection/api";
+import { useStore } from "../store";
+import { threads } from "../threads";
+import { confirmed } from "./Dialog";
+import { Icon, IconButton } from "./icons";
+
+interface ThreadItemProps {
+  thread: ThreadFacts;
+  name: string;
+  onOpen: () => void;
+}
+
+export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
+  const isSelected = useStore(threads.selected, (id) => id === thread.threadId);
+  const [isRenaming, setRenaming] = useState(false);
+  if (isRenaming) {
+    return (
+      <li class="thread">
+        <RenameForm thread={thread} name={name} onClose={() => setRenaming(false)} />
+      </li>
+    );
+  }
+  const remove = async () => {
+    if (!(await confirmed(`Delete “${name}”?`, "Its messages and its runs are deleted as well.", "Delete"))) return;
+    await threads.remove(thread.threadId);
+    if (isSelected) newThread();
+  };
+  return (
+    <li class={isSelected ? "thread is-selected" : "thread"}>
+      <button type="button" class="thread-open" aria-current={isSelected ? "page" : undefined} onClick={onOpen}>
+        {thread.forkedFrom !== undefined && <Icon name="fork" />}
+        <span class="thread-name">{name}</span>
+        {thread.activeRunId !== undefined && <span class="spinner" role="img" aria-label="A run goes on" />}
+        {thread.status === "goals_failed" && <span class="dot" role="img" aria-label="Goals failed" />}
+      </button>
+      <span class="thread-actions">
+        <IconButton icon="edit" label={`Rename ${name}`} onClick={() => setRenaming(true)} />
+        <IconButton icon="trash" label={`Delete ${name}`} onClick={() => void remove()} />
+      </span>
+    </li>
+  );
+}
+
+function RenameForm({ thread, name, onClose }: { thread: ThreadFacts; name: string; onClose: () => void }) {
+  const [draft, setDraft] = useState(name);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    onClose();
+    if (draft.trim() !== "" && draft !== name) await threads.rename(thread.threadId, draft.trim());
+  };
+  return (
+    <form class="rename" onSubmit={submit}>
+      <input
+        type="text"
+        aria-label="Title"
+        maxLength={200}
+        value={draft}
+        ref={(node) => {
+          if (node !== null && document.activeElement !== node) node.select();
+        }}
+        onInput={(event) => setDraft(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") onClose();
+        }}
+        onBlur={onClose}
+      />
+    </form>
+  );
+}

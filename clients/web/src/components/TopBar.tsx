@@ -1,0 +1,59 @@
+/** The head of the page: which thread this is, how the connection stands, what else can be shown. */
+
+import { chat, link } from "../chat";
+import { useStore } from "../store";
+import { setTheme, type Theme, theme } from "../theme";
+import { threads } from "../threads";
+import { count } from "./format";
+import { IconButton, type IconName } from "./icons";
+
+interface TopBarProps {
+  onMenu: () => void;
+  onInspector: () => void;
+  isInspectorShown: boolean;
+}
+
+const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+
+export function TopBar({ onMenu, onInspector, isInspectorShown }: TopBarProps) {
+  const selected = useStore(threads.selected);
+  const name = useStore(threads.list, (list) => list.find(({ threadId }) => threadId === selected)?.title);
+  const chosen = useStore(theme);
+  return (
+    <header class="top-bar">
+      <IconButton icon="menu" label="Threads" class="only-narrow" onClick={onMenu} />
+      <h1 class="thread-title">{name ?? "New chat"}</h1>
+      <Connection />
+      <ContextMeter />
+      <IconButton icon={chosen satisfies IconName} label={`Theme: ${chosen}`} onClick={() => setTheme(NEXT[chosen])} />
+      <IconButton icon="panel" label="Inspector" pressed={isInspectorShown} onClick={onInspector} />
+    </header>
+  );
+}
+
+const LINKS = { idle: "", connecting: "Connecting", open: "", resuming: "Connecting again" };
+
+function Connection() {
+  const state = useStore(link);
+  const isReachable = useStore(threads.isReachable);
+  const text = LINKS[state] || (isReachable ? "" : "Offline");
+  return (
+    <span class={`connection connection-${text === "Offline" ? "lost" : state}`} role="status">
+      {text}
+    </span>
+  );
+}
+
+/** How much of the model's context window is used. */
+function ContextMeter() {
+  const context = useStore(chat, (state) => state.context);
+  if (context === undefined || context.size === 0) return null;
+  const share = Math.min(1, context.total / context.size);
+  const label = `Context: ${count(context.total)} of ${count(context.size)} tokens`;
+  return (
+    <span class="context-meter" title={label}>
+      <meter min={0} max={1} high={0.8} optimum={0} value={share} aria-label={label} />
+      {Math.round(share * 100)} %
+    </span>
+  );
+}

@@ -1,0 +1,78 @@
+/** What the user said, with its attachments. It can be edited, which asks again from there. */
+
+import type { UserMessage } from "@ag-ui/core";
+import { useState } from "preact/hooks";
+import { chat, isRunning, send } from "../chat";
+import { useStore } from "../store";
+import { ContentParts } from "./ContentParts";
+import { copyText } from "./copy";
+import { IconButton } from "./icons";
+
+export function UserMessageView({ message, isReadOnly }: { message: UserMessage; isReadOnly: boolean }) {
+  const [isEditing, setEditing] = useState(false);
+  const isBusy = useStore(chat, isRunning);
+  const text = textOf(message);
+  if (isEditing) return <Editor message={message} text={text} onClose={() => setEditing(false)} />;
+  const parts = typeof message.content === "string" ? [] : message.content.filter((part) => part.type !== "text");
+  return (
+    <article class="user-message" aria-label="You">
+      {parts.length > 0 && <ContentParts parts={parts} />}
+      <div class="user-row">
+        {!isReadOnly && (
+          <div class="actions">
+            <IconButton icon="copy" label="Copy your message" onClick={() => void copyText(text)} />
+            <IconButton icon="edit" label="Edit and send again" disabled={isBusy} onClick={() => setEditing(true)} />
+          </div>
+        )}
+        {text !== "" && <p class="user-text">{text}</p>}
+      </div>
+    </article>
+  );
+}
+
+function textOf(message: UserMessage): string {
+  if (typeof message.content === "string") return message.content;
+  return message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+function Editor({ message, text, onClose }: { message: UserMessage; text: string; onClose: () => void }) {
+  const [draft, setDraft] = useState(text);
+  const submit = () => {
+    if (draft.trim() === "") return;
+    onClose();
+    const others = typeof message.content === "string" ? [] : message.content.filter((part) => part.type !== "text");
+    void send(others.length === 0 ? draft : [...others, { type: "text", text: draft }], message.id);
+  };
+  return (
+    <form
+      class="user-editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") onClose();
+        if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+          event.preventDefault();
+          submit();
+        }
+      }}
+    >
+      <textarea
+        aria-label="Edit your message"
+        value={draft}
+        rows={Math.min(10, draft.split("\n").length + 1)}
+        onInput={(event) => setDraft(event.currentTarget.value)}
+        ref={(node) => node?.focus()}
+      />
+      <div class="form-actions">
+        <button type="button" class="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button type="submit" class="button primary">
+          Send
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,55 @@
+/**
+ * Where the server is, who this browser is, and how the page is to look.
+ *
+ * Rule: addresses are relative to the page, so it works behind any path prefix.
+ */
+
+const SESSION_KEY = "agui.session";
+export const SESSION_HEADER = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id";
+
+const root = document.documentElement.dataset;
+
+export const title = root.title || "Chat";
+export const accent = root.accent || "#4a5bd4";
+
+export function endpoint(path: string): string {
+  return new URL(path, document.baseURI.replace(/[?#].*$/, "")).href;
+}
+
+export function newId(): string {
+  if (crypto.randomUUID !== undefined) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16)); // a page that came over plain HTTP has no randomUUID
+  return [...bytes].map((byte, index) => ([4, 6, 8, 10].includes(index) ? "-" : "") + hex(byte)).join("");
+}
+
+function hex(byte: number): string {
+  return byte.toString(16).padStart(2, "0");
+}
+
+/** One session for all tabs of this browser, so that they see the same threads. */
+function loadSession(): string {
+  const kept = read(SESSION_KEY);
+  if (kept !== null) return kept;
+  const made = newId();
+  write(SESSION_KEY, made);
+  return made;
+}
+
+/** Read a setting of this browser; null where storage is turned off. */
+export function read(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+export function write(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    // The setting then holds until the page is closed.
+  }
+}
+
+export const session = loadSession();

@@ -1,0 +1,11 @@
+/** What carries runs, in a chunk of its own: the official client, and this project's agents that resume. */
+
+import { type BaseEvent, transformChunks, verifyEvents } from "@ag-ui/client";
+import type { Observable } from "rxjs";
+
+export { ResumableHttpAgent, WebSocketAgent } from "@agui-container/client";
+
+/** Events as the official client accepts them: chunks expanded, order checked. */
+export function verified(events: Observable<BaseEvent>): Observable<BaseEvent> {
+  return verifyEvents()(transformChunks()(events));
+}

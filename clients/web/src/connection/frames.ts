@@ -1,0 +1,114 @@
+/**
+ * What went over the wire, for the event log.
+ *
+ * Rule: bounded. The oldest frames go first, by number and by size.
+ */
+
+export interface Frame {
+  number: number;
+  /** Milliseconds since the run was asked for. */
+  since: number;
+  runId: string;
+  direction: "in" | "out";
+  type: string;
+  text: string;
+}
+
+const MAX_FRAMES = 10_000;
+const MAX_CHARACTERS = 20_000_000;
+const TYPE = /"type": ?"([A-Z_]+)"/;
+
+export class FrameLog {
+  private frames: Frame[] = [];
+  private characters = 0;
+  private count = 0;
+  private notified = false;
+  private readonly listeners = new Set<() => void>();
+  private startedAt = Date.now();
+
+  get all(): readonly Frame[] {
+    return this.frames;
+  }
+
+  get total(): number {
+    return this.count;
+  }
+
+  add(direction: Frame["direction"], runId: string, text: string, type = TYPE.exec(text)?.[1] ?? "FRAME"): void {
+    const at = Date.now();
+    if (direction === "out") this.startedAt = at;
+    this.frames.push({ number: ++this.count, since: at - this.startedAt, runId, direction, type, text });
+    this.characters += text.length;
+    if (this.frames.length > MAX_FRAMES * 1.2 || this.characters > MAX_CHARACTERS) this.drop();
+    this.notify();
+  }
+
+  clear(): void {
+    this.frames = [];
+    this.characters = 0;
+    this.notify();
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private drop(): void {
+    let from = Math.max(0, this.frames.length - MAX_FRAMES);
+    let kept = this.frames.slice(from).reduce((sum, frame) => sum + frame.text.length, 0);
+    while (kept > MAX_CHARACTERS && from < this.frames.length - 1) kept -= this.frames[from++]!.text.length;
+    this.frames = this.frames.slice(from);
+    this.characters = kept;
+  }
+
+  private notify(): void {
+    if (this.notified) return;
+    this.notified = true;
+    setTimeout(() => {
+      this.notified = false;
+      for (const listener of this.listeners) listener();
+    }, 100);
+  }
+}
+
+const PIECE = 65_536;
+
+/**
+ * Pass a response on and log each frame of its body.
+ *
+ * It comes in pieces with a turn of the event loop between them, because whatever has arrived is otherwise read in one
+ * task, and a burst of thousands of events would freeze the page.
+ */
+export function logged(response: Response, onFrame: (text: string) => void): Response {
+  if (response.body === null) return response;
+  const decoder = new TextDecoder();
+  let rest: string[] = [];
+  const tap = new TransformStream<Uint8Array, Uint8Array>({
+    async transform(chunk, controller) {
+      for (let at = 0; at < chunk.length; at += PIECE) {
+        controller.enqueue(chunk.subarray(at, at + PIECE));
+        await nextTurn();
+      }
+      const [head = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
+      rest.push(head); // a frame of several megabytes comes in many chunks: join it once
+      if (lines.length === 0) return;
+      const last = lines.pop() ?? "";
+      for (const line of [rest.join(""), ...lines]) if (line.startsWith("data: ")) onFrame(line.slice(6));
+      rest = [last];
+    },
+  });
+  return new Response(response.body.pipeThrough(tap), { status: response.status, headers: response.headers });
+}
+
+/** Let the page do something else. A timer would wait for a second where the tab is in the background. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
+}

@@ -1,0 +1,34 @@
+/** The beginning of the page. */
+
+import { render } from "preact";
+import { newThread, openThread, refreshThread } from "./chat";
+import { App } from "./components/App";
+import { title } from "./config";
+import { loadAgents } from "./connection/transport";
+import { loadCapabilities } from "./server";
+import { paintTheme } from "./theme";
+import { threadInAddress, threads } from "./threads";
+import "./wire";
+
+paintTheme();
+document.title = title;
+render(<App />, document.getElementById("app")!);
+performance.mark("interactive");
+void threads.refresh();
+void loadCapabilities();
+showAddress();
+addEventListener("popstate", showAddress);
+addEventListener("focus", () => {
+  void threads.refresh();
+  void refreshThread();
+});
+
+/** Load the rest of the program while the user looks at the page. */
+requestIdleCallback?.(() => void loadAgents());
+
+function showAddress(): void {
+  const named = threadInAddress();
+  if (named === threads.selected.value) return;
+  if (named === null) newThread();
+  else void openThread(named);
+}

@@ -1,0 +1,70 @@
+/** A stored run, played again event by event. Nothing of it touches the chat. */
+
+import type { BaseEvent } from "@ag-ui/core";
+import { api, type RunFacts, storedFrames } from "./connection/api";
+import { reduce } from "./state/reducer";
+import { type ChatState, emptyChat } from "./state/types";
+import { Store } from "./store";
+
+export interface Replay {
+  runId: string;
+  events: readonly BaseEvent[];
+  /** Number of events that were applied. */
+  at: number;
+  isPlaying: boolean;
+  state: ChatState;
+}
+
+const TICK_MS = 40;
+
+export const replay = new Store<Replay | null>(null);
+let timer: ReturnType<typeof setInterval> | undefined;
+
+/** Runs of a thread that the server still has, the newest first. */
+export async function runsOf(threadId: string): Promise<RunFacts[]> {
+  return (await api.runs()).runs.filter((run) => run.threadId === threadId);
+}
+
+export async function openReplay(threadId: string, runId: string): Promise<void> {
+  const texts = await storedFrames(threadId, runId);
+  const events = texts.map((text) => JSON.parse(text) as BaseEvent);
+  replay.set({ runId, events, at: 0, isPlaying: false, state: emptyChat(threadId) });
+  play();
+}
+
+export function closeReplay(): void {
+  clearInterval(timer);
+  replay.set(null);
+}
+
+export function seek(at: number): void {
+  const current = replay.value;
+  if (current === null) return;
+  const from = at >= current.at ? current.at : 0;
+  const start = from === 0 ? emptyChat(current.state.threadId) : current.state;
+  const state = current.events.slice(from, at).reduce((next, event) => reduce(next, event, timeOf(event)), start);
+  replay.set({ ...current, at, state });
+}
+
+export function play(): void {
+  const current = replay.value;
+  if (current === null) return;
+  if (current.at >= current.events.length) seek(0);
+  replay.set({ ...replay.value!, isPlaying: true });
+  clearInterval(timer);
+  timer = setInterval(() => {
+    const now = replay.value;
+    if (now === null || now.at >= now.events.length) return pause();
+    // A long run is not played for minutes.
+    seek(Math.min(now.events.length, now.at + Math.ceil(now.events.length / 400)));
+  }, TICK_MS);
+}
+
+export function pause(): void {
+  clearInterval(timer);
+  if (replay.value !== null) replay.set({ ...replay.value, isPlaying: false });
+}
+
+function timeOf(event: BaseEvent): number {
+  return typeof event.timestamp === "number" ? event.timestamp : Date.now();
+}

@@ -1,0 +1,71 @@
+/** The CUSTOM events of this server: goals, context, and what a user should know (docs/goals.md, docs/context.md). */
+
+import type { ChatState, Goal } from "./types";
+
+interface GoalsDeclared {
+  goals: { type: string; status: Goal["status"] }[];
+}
+
+interface ContextSnapshot {
+  contextSize: number;
+  totalTokens: number;
+  systemTokens: number;
+  toolTokens: number;
+  historyTokens: number;
+  runTokens: number;
+}
+
+export function reduceCustom(
+  state: ChatState,
+  name: string,
+  value: unknown,
+  subagentRunId: string | undefined,
+): ChatState {
+  const data = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+  switch (name) {
+    case "goals.declared": {
+      const { goals } = data as unknown as GoalsDeclared;
+      return Array.isArray(goals) ? { ...state, goals: goals.map(({ type, status }) => ({ type, status })) } : state;
+    }
+    case "goal.achieved":
+      return withGoal(state, String(data.type), { status: "achieved", data: data.data });
+    case "goal.failed":
+      return withGoal(state, String(data.type), { status: "failed", reason: String(data.reason) });
+    case "context.snapshot":
+      return subagentRunId === undefined ? withContext(state, data as unknown as ContextSnapshot) : state;
+    case "context.compacted":
+      return withNotice(state, compacted(data));
+    case "tools.unavailable":
+      return withNotice(state, `Tools of ${data.source} are unavailable: ${data.message}`);
+    case "model.stopped":
+      return withNotice(state, `The model stopped early${data.reason ? `: ${data.reason}` : ""}.`);
+    default:
+      return state;
+  }
+}
+
+function withGoal(state: ChatState, type: string, change: Partial<Goal>): ChatState {
+  return { ...state, goals: state.goals.map((goal) => (goal.type === type ? { ...goal, ...change } : goal)) };
+}
+
+function withContext(state: ChatState, snapshot: ContextSnapshot): ChatState {
+  const context = {
+    size: snapshot.contextSize,
+    total: snapshot.totalTokens,
+    system: snapshot.systemTokens,
+    tools: snapshot.toolTokens,
+    history: snapshot.historyTokens,
+    run: snapshot.runTokens,
+  };
+  return { ...state, context };
+}
+
+function withNotice(state: ChatState, text: string): ChatState {
+  const id = `notice-${state.notices.length}`;
+  return { ...state, notices: [...state.notices, { id, afterMessageId: state.messages.at(-1)?.id ?? null, text }] };
+}
+
+function compacted(data: Record<string, unknown>): string {
+  const how = data.strategy === "summarise" ? "Earlier messages were summarised" : "Earlier messages were left out";
+  return `${how} to fit the context window: ${data.tokensBefore} tokens became ${data.tokensAfter}.`;
+}

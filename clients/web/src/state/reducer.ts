@@ -1,0 +1,241 @@
+/**
+ * One AG-UI event after the other makes the chat.
+ *
+ * Rule: pure. The clock comes in as an argument, nothing is fetched, and an event that does not fit changes nothing.
+ */
+
+import { type BaseEvent, type Event, EventType, type Interrupt, type Message } from "@ag-ui/core";
+import { immutableJSONPatch, type JSONPatchDocument } from "immutable-json-patch";
+import { changedPaths } from "./changes";
+import { reduceCustom } from "./custom";
+import * as fold from "./messages";
+import type { CallState, ChatState, Lane } from "./types";
+
+/** Apply an event at a time in milliseconds. */
+export function reduce(state: ChatState, received: BaseEvent, now: number): ChatState {
+  const event = received as unknown as Event;
+  switch (event.type) {
+    case EventType.RUN_STARTED:
+      return {
+        ...state,
+        run: { id: event.runId, status: "running", startedAt: askedAt(state, event.runId) ?? now },
+        interrupts: [],
+        pendingCalls: [],
+        steps: [],
+      };
+    case EventType.RUN_FINISHED:
+      return finishRun(state, event, now);
+    case EventType.RUN_ERROR: {
+      const retryable = event.metadata?.retryable === true;
+      const failure = { code: event.code ?? "ERROR", message: event.message, retryable };
+      return { ...closed(state, now), run: { ...state.run, status: "failed", endedAt: now, failure } };
+    }
+    case EventType.TEXT_MESSAGE_START:
+      return startMessage(state, event.messageId, { role: event.role ?? "assistant", ...named(event) }, event, now);
+    case EventType.REASONING_MESSAGE_START:
+      return startMessage(state, event.messageId, { role: "reasoning" }, event, now);
+    case EventType.TEXT_MESSAGE_CONTENT:
+    case EventType.REASONING_MESSAGE_CONTENT:
+      return { ...state, messages: fold.appendText(state.messages, event.messageId, event.delta) };
+    case EventType.TEXT_MESSAGE_END:
+    case EventType.REASONING_MESSAGE_END:
+      return endMessage(state, event.messageId, now);
+    case EventType.TOOL_CALL_START: {
+      const call = {
+        id: event.toolCallId,
+        type: "function" as const,
+        function: { name: event.toolCallName, arguments: "" },
+      };
+      const parent = event.parentMessageId ?? event.toolCallId;
+      const messages = fold.addCall(state.messages, call, parent, event.subagentRunId);
+      const next = withCall(state, event.toolCallId, { phase: "streaming", startedAt: now });
+      return { ...next, messages, runs: madeBy(state, parent) };
+    }
+    case EventType.TOOL_CALL_ARGS:
+      return { ...state, messages: fold.appendArguments(state.messages, event.toolCallId, event.delta) };
+    case EventType.TOOL_CALL_END:
+      return withCall(state, event.toolCallId, { ...state.calls[event.toolCallId], phase: "running", startedAt: now });
+    case EventType.TOOL_CALL_RESULT:
+      return finishCall(state, event, now);
+    case EventType.STATE_SNAPSHOT: {
+      const changed = state.shared.value === undefined ? [] : changedPaths(state.shared.value, event.snapshot);
+      return { ...state, shared: { value: event.snapshot, changed } };
+    }
+    case EventType.STATE_DELTA:
+      return patchState(state, event.delta);
+    case EventType.MESSAGES_SNAPSHOT:
+      return { ...state, messages: event.messages, open: {} };
+    case EventType.ACTIVITY_SNAPSHOT:
+      return showActivity(state, event);
+    case EventType.ACTIVITY_DELTA: {
+      const messages = fold.update(state.messages, event.messageId, (message) =>
+        message.role === "activity"
+          ? { ...message, content: patched(message.content, event.patch) as Record<string, unknown> }
+          : message,
+      );
+      return { ...state, messages };
+    }
+    case EventType.STEP_STARTED:
+      return {
+        ...state,
+        steps: [...state.steps, { name: event.stepName, status: "running", ...attributed(event) }],
+      };
+    case EventType.STEP_FINISHED: {
+      const index = state.steps.findLastIndex((step) => step.name === event.stepName && step.status === "running");
+      if (index < 0) return state;
+      return { ...state, steps: state.steps.with(index, { ...state.steps[index]!, status: "finished" }) };
+    }
+    case EventType.SUBAGENT_STARTED:
+      return startLane(state, event);
+    case EventType.SUBAGENT_FINISHED: {
+      const status = event.outcome?.type === "suspended" ? "suspended" : "finished";
+      return withLane(state, event.subagentRunId, { status });
+    }
+    case EventType.SUBAGENT_ERROR:
+      return withLane(state, event.subagentRunId, { status: "failed", error: event.message });
+    case EventType.REASONING_ENCRYPTED_VALUE:
+      return {
+        ...state,
+        messages: fold.update(state.messages, event.entityId, (message) => ({
+          ...message,
+          encryptedValue: event.encryptedValue,
+        })),
+      };
+    case EventType.CUSTOM:
+      return reduceCustom(state, event.name, event.value, event.subagentRunId);
+    default:
+      return state;
+  }
+}
+
+/** When the page asked for this run, if it did. */
+function askedAt({ run }: ChatState, runId: string): number | undefined {
+  return run.id === runId ? run.startedAt : undefined;
+}
+
+type Of<T extends EventType> = Extract<Event, { type: T }>;
+
+function named(event: { name?: string }): { name?: string } {
+  return event.name === undefined ? {} : { name: event.name };
+}
+
+function attributed(event: { subagentRunId?: string }): { subagentRunId?: string } {
+  return event.subagentRunId === undefined ? {} : { subagentRunId: event.subagentRunId };
+}
+
+function madeBy(state: ChatState, messageId: string): ChatState["runs"] {
+  return state.run.id === undefined ? state.runs : { ...state.runs, [messageId]: state.run.id };
+}
+
+function startMessage(
+  state: ChatState,
+  id: string,
+  head: { role: string; name?: string },
+  event: { subagentRunId?: string },
+  now: number,
+): ChatState {
+  const known = fold.find(state.messages, id);
+  const message = { content: "", ...known, id, ...head, ...attributed(event) } as Message;
+  return {
+    ...state,
+    messages: fold.put(state.messages, message),
+    open: { ...state.open, [id]: true },
+    times: { ...state.times, [id]: { start: now } },
+    runs: madeBy(state, id),
+  };
+}
+
+function endMessage(state: ChatState, id: string, now: number): ChatState {
+  const { [id]: _, ...open } = state.open;
+  const start = state.times[id]?.start ?? now;
+  return { ...state, open, times: { ...state.times, [id]: { start, end: now } } };
+}
+
+function withCall(state: ChatState, id: string, call: CallState): ChatState {
+  return { ...state, calls: { ...state.calls, [id]: call } };
+}
+
+function finishCall(state: ChatState, event: Of<EventType.TOOL_CALL_RESULT>, now: number): ChatState {
+  const { metadata } = event;
+  const measured = metadata?.durationMs;
+  const startedAt = state.calls[event.toolCallId]?.startedAt;
+  const duration = typeof measured === "number" ? measured : startedAt === undefined ? undefined : now - startedAt;
+  const message: Message = {
+    id: event.messageId,
+    role: "tool",
+    toolCallId: event.toolCallId,
+    content: event.content,
+    ...attributed(event),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+  const phase = metadata?.failed === true ? "failed" : "done";
+  return {
+    ...withCall(state, event.toolCallId, { phase, ...(duration === undefined ? {} : { duration }) }),
+    messages: fold.put(state.messages, message),
+    runs: madeBy(state, event.messageId),
+  };
+}
+
+function patched(document: unknown, patch: unknown): unknown {
+  try {
+    return immutableJSONPatch(document, patch as JSONPatchDocument);
+  } catch (error) {
+    console.warn("A patch that does not apply was skipped.", error);
+    return document;
+  }
+}
+
+function patchState(state: ChatState, delta: readonly { path: string }[]): ChatState {
+  const value = patched(state.shared.value ?? {}, delta);
+  if (value === state.shared.value) return state;
+  return { ...state, shared: { value, changed: delta.map(({ path }) => path) } };
+}
+
+function showActivity(state: ChatState, event: Of<EventType.ACTIVITY_SNAPSHOT>): ChatState {
+  if (event.replace === false && fold.find(state.messages, event.messageId)) return state;
+  const message: Message = {
+    id: event.messageId,
+    role: "activity",
+    activityType: event.activityType,
+    content: event.content,
+    ...attributed(event),
+  };
+  return { ...state, messages: fold.put(state.messages, message), runs: madeBy(state, event.messageId) };
+}
+
+function startLane(state: ChatState, event: Of<EventType.SUBAGENT_STARTED>): ChatState {
+  const lane: Lane = { id: event.subagentRunId, name: event.name, status: "running" };
+  if (event.description !== undefined) lane.description = event.description;
+  if (event.parentToolCallId !== undefined) lane.parentToolCallId = event.parentToolCallId;
+  if (event.parentSubagentRunId !== undefined) lane.parentId = event.parentSubagentRunId;
+  return { ...state, lanes: { ...state.lanes, [lane.id]: { ...state.lanes[lane.id], ...lane } } };
+}
+
+function withLane(state: ChatState, id: string, change: Partial<Lane>): ChatState {
+  const lane = state.lanes[id];
+  return lane === undefined ? state : { ...state, lanes: { ...state.lanes, [id]: { ...lane, ...change } } };
+}
+
+function finishRun(state: ChatState, event: Of<EventType.RUN_FINISHED>, now: number): ChatState {
+  const outcome = event.outcome ?? { type: "success" };
+  const ended = { ...closed(state, now), usage: [...state.usage, ...(event.usage ?? [])] };
+  const run = { ...state.run, endedAt: now };
+  if (outcome.type === "interrupt") {
+    const calls = waiting(ended.calls, outcome.interrupts);
+    return { ...ended, calls, run: { ...run, status: "interrupted" }, interrupts: outcome.interrupts };
+  }
+  if (outcome.type === "cancelled") return { ...ended, run: { ...run, status: "cancelled" } };
+  const pendingCalls = outcome.pendingToolCallIds ?? [];
+  return { ...ended, run: { ...run, status: "finished" }, pendingCalls };
+}
+
+function waiting(calls: ChatState["calls"], interrupts: readonly Interrupt[]): ChatState["calls"] {
+  const asked = interrupts.flatMap(({ toolCallId }) => (toolCallId === undefined ? [] : [toolCallId]));
+  return { ...calls, ...Object.fromEntries(asked.map((id) => [id, { ...calls[id], phase: "waiting" as const }])) };
+}
+
+/** Nothing is being written any more, however the run ended. */
+function closed(state: ChatState, now: number): ChatState {
+  const ends = Object.keys(state.open).map((id) => [id, { start: state.times[id]?.start ?? now, end: now }] as const);
+  return { ...state, open: {}, times: { ...state.times, ...Object.fromEntries(ends) } };
+}

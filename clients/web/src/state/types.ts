@@ -1,0 +1,115 @@
+/** The chat as data: messages as AG-UI defines them, and what is known of calls, subagents, steps and goals. */
+
+import type { Interrupt, Message, TokenUsage } from "@ag-ui/core";
+
+/** How far a tool call is. `waiting` calls need an answer of the user. */
+export type CallPhase = "streaming" | "running" | "waiting" | "done" | "failed";
+
+export interface CallState {
+  phase: CallPhase;
+  startedAt?: number;
+  /** Milliseconds, as the server measured them, or as the page saw them. */
+  duration?: number;
+}
+
+/** One subagent invocation. */
+export interface Lane {
+  id: string;
+  name: string;
+  description?: string;
+  parentToolCallId?: string;
+  parentId?: string;
+  status: "running" | "finished" | "suspended" | "failed";
+  error?: string;
+}
+
+export interface Step {
+  name: string;
+  status: "running" | "finished";
+  subagentRunId?: string;
+}
+
+export interface Goal {
+  type: string;
+  status: "pending" | "achieved" | "failed";
+  data?: unknown;
+  reason?: string;
+}
+
+export interface ContextUse {
+  size: number;
+  total: number;
+  system: number;
+  tools: number;
+  history: number;
+  run: number;
+}
+
+export interface SharedState {
+  value: unknown;
+  /** JSON pointers of what the last event changed. */
+  changed: readonly string[];
+}
+
+export interface RunFailure {
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+export interface RunState {
+  id?: string;
+  status: "idle" | "running" | "finished" | "cancelled" | "interrupted" | "failed";
+  startedAt?: number;
+  endedAt?: number;
+  failure?: RunFailure;
+}
+
+/** A line of its own in the conversation: history was compacted, a tool source is down, an answer was cut off. */
+export interface Notice {
+  id: string;
+  afterMessageId: string | null;
+  text: string;
+}
+
+export interface ChatState {
+  threadId: string;
+  messages: readonly Message[];
+  /** Ids of messages that are still being written. */
+  open: Readonly<Record<string, true>>;
+  /** When a reasoning message began and ended, by its id. */
+  times: Readonly<Record<string, { start: number; end?: number }>>;
+  calls: Readonly<Record<string, CallState>>;
+  lanes: Readonly<Record<string, Lane>>;
+  steps: readonly Step[];
+  shared: SharedState;
+  goals: readonly Goal[];
+  notices: readonly Notice[];
+  context?: ContextUse;
+  usage: readonly TokenUsage[];
+  run: RunState;
+  interrupts: readonly Interrupt[];
+  pendingCalls: readonly string[];
+  /** Message id to the run that made it. */
+  runs: Readonly<Record<string, string>>;
+}
+
+export function emptyChat(threadId: string): ChatState {
+  return {
+    threadId,
+    messages: [],
+    open: {},
+    times: {},
+    calls: {},
+    lanes: {},
+    steps: [],
+    shared: { value: undefined, changed: [] },
+    goals: [],
+    notices: [],
+    usage: [],
+    run: { status: "idle" },
+    interrupts: [],
+    pendingCalls: [],
+    runs: {},
+  };
+}

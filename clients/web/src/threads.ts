@@ -1,0 +1,63 @@
+/** The list of threads, and what was said of their messages. */
+
+import { api, type Feedback, type ThreadFacts } from "./connection/api";
+import { Store } from "./store";
+
+/** By message id, for the thread that is shown. */
+export const feedback = new Store<Readonly<Record<string, Feedback>>>({});
+
+class Threads {
+  readonly list = new Store<readonly ThreadFacts[]>([]);
+  readonly next = new Store<string | undefined>(undefined);
+  readonly selected = new Store<string | null>(null);
+  readonly isReachable = new Store(true);
+
+  /** Show in the address which thread is shown, so that it can be loaded again or opened in another tab. */
+  select(threadId: string | null): void {
+    this.selected.set(threadId);
+    feedback.set({});
+    const hash = threadId === null ? "" : `#/${encodeURIComponent(threadId)}`;
+    if (location.hash !== hash) history.pushState(null, "", hash || location.pathname + location.search);
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      const page = await api.threads();
+      this.isReachable.set(true);
+      this.list.set(page.threads);
+      this.next.set(page.next);
+    } catch {
+      this.isReachable.set(false);
+    }
+  }
+
+  async more(): Promise<void> {
+    if (this.next.value === undefined) return;
+    const page = await api.threads(this.next.value);
+    const known = new Set(this.list.value.map(({ threadId }) => threadId));
+    this.list.update((list) => [...list, ...page.threads.filter(({ threadId }) => !known.has(threadId))]);
+    this.next.set(page.next);
+  }
+
+  async rename(threadId: string, title: string): Promise<void> {
+    const facts = await api.rename(threadId, title);
+    this.list.update((list) => list.map((thread) => (thread.threadId === threadId ? facts : thread)));
+  }
+
+  async remove(threadId: string): Promise<void> {
+    await api.remove(threadId);
+    this.list.update((list) => list.filter((thread) => thread.threadId !== threadId));
+  }
+}
+
+export const threads = new Threads();
+
+/** The thread that the address names. */
+export function threadInAddress(): string | null {
+  return location.hash.startsWith("#/") ? decodeURIComponent(location.hash.slice(2)) : null;
+}
+
+export async function rate(threadId: string, said: Feedback): Promise<void> {
+  const stored = await api.feedback(threadId, said);
+  feedback.update((all) => ({ ...all, [said.messageId]: stored }));
+}

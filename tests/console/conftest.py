@@ -1,0 +1,68 @@
+"""One browser for a module, a fresh profile for each test, and servers with the assistant and with a scripted agent."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
+
+from tests.console.driver import PageServer, User, chromium, served
+
+POLICY = '[{"tool_pattern": "calculate", "policy": "ask", "reason": "sums cost money", "category": "cost"}]'
+
+Visit = Callable[..., Awaitable[User]]
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def browser() -> AsyncIterator[Browser]:
+    """Debian's Chromium without a window."""
+    path = chromium()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def visit(browser: Browser) -> AsyncIterator[Visit]:
+    """Open the page as a new user. Keyword arguments are those of a browser context, and ``wire``.
+
+    An error in the page's console fails the test, unless the test has taken it out of ``complaints``.
+    """
+    users = []
+    contexts = []
+
+    async def visit(server: PageServer, *, wire: str = "sse", path: str = "", **options: object) -> User:
+        context = await browser.new_context(**options)  # type: ignore[arg-type]
+        contexts.append(context)
+        user = User(await context.new_page())
+        users.append(user)
+        await user.open(server.url + path, wire=wire)
+        return user
+
+    yield visit
+    for context in contexts:
+        await context.close()
+    assert [complaint for user in users for complaint in user.complaints] == []
+
+
+@pytest.fixture(scope="package")
+def assistant() -> Iterator[PageServer]:
+    """The built-in assistant on the offline model, with a policy that asks and a small context window."""
+    with served(AGUI_TOOL_POLICY=POLICY, AGUI_CONTEXT_TOKENS="4000") as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def scripted() -> Iterator[PageServer]:
+    """The agent of ``tests.console.scripted``."""
+    with served(AGUI_AGENT="tests.console.scripted:agent") as server:
+        yield server
+
+
+@pytest.fixture
+def lasting(tmp_path: Path) -> Iterator[PageServer]:
+    """A server whose threads outlive it."""
+    with served(AGUI_AGENT="tests.console.scripted:agent", AGUI_STORE=f"sqlite:///{tmp_path / 'threads.db'}") as server:
+        yield server

@@ -1,0 +1,142 @@
+"""A user of the chat page, and the servers that serve it."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+from playwright.async_api import ConsoleMessage, Locator, Page, expect
+
+ROOT = Path(__file__).parents[2]
+READY_SECONDS = 60.0
+WAIT_MS = 10_000
+
+expect.set_options(timeout=WAIT_MS)
+
+
+def chromium() -> str:
+    """The machine's Chromium. Without one the tests are skipped, and fail where ``CI=true``."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        missing("Chromium is not installed; `make browser` installs it")
+    return found
+
+
+def missing(message: str) -> NoReturn:
+    """Skip a test for what the machine lacks, and fail it where ``CI=true``."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+class PageServer:
+    """A server in a process of its own, on the same port whenever it is started."""
+
+    def __init__(self, **settings: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port: int = probe.getsockname()[1]
+        self._settings = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": str(self._port), **settings}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "app", "serve"],
+            cwd=ROOT,
+            env=environment | self._settings,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                with urlopen(f"{self.url}ping", timeout=5):  # noqa: S310 - this machine
+                    return
+            except URLError:
+                time.sleep(0.05)
+        pytest.fail("the server did not start", pytrace=False)
+
+    def kill(self) -> None:
+        """End it without a last word."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def served(**settings: str) -> Iterator[PageServer]:
+    """A server until the end of the block."""
+    server = PageServer(**settings)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+class User:
+    """One browser tab. ``complaints`` are errors of the page's console."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("console", self._listen)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _listen(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
+    @property
+    def composer(self) -> Locator:
+        return self.page.get_by_label("Message", exact=True)
+
+    @property
+    def conversation(self) -> Locator:
+        return self.page.get_by_role("log", name="Conversation")
+
+    @property
+    def messages(self) -> Locator:
+        """What the user has said."""
+        return self.conversation.get_by_role("article", name="You", exact=True)
+
+    async def open(self, url: str, *, wire: str = "sse") -> None:
+        """Open a new chat over this transport."""
+        await self.page.add_init_script(f"localStorage.setItem('agui.wire', '{wire}')")
+        await self.page.goto(url)
+        await expect(self.composer).to_be_focused()
+
+    async def say(self, text: str) -> None:
+        await self.composer.fill(text)
+        await self.composer.press("Enter")
+
+    async def reads(self, text: str) -> None:
+        """Wait until the conversation has this text."""
+        await expect(self.conversation).to_contain_text(text)
+
+    async def is_done(self) -> None:
+        """Wait until the run has ended."""
+        await expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+        await expect(self.conversation).to_have_attribute("aria-busy", "false")
+
+    async def press(self, name: str) -> None:
+        await self.page.get_by_role("button", name=name, exact=True).click()
+
+    def call(self, name: str) -> Locator:
+        """A tool call in the conversation."""
+        return self.conversation.locator(f"[data-call='{name}']").last

@@ -1,0 +1,176 @@
+"""An agent that plays a script by the user's last message: what the built-in assistant does not do by itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from ag_ui.core import (
+    ActivityDeltaEvent,
+    ActivitySnapshotEvent,
+    BaseEvent,
+    CustomEvent,
+    Interrupt,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    StateDeltaEvent,
+    StateSnapshotEvent,
+    StepFinishedEvent,
+    StepStartedEvent,
+)
+
+from app.ports import RunContext
+
+Script = AsyncIterator[str | BaseEvent]
+
+MARKDOWN = """\
+Here is **bold** text, a [link](https://example.com) and `code`.
+
+| City | Degrees |
+|---|---:|
+| Berlin | 21 |
+| Lisbon | 27 |
+
+```python
+def double(number: int) -> int:
+    return 2 * number  # twice
+```
+
+Euler says $e^{i\\pi} + 1 = 0$, and
+
+$$\\int_0^1 x^2 \\, dx = \\frac{1}{3}$$
+
+1. one
+2. two
+"""
+
+HOSTILE = """\
+<script>window.attacked = 1</script><img src=x onerror="window.attacked = 2">
+<iframe src="javascript:parent.attacked=3"></iframe>
+
+[click me](javascript:window.attacked=4) <a href="javascript:window.attacked=5">and me</a>
+<svg onload="window.attacked=6"><style>*{display:none}</style></svg>
+<form action="/threads"><button>send</button></form>
+
+![spy](https://spy.example/pixel.png)
+
+$\\href{javascript:window.attacked=7}{x}$ $\\includegraphics{https://spy.example/y.png}$
+
+```html
+<script>window.attacked = 8</script>
+```
+
+[ref]: javascript:window.attacked=9
+[by reference][ref]
+"""
+
+QUESTION = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "title": "City", "description": "Where to send it"},
+        "count": {"type": "integer", "minimum": 1, "default": 2},
+        "speed": {"type": "string", "enum": ["slow", "fast"]},
+        "gift": {"type": "boolean"},
+        "address": {"type": "object", "properties": {"street": {"type": "string"}}, "required": ["street"]},
+    },
+    "required": ["city", "speed", "address"],
+}
+
+FAST_DELTAS = 20_000
+STATE_BYTES = 5_000_000
+
+
+async def agent(input: RunAgentInput, ctx: RunContext) -> Script:
+    """Play the script that the last user message names."""
+    if input.resume:
+        yield f"You answered: {input.resume[0].payload}"
+        return
+    said = next((message.content for message in reversed(input.messages) if message.role == "user"), "")
+    if not isinstance(said, str):
+        yield "I see " + ", ".join(part.type for part in said) + "."
+        return
+    async for item in SCRIPTS.get(said, greet)(input, ctx):
+        yield item
+
+
+async def greet(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """Say hello."""
+    yield "Hello."
+
+
+async def markdown(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """All that Markdown has."""
+    for word in MARKDOWN.split(" "):
+        yield word + " "
+
+
+async def hostile(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """Text that wants to run, or to be loaded."""
+    yield HOSTILE
+
+
+async def slowly(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """Two seconds of words."""
+    for number in range(40):
+        yield f"word{number} "
+        await asyncio.sleep(0.05)
+
+
+async def ask(input: RunAgentInput, ctx: RunContext) -> Script:
+    """A question with a schema."""
+    question = Interrupt(id=ctx.new_id(), reason="order", message="Where to?", response_schema=QUESTION)
+    outcome = RunFinishedInterruptOutcome(interrupts=[question])
+    yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=outcome)
+
+
+async def steps(_input: RunAgentInput, ctx: RunContext) -> Script:
+    """Two steps and an activity."""
+    progress = ctx.new_id()
+    content: dict[str, object] = {"query": "tea", "done": 0, "total": 4}
+    yield StepStartedEvent(step_name="search")
+    yield ActivitySnapshotEvent(message_id=progress, activity_type="WEB_SEARCH", content=content)
+    for number in range(1, 4):
+        patch = [{"op": "replace", "path": "/done", "value": number}]
+        yield ActivityDeltaEvent(message_id=progress, activity_type="WEB_SEARCH", patch=patch)
+    yield StepFinishedEvent(step_name="search")
+    yield StepStartedEvent(step_name="write")
+    yield "Found three."
+    yield StepFinishedEvent(step_name="write")
+
+
+async def state(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """A state, and two changes of it."""
+    yield StateSnapshotEvent(snapshot={"items": ["tea"], "city": {"name": "Berlin", "size": 3}})
+    yield StateDeltaEvent(
+        delta=[
+            {"op": "replace", "path": "/city/size", "value": 4},
+            {"op": "add", "path": "/items/-", "value": "milk"},
+        ]
+    )
+
+
+async def goals(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """One goal that is achieved, and one that is not."""
+    declared = [{"type": name, "tool": f"achieve_{name}", "status": "pending"} for name in ("greeting", "price")]
+    yield CustomEvent(name="goals.declared", value={"goals": declared})
+    achieved = {"type": "greeting", "toolCallId": "c", "data": {"text": "hello"}}
+    yield CustomEvent(name="goal.achieved", value=achieved)
+    yield CustomEvent(name="goal.failed", value={"type": "price", "reason": "given_up"})
+
+
+async def flood(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """Deltas as fast as they can be made."""
+    for number in range(FAST_DELTAS):
+        yield f"flood {number}. "
+
+
+async def large(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """A state of some megabytes."""
+    rows = [{"id": number, "text": "x" * 480} for number in range(STATE_BYTES // 500)]
+    yield StateSnapshotEvent(snapshot={"rows": rows})
+    yield StateDeltaEvent(delta=[{"op": "replace", "path": "/rows/5/text", "value": "changed"}])
+    yield "The state is large."
+
+
+SCRIPTS: dict[str, Callable[[RunAgentInput, RunContext], Script]] = {
+    script.__name__: script for script in (markdown, hostile, slowly, ask, steps, state, goals, flood, large)
+}

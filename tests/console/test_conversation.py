@@ -1,0 +1,155 @@
+"""What a user does in a conversation, over SSE and over WebSocket."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.console.conftest import Visit
+from tests.console.driver import PageServer
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
+
+
+@over_both
+async def test_text_streams_as_markdown_with_tables_code_and_formulas(
+    visit: Visit, scripted: PageServer, wire: str
+) -> None:
+    user = await visit(scripted, wire=wire)
+    await user.say("markdown")
+    await user.is_done()
+    answer = user.conversation
+    await expect(answer.locator("strong")).to_have_text("bold")
+    await expect(answer.get_by_role("cell", name="27")).to_have_attribute("align", "right")
+    await expect(answer.locator("code .hljs-keyword").first).to_have_text("def")
+    await expect(answer.locator("math")).to_have_count(2)
+    await expect(answer.get_by_role("link", name="link")).to_have_attribute("rel", "noopener noreferrer")
+
+
+async def test_code_is_copied(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted, permissions=["clipboard-read", "clipboard-write"])
+    await user.say("markdown")
+    await user.is_done()
+    await user.press("Copy code")
+    copied = await user.page.evaluate("navigator.clipboard.readText()")
+    assert copied == "def double(number: int) -> int:\n    return 2 * number  # twice"
+
+
+async def test_reasoning_folds_away_when_the_answer_is_there(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("think about rain")
+    await user.reads("I have thought about rain.")
+    thoughts = user.page.get_by_text("I am asked to think about rain.")
+    await expect(thoughts).to_be_hidden()
+    await user.page.get_by_text("Thought for").click()
+    await expect(thoughts).to_be_visible()
+
+
+async def test_a_tool_call_shows_its_arguments_result_and_time(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("what time is it in Europe/Berlin")
+    await user.is_done()
+    call = user.call("current_time")
+    await expect(call).to_contain_text("Europe/Berlin")
+    await expect(call.locator(".call-phase")).to_contain_text("ms")
+    await call.get_by_role("button").click()
+    await expect(call.get_by_role("group", name="Result")).to_contain_text("+01:00")
+
+
+async def test_a_failed_call_says_why(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say('call current_time {"timezone": "Mars/Base"}')
+    await user.is_done()
+    await expect(user.call("current_time")).to_contain_text("Failed")
+    await expect(user.call("current_time").locator(".call-error")).to_contain_text("Mars/Base")
+
+
+@over_both
+async def test_a_subagent_has_a_lane_of_its_own_inside_the_call(visit: Visit, assistant: PageServer, wire: str) -> None:
+    user = await visit(assistant, wire=wire)
+    await user.say("delegate delegate what time is it")
+    await user.is_done()
+    lane = user.call("delegate").first.get_by_label("Subagent delegate")
+    await expect(user.conversation.get_by_label("Subagent delegate")).to_have_count(2)
+    await expect(lane.last.locator("[data-call='current_time']")).to_have_count(1)
+
+
+async def test_steps_and_activities_are_shown(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted)
+    await user.say("steps")
+    await user.is_done()
+    await expect(user.page.get_by_label("Steps").get_by_role("listitem")).to_have_text(["search", "write"])
+    activity = user.conversation.locator("[data-activity='WEB_SEARCH']")
+    await expect(activity).to_contain_text("75 %")
+    await expect(activity.get_by_role("progressbar")).to_have_attribute("value", "0.75")
+
+
+@over_both
+async def test_stop_ends_the_run_at_the_server(visit: Visit, assistant: PageServer, wire: str) -> None:
+    user = await visit(assistant, wire=wire)
+    await user.say("wait 60")
+    await user.reads("Waiting 60 s.")
+    await user.press("Stop")
+    await user.reads("You stopped this answer.")
+    await user.say("stream 2")
+    await user.reads("hello world, hello world,")
+
+
+async def test_a_failure_can_be_tried_again(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("fail")
+    await expect(user.page.get_by_role("alert")).to_contain_text("MODEL_ERROR")
+    await user.press("Try again")
+    await expect(user.page.get_by_role("alert")).to_contain_text("MODEL_ERROR")
+    await expect(user.messages).to_have_count(1)
+
+
+async def test_an_answer_can_be_asked_for_again(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("stream 3")
+    await user.is_done()
+    await user.press("Ask again")
+    await user.is_done()
+    await expect(user.conversation.locator(".markdown")).to_have_text(["hello world, hello world, hello world,"])
+
+
+async def test_a_message_is_edited_and_sent_again_and_the_thread_goes_on_from_there(
+    visit: Visit, assistant: PageServer
+) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    await user.say("think about rain")
+    await user.reads("I have thought about rain.")
+    await user.messages.first.hover()
+    await user.conversation.get_by_role("button", name="Edit and send again").first.click()
+    await user.page.get_by_label("Edit your message").fill("stream 2")
+    await user.page.keyboard.press("Enter")
+    await user.is_done()
+    await expect(user.messages).to_have_count(1)
+    await user.page.reload()
+    await user.reads("hello world, hello world,")
+    await expect(user.messages).to_have_count(1)
+
+
+async def test_pictures_and_files_are_attached_by_paste_drop_and_choice(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted)
+    await user.composer.evaluate(
+        """(area) => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array([137, 80, 78, 71])], 'dot.png', {type: 'image/png'}));
+            area.dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true}));
+        }"""
+    )
+    await user.page.evaluate(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(['hello'], 'note.txt', {type: 'text/plain'}));
+            document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
+        }"""
+    )
+    attached = user.page.get_by_label("Attachments").get_by_role("listitem")
+    await expect(attached).to_have_count(2)
+    await user.press("Send")
+    await user.reads("I see image, document.")
+    await expect(user.conversation.locator("img.part-image")).to_have_count(1)
+    await expect(user.conversation.locator(".part-file")).to_have_text("note.txt")

@@ -1,0 +1,118 @@
+"""Agents that attack the page, or send more than it can take."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from playwright.async_api import expect
+
+from tests.console.conftest import Visit
+from tests.console.driver import PageServer, User
+from tests.console.scripted import FAST_DELTAS
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+LONGEST_TASK_MS = 200
+MEMORY_GROWTH_BYTES = 30_000_000
+
+
+@asynccontextmanager
+async def no_long_task(user: User) -> AsyncIterator[None]:
+    """Fail if a task of the page's main thread took longer than allowed.
+
+    What counts is the time on the processor, because other tests share the machine.
+    """
+    browser = user.page.context.browser
+    assert browser is not None
+    await browser.start_tracing(
+        page=user.page, categories=["disabled-by-default-devtools.timeline", "toplevel", "__metadata"]
+    )
+    try:
+        yield
+    finally:
+        trace = json.loads(await browser.stop_tracing())
+    main = {
+        (event["pid"], event["tid"])
+        for event in trace["traceEvents"]
+        if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
+    }
+    times = [
+        event["tdur"] / 1000
+        for event in trace["traceEvents"]
+        if event["name"].endswith("RunTask") and (event["pid"], event["tid"]) in main and "tdur" in event
+    ]
+    assert times
+    assert max(times) <= LONGEST_TASK_MS
+
+
+async def heap(user: User) -> float:
+    """Bytes of JavaScript objects after a collection."""
+    devtools = await user.page.context.new_cdp_session(user.page)
+    await devtools.send("HeapProfiler.enable")
+    await devtools.send("HeapProfiler.collectGarbage")
+    used: float = (await devtools.send("Runtime.getHeapUsage"))["usedSize"]
+    return used
+
+
+@pytest.mark.parametrize("wire", ["sse", "websocket"])
+async def test_nothing_of_a_hostile_answer_runs_or_is_loaded(visit: Visit, scripted: PageServer, wire: str) -> None:
+    user = await visit(scripted, wire=wire)
+    asked: list[str] = []
+    user.page.on("request", lambda request: asked.append(request.url))
+    await user.say("hostile")
+    await user.is_done()
+    answer = user.conversation.locator(".markdown")
+    await expect(answer).to_contain_text("window.attacked = 8")
+    await expect(answer.locator(".code-frame")).to_have_count(1)
+    for tag in ("script", "iframe", "form", "style", "svg", "img", "a[href]"):
+        await expect(answer.locator(tag)).to_have_count(0)
+    await answer.get_by_text("click me").click()
+    assert await user.page.evaluate("window.attacked") is None
+    assert [url for url in asked if not url.startswith(scripted.url)] == []
+
+
+async def test_the_policy_stops_inline_script_that_got_into_the_page(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted)
+    await user.page.evaluate(
+        """() => {
+            const script = document.createElement('script');
+            script.textContent = 'window.attacked = 1';
+            document.body.append(script);
+        }"""
+    )
+    assert await user.page.evaluate("window.attacked") is None
+    assert any("Content Security Policy" in complaint for complaint in user.complaints)
+    user.complaints.clear()
+
+
+@pytest.mark.parametrize("wire", ["sse", "websocket"])
+async def test_20_000_deltas_at_full_speed_block_nothing_and_are_all_shown(
+    visit: Visit, scripted: PageServer, wire: str
+) -> None:
+    user = await visit(scripted, wire=wire)
+    await user.say("hello")
+    await user.is_done()
+    async with no_long_task(user):
+        await user.say("flood")
+        await expect(user.conversation).to_contain_text(f"flood {FAST_DELTAS - 1}.", timeout=60_000)
+        await user.is_done()
+    before = await heap(user)
+    await user.press("New chat")
+    await user.say("flood")
+    await expect(user.conversation).to_contain_text(f"flood {FAST_DELTAS - 1}.", timeout=60_000)
+    await user.is_done()
+    assert await heap(user) - before < MEMORY_GROWTH_BYTES
+
+
+async def test_a_state_of_5_mb_is_shown_and_blocks_nothing(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted)
+    await user.press("Inspector")
+    await user.page.get_by_role("tab", name="State").click()
+    async with no_long_task(user):
+        await user.say("large")
+        await user.reads("The state is large.")
+        await user.is_done()
+    tree = user.page.get_by_role("list", name="State")
+    await expect(tree.locator(".is-changed")).to_contain_text("changed")
+    await expect(tree.get_by_role("button", name="more")).to_be_visible()

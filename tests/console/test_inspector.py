@@ -1,0 +1,112 @@
+"""What developers see: events, state, goals, tokens, capabilities, replay."""
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from tests.console.conftest import Visit
+from tests.console.driver import PageServer, User
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+async def inspect(user: User, tab: str) -> None:
+    await user.press("Inspector")
+    await user.page.get_by_role("tab", name=tab).click()
+
+
+@pytest.mark.parametrize("wire", ["sse", "websocket"])
+async def test_events_are_listed_filtered_and_shown_raw(visit: Visit, assistant: PageServer, wire: str) -> None:
+    user = await visit(assistant, wire=wire)
+    await inspect(user, "Events")
+    await user.say("what time is it")
+    await user.is_done()
+    rows = user.page.get_by_role("list", name="Events").get_by_role("button")
+    await expect(rows.first).to_contain_text("RUN_INPUT")
+    await user.page.get_by_label("Filter events").fill("TOOL -ARGS -INPUT -CUSTOM")
+    types = rows.locator(".event-type")
+    await expect(types).to_have_text(["TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT"])
+    await expect(rows.first.locator(".event-time")).to_contain_text(".")
+    await user.page.get_by_label("Raw").check()
+    await rows.first.click()
+    raw = await user.page.get_by_role("group", name="Frame").inner_text()
+    assert json.loads(raw)["toolCallName"] == "current_time"
+
+
+async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(
+    visit: Visit, assistant: PageServer, tmp_path: Path
+) -> None:
+    user = await visit(assistant, permissions=["clipboard-read", "clipboard-write"])
+    await inspect(user, "Events")
+    await user.say("stream 2")
+    await user.is_done()
+    await user.press("Copy as curl")
+    command = await user.page.evaluate("navigator.clipboard.readText()")
+    assert command.startswith(f"curl -N {assistant.url}invocations -H 'X-Amzn-Bedrock-AgentCore-Runtime-Session-Id: ")
+    async with user.page.expect_download() as download:
+        await user.press("Download as JSONL")
+    saved = tmp_path / "events.jsonl"
+    await (await download.value).save_as(saved)
+    types = [json.loads(line)["type"] for line in saved.read_text().splitlines()]
+    assert (types[0], types[-1]) == ("RUN_STARTED", "RUN_FINISHED")
+
+
+async def test_a_stored_run_is_played_again(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("what time is it")
+    await user.is_done()
+    await inspect(user, "Replay")
+    await user.page.get_by_label("Runs").get_by_role("button").click()
+    bar = user.page.get_by_role("group", name="Replay")
+    await expect(bar.get_by_role("button", name="Play")).to_be_visible()
+    await expect(user.call("current_time")).to_contain_text("ms")
+    await bar.get_by_label("Event").fill("2")
+    await expect(user.call("current_time")).to_contain_text("Writing arguments")
+    await bar.get_by_role("button", name="Close replay").click()
+    await expect(user.composer).to_be_visible()
+    await expect(user.messages).to_have_count(1)
+
+
+async def test_state_is_a_tree_with_changes_marked(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted)
+    await inspect(user, "State")
+    await user.say("state")
+    await user.is_done()
+    tree = user.page.get_by_label("State", exact=True).first
+    changed = tree.locator(".is-changed")
+    await expect(changed).to_have_count(2)
+    await expect(changed.first).to_contain_text("milk")
+    await expect(changed.last).to_contain_text("size4")
+
+
+async def test_goals_are_shown(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted)
+    await inspect(user, "Run")
+    await user.say("goals")
+    await user.is_done()
+    goals = user.page.get_by_label("Goals").get_by_role("listitem")
+    await expect(goals.first).to_contain_text("achieved")
+    await expect(goals.last).to_contain_text("failed: given up")
+
+
+async def test_tokens_and_the_context_window_are_shown(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("stream 5")
+    await user.is_done()
+    await expect(user.page.get_by_label("of 4,000 tokens")).to_be_visible()
+    await inspect(user, "Run")
+    panel = user.page.get_by_role("tabpanel")
+    await expect(panel).to_contain_text("Input")
+    await expect(panel).to_contain_text("of 4,000 tokens")
+
+
+async def test_the_server_says_what_it_can_do_and_the_transport_is_chosen(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await inspect(user, "Server")
+    await expect(user.page.get_by_role("tabpanel")).to_contain_text("calculate, current_time, delegate")
+    await user.page.get_by_label("WebSocket").check(force=True)
+    async with user.page.expect_websocket():
+        await user.say("stream 1")
+    await user.reads("hello world,")

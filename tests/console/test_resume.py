@@ -1,0 +1,99 @@
+"""Connections that break and servers that die in the middle of a stream: no text is lost, and none is doubled."""
+
+import pytest
+from playwright.async_api import Route, expect
+
+from tests.console.conftest import Visit
+from tests.console.driver import PageServer
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
+
+WORDS = " ".join(f"word{number}" for number in range(40))
+
+
+@over_both
+async def test_a_stream_goes_on_where_it_was_when_the_connection_comes_back(
+    visit: Visit, scripted: PageServer, wire: str
+) -> None:
+    user = await visit(scripted, wire=wire)
+    await user.page.evaluate(BREAKABLE)
+    await user.say("slowly")
+    await user.reads("word5 ")
+    await user.page.evaluate("breakConnections()")
+    await user.reads("word39")
+    await user.is_done()
+    await expect(user.conversation.locator(".markdown")).to_have_text(WORDS)
+    user.complaints.clear()
+
+
+BREAKABLE = """
+() => {
+    const controllers = [];
+    const sockets = [];
+    const fetchIt = window.fetch;
+    window.fetch = async (url, init = {}) => {
+        const response = await fetchIt(url, init);
+        if (!String(url).endsWith("/invocations")) return response;
+        let fail;
+        const broken = new Promise((_, reject) => { fail = () => reject(new TypeError("network error")); });
+        broken.catch(() => {});
+        controllers.push(() => fail());
+        const reader = response.body.getReader();
+        const body = new ReadableStream({
+            async pull(controller) {
+                try {
+                    const { done, value } = await Promise.race([reader.read(), broken]);
+                    if (done) controller.close(); else controller.enqueue(value);
+                } catch (error) { reader.cancel(); controller.error(error); }
+            },
+        });
+        return new Response(body, { status: response.status, headers: response.headers });
+    };
+    const Socket = window.WebSocket;
+    window.WebSocket = class extends Socket {
+        constructor(...all) { super(...all); sockets.push(this); }
+    };
+    window.breakConnections = () => {
+        for (const stop of controllers.splice(0)) stop();
+        for (const socket of sockets.splice(0)) socket.close();
+    };
+}
+"""
+
+
+async def test_a_server_that_dies_in_a_stream_and_comes_back_loses_no_text_that_was_shown(
+    visit: Visit, lasting: PageServer
+) -> None:
+    users = [await visit(lasting, wire=wire) for wire in ("sse", "websocket")]
+    for user in users:
+        await user.say("slowly")
+    for user in users:
+        await user.reads("word5 ")
+    lasting.kill()
+    for user in users:
+        await expect(user.page.get_by_text("Connecting again")).to_be_visible()
+    lasting.start()
+    for user in users:
+        await expect(user.page.get_by_role("alert")).to_contain_text("RUN_LOST", timeout=40_000)
+        shown = await user.conversation.locator(".markdown").inner_text()
+        assert WORDS.startswith(shown.strip())
+        user.complaints.clear()  # the browser reports refused connections
+        await user.press("Try again")
+    for user in users:
+        await user.reads("word39")
+        await user.is_done()
+        await expect(user.conversation.locator(".markdown")).to_have_text(WORDS)
+        await expect(user.messages).to_have_count(1)
+
+
+async def test_a_page_without_its_server_says_so(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted)
+
+    async def refuse(route: Route) -> None:
+        await route.abort("connectionrefused")
+
+    await user.page.route("**/threads", refuse)
+    await user.page.reload()
+    await expect(user.page.get_by_text("The server cannot be reached.")).to_be_visible()
+    user.complaints.clear()

@@ -1,0 +1,117 @@
+"""The list of threads, forks, feedback, and a page that is loaded again."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.console.conftest import Visit
+from tests.console.driver import PageServer, User
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    threads = user.page.get_by_role("navigation", name="Threads")
+    items = threads.get_by_role("listitem")
+    await user.say("stream 1")
+    await expect(items).to_have_text(["stream 1"])
+    await user.press("New chat")
+    await user.say("think about rain")
+    await expect(items).to_have_text(["think about rain", "stream 1"])
+    await threads.get_by_label("Search threads").fill("STREAM")
+    await expect(items).to_have_text(["stream 1"])
+    await items.first.hover()
+    await user.press("Rename stream 1")
+    await threads.get_by_label("Title").fill("Greetings")
+    await threads.get_by_label("Title").press("Enter")
+    await threads.get_by_label("Search threads").fill("")
+    await expect(items.filter(has_text="Greetings")).to_have_count(1)
+    await items.filter(has_text="Greetings").hover()
+    await user.press("Delete Greetings")
+    await user.press("Delete")
+    await expect(items).to_have_text(["think about rain"])
+
+
+async def test_a_thread_is_opened_and_the_address_names_it(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    address = user.page.url
+    await user.press("New chat")
+    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
+    await user.page.get_by_role("button", name="stream 1", exact=True).click()
+    await user.reads("hello world,")
+    assert user.page.url == address
+    await user.page.go_back()
+    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
+
+
+async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_does_not(
+    visit: Visit, assistant: PageServer
+) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    second = await user.page.context.new_page()
+    await second.goto(user.page.url)
+    await expect(second.get_by_role("log")).to_contain_text("hello world,")
+    stranger = await visit(assistant)
+    await expect(stranger.page.get_by_text("Your chats will be here.")).to_be_visible()
+
+
+async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    second = User(await user.page.context.new_page())
+    await second.page.goto(user.page.url)
+    await second.reads("hello world,")
+    await second.say("think about rain")
+    await second.reads("I have thought about rain.")
+    await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    await user.reads("I have thought about rain.")
+
+
+async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, scripted: PageServer) -> None:
+    user = await visit(scripted)
+    await user.say("slowly")
+    await user.reads("word3 ")
+    await user.page.reload()
+    await user.reads("word39")
+    await user.is_done()
+    await expect(user.conversation.locator(".markdown")).to_have_text(" ".join(f"word{n}" for n in range(40)))
+
+
+async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    await user.say("think about rain")
+    await user.reads("I have thought about rain.")
+    original = user.page.url
+    await user.conversation.get_by_role("button", name="Fork from here").first.click()
+    await expect(user.messages).to_have_count(1)
+    await expect(user.page).not_to_have_url(original)
+    await user.say("stream 2")
+    await user.reads("hello world, hello world,")
+    await user.page.goto(original)
+    await user.reads("I have thought about rain.")
+
+
+async def test_feedback_has_categories_and_stays(visit: Visit, assistant: PageServer) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    await user.press("Bad answer")
+    form = user.page.get_by_role("form", name="Feedback")
+    await form.get_by_label("slow").check()
+    await form.get_by_label("other").check()
+    await form.get_by_label("Notes").fill("Two days.")
+    await form.get_by_role("button", name="Send feedback").click()
+    rated = user.page.get_by_role("button", name="Bad answer")
+    await expect(rated).to_have_attribute("aria-pressed", "true")
+    await user.page.reload()
+    await expect(rated).to_have_attribute("aria-pressed", "true")
+    await rated.click()
+    await expect(form.get_by_label("slow")).to_be_checked()
+    await expect(form.get_by_label("Notes")).to_have_value("Two days.")
