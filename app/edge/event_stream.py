@@ -91,7 +91,8 @@ class EventStreamResponse:
             self._expire()
 
     def _expire(self) -> None:
-        self._deadline.reschedule(asyncio.get_running_loop().time())
+        if not self._deadline.expired():  # middleware may end a cancelled write slowly
+            self._deadline.reschedule(asyncio.get_running_loop().time())
 
     async def _write_all(self) -> None:
         headers = [*self._form.head, (b"x-request-id", self._request_id.encode("latin-1"))]

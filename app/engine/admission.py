@@ -1,6 +1,7 @@
 """Whether a run is let in: the answer that its first reader waits for before anything is sent.
 
-Rule: there is one answer, and it is there before the run's first event or when the run has its place in line.
+Rule: there is one answer, and it is there before readers see the run's first event or when the run has its place in
+line.
 """
 
 import asyncio

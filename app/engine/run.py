@@ -149,8 +149,8 @@ class Run:
             return False
         if self._input is not run_input:
             self._pipeline.start_from(self._input)
-        self.admission.settle()
         self._announce()
+        self.admission.settle()  # after it, because the request is to find the first event when it wakes
         self._timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
         self._pipeline.on_boundary = self._on_boundary
         await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block

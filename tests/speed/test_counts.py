@@ -1,13 +1,11 @@
 """The counts that make speed: encodings, writes, imports. No timings: those are for ``make bench``."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -19,19 +17,19 @@ from ag_ui.core import (
     ToolCallResultEvent,
     ToolCallStartEvent,
 )
-from orjson import dumps
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from app.core import chunks, stretch
+from app.core.delta_template import DeltaTemplate
 from app.core.encoder import encode
 from app.core.fold import Transcript
-from app.core.stretch import END
-from app.engine import funnel, run
+from app.engine import boundary, pipeline
 from app.engine.fairness import BURST
 from app.main import create_app
 from app.ports import Item, RunContext
 from app.settings import Settings
-from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, make_service
+from tests.edge.exchange import Exchange
+from tests.engine.doubles import asking, caller, envelopes, make_service
+from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
 DELTAS = 6 * BURST
@@ -48,88 +46,56 @@ async def talker(_: RunAgentInput) -> AsyncIterator[Item]:
 # --- encodings --------------------------------------------------------------------------------------------------------
 
 
+@requirement("speed.flush", "speed.deltas")
 @pytest.mark.parametrize("readers", [1, 5])
 async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
     monkeypatch: pytest.MonkeyPatch, readers: int
 ) -> None:
-    encoded: list[bytes] = []
-    bursts = 0
+    encoded, from_template = list[bytes](), 0
+    encode_next = DeltaTemplate.encode_next
 
-    def counted(event: BaseEvent) -> bytes:
+    def count(event: BaseEvent) -> bytes:
         encoded.append(encode(event))
         return encoded[-1]
 
-    def dumped(texts: str | list[str], option: int | None = None) -> bytes:
-        """What goes on: one text, or those of a burst at once."""
-        nonlocal bursts
-        bursts += 1
-        encoded.extend(dumps(text) + END for text in ([texts] if isinstance(texts, str) else texts))
-        return dumps(texts, option=option)
+    def count_next(template: DeltaTemplate, item: Item) -> bytes | None:
+        nonlocal from_template
+        data = encode_next(template, item)
+        if data is not None:
+            from_template += 1
+            encoded.append(data)
+        return data
 
-    monkeypatch.setattr(stretch, "dumps", dumped)
-    monkeypatch.setattr(chunks, "encode", counted)
-    monkeypatch.setattr(funnel, "encode", counted)
-    monkeypatch.setattr(run, "encode", counted)
+    monkeypatch.setattr(DeltaTemplate, "encode_next", count_next)
+    monkeypatch.setattr(pipeline, "encode", count)
+    monkeypatch.setattr(boundary, "encode", count)
     service = make_service(talker)
     first = service.start(asking(), caller())
     others = [await service.attach(caller(), "t1", "r1", 0) for _ in range(readers - 1)]
     read = await asyncio.gather(*map(envelopes, (first, *others)))
-    assert [len(every) for every in read] == [DELTAS + AROUND] * readers
-    assert len(encoded) == len(read[0])
-    assert bursts <= DELTAS // BURST + 1
-    for envelope in read[0]:
-        encoded.remove(next(data for data in encoded if envelope.data.endswith(data)))
+    assert [len(each) for each in read] == [DELTAS + AROUND] * readers
+    assert sorted(encoded) == sorted(envelope.data for envelope in read[0])
+    assert from_template == DELTAS - 1
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------
 
 
-async def written(path: str, body: bytes, agent: object = talker, *, twice: bool = False) -> list[bytes]:
-    """The writes of a response; ``twice`` reads the run again once it has ended, and gives those writes."""
+async def writes_of(app: ASGIApp, method: str = "POST", path: str = "/invocations") -> list[bytes]:
+    """The bodies that an application sends, each of which becomes one write."""
+    exchange = Exchange()
+    await exchange.answer(app, method, path)
+    return [message["body"] for message in exchange.messages[1:]]
+
+
+async def application(agent: object = talker) -> ASGIApp:
     service = make_service(agent)
-    app = create_app(Settings(), service)
     await service.open()
-    async with asyncio.timeout(WAIT):
-        writes = await respond(app, "POST", path, body)
-        return await respond(app, "GET", "/runs/r1/events", b"") if twice else writes
-
-
-async def respond(app: ASGIApp, method: str, path: str, body: bytes) -> list[bytes]:
-    """What an ASGI application sends, each ``send`` with bytes in it counted as the write that it becomes."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-    writes: list[bytes] = []
-    done = asyncio.Event()
-
-    async def receive() -> Message:
-        if messages:
-            return messages.pop()
-        await done.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        if message["type"] == "http.response.body":
-            writes.append(message["body"])
-            if not message["more_body"]:
-                done.set()
-
-    scope: Scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "scheme": "http",
-        "root_path": "",
-        "method": method,
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"threadId=t1",
-        "headers": [],
-    }
-    await app(scope, receive, send)
-    return writes
+    return create_app(Settings(), service)
 
 
 async def test_what_is_ready_leaves_in_one_write() -> None:
-    writes = await written("/invocations", json.dumps(ask()).encode())
+    writes = await writes_of(await application())
     assert b"".join(writes).count(b"\n\n") == DELTAS + AROUND
     assert len(writes) <= DELTAS // BURST + 2
 
@@ -143,54 +109,14 @@ async def test_what_a_tool_says_while_the_agent_waits_leaves_in_one_write() -> N
         yield TextMessageStartEvent(message_id="m1")
         await asyncio.create_task(tool())
 
-    writes = await written("/invocations", json.dumps(ask()).encode(), agent)
+    writes = await writes_of(await application(agent))
     assert [said for write in writes if (said := write.count(b" of them"))] == [BURST]
 
 
-async def test_little_stands_between_the_loop_and_an_agent_and_between_a_token_and_its_server() -> None:
-    to_agent, to_server = list[str](), list[str]()
-
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "the first words open the message"
-        yield "the second tell that it goes on"
-        await asyncio.sleep(0)
-        to_agent.extend(standing(sys._getframe(1)))
-        yield "a token that comes alone"
-        await asyncio.sleep(0)
-
-    class Connection:
-        def __init__(self, send: Send) -> None:
-            self._send = send
-
-        async def send(self, message: Message) -> None:
-            await self._send(message)
-
-        def write_piece(self, body: bytes) -> bool:
-            if b"alone" in body:
-                to_server.extend(standing(sys._getframe(1)))
-            return False
-
-    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
-        await app(scope, receive, Connection(send).send)
-
-    service = make_service(agent)
-    app = create_app(Settings(), service)
-    await service.open()
-    async with asyncio.timeout(WAIT):
-        await respond(watched, "POST", "/invocations", json.dumps(ask()).encode())
-    assert to_agent == ["Run._main", "RunLog.burst", "Stepwise.__next__"]
-    assert to_server == ["RunStream.take", "Cursor.deliver", "RunLog.burst", "Stepwise.__next__"]
-
-
-def standing(frame: FrameType | None) -> Iterator[str]:
-    """Whose frames stand there, from this one to the event loop's."""
-    while frame is not None and Path(frame.f_code.co_filename).is_relative_to(ROOT / "app"):
-        yield frame.f_code.co_qualname
-        frame = frame.f_back
-
-
 async def test_a_run_that_is_read_again_leaves_in_one_write_and_its_end_when_that_is_taken() -> None:
-    writes = await written("/invocations", json.dumps(ask()).encode(), twice=True)
+    app = await application()
+    await writes_of(app)
+    writes = await writes_of(app, "GET", "/runs/r1/events")
     assert [write.count(b"\n\n") for write in writes] == [DELTAS + AROUND, 0]
 
 
@@ -198,13 +124,14 @@ async def test_the_end_of_a_stream_leaves_with_its_last_events() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "all of it"
 
-    first, last = await written("/invocations", json.dumps(ask()).encode(), agent)
+    first, last = await writes_of(await application(agent))
     assert (first.count(b"\n\n"), last.count(b"\n\n")) == (1, AROUND)
 
 
-async def test_the_first_event_is_written_two_turns_of_the_loop_after_its_request() -> None:
-    turns, written_at = 0, list[int]()
-    loop = asyncio.get_running_loop()
+@requirement("speed.push")
+@pytest.mark.parametrize("has_direct_way", [True, False])
+async def test_the_first_event_is_written_five_turns_of_the_loop_after_its_request(*, has_direct_way: bool) -> None:
+    turns, written_at, loop = 0, list[int](), asyncio.get_running_loop()
 
     def count() -> None:
         nonlocal turns
@@ -212,21 +139,18 @@ async def test_the_first_event_is_written_two_turns_of_the_loop_after_its_reques
         if not written_at:
             loop.call_soon(count)
 
-    async def told(scope: Scope, receive: Receive, send: Send) -> None:
-        async def noting(message: Message) -> None:
-            if message.get("body"):
-                written_at.append(turns)
-            await send(message)
+    async def note(body: bytes) -> None:
+        if body:
+            written_at.append(turns)
 
-        await app(scope, receive, noting)
+    def note_chunk(_: bytes) -> bool:
+        written_at.append(turns)
+        return True
 
-    service = make_service(talker)
-    app = create_app(Settings(), service)
-    await service.open()
+    app = await application()
     loop.call_soon(count)
-    async with asyncio.timeout(WAIT):
-        await respond(told, "POST", "/invocations", json.dumps(ask()).encode())
-    assert written_at[0] == 2  # the run's own, which takes the thread, and that of the request, which hears of it
+    await Exchange(note, takes=note_chunk if has_direct_way else None).answer(app)
+    assert written_at[0] == 5  # one begins the run, three claim its thread, in one the request wakes
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -304,14 +228,13 @@ print(*sys.modules)
 """
 
 FIRST_RUN = """
-import asyncio, json, sys
+import asyncio, sys
 from app.main import create_app
 from app.settings import Settings
-from tests.engine.doubles import ask
-from tests.speed.test_counts import respond
+from tests.edge.exchange import Exchange
 app = create_app(Settings(agent="tests.speed.test_counts:talker"))
 before = set(sys.modules)
-asyncio.run(respond(app, "POST", "/invocations", json.dumps(ask()).encode()))
+asyncio.run(Exchange().answer(app))
 print("answered", *sys.modules.keys() - before)
 """
 

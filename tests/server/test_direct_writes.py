@@ -1,0 +1,106 @@
+"""Tokens are written directly to the connection where nothing wraps ``send``, and the bytes are the same everywhere."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import httpx
+import pytest
+from ag_ui.core import RunAgentInput
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.types import ASGIApp, Send
+
+from app.main import create_app
+from app.ports import Item
+from app.server.uvicorn_protocols import HttpProtocol
+from app.settings import Settings
+from tests.engine.doubles import ask, make_service
+from tests.requirements import requirement
+from tests.server.doubles import WAIT_SECONDS, serving
+
+TOKENS = 50
+PAGE = "http://page.example"
+
+
+async def paced_agent(_: RunAgentInput) -> AsyncIterator[Item]:
+    for number in range(TOKENS):
+        yield f"{number} "
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+async def respond(
+    wrap: Callable[[FastAPI], ASGIApp] = lambda app: app,
+    path: str = "/invocations",
+    headers: Mapping[str, str] | None = None,
+    origins: tuple[str, ...] = (),
+) -> bytes:
+    """The body of a run's response, from a real server on a socket."""
+    service = make_service(paced_agent)
+    await service.open()
+    app = wrap(create_app(Settings(cors_origins=origins), service))
+    async with serving(app) as port, httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as client:
+        response = await client.post(f"http://127.0.0.1:{port}{path}", json=ask(), headers=headers)
+    assert response.status_code == 200
+    assert response.headers.get("access-control-allow-origin") == (headers or {}).get("origin")
+    return response.content
+
+
+def mounted_in_starlette(app: FastAPI) -> ASGIApp:
+    return Starlette(routes=[Mount("/agent", app)])
+
+
+def mounted_in_fastapi(app: FastAPI) -> ASGIApp:
+    outer = FastAPI()
+    outer.mount("/agent", app)
+    return outer
+
+
+@pytest.fixture
+def chunks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The chunks that are written directly."""
+    chunks, write_chunk = list[bytes](), HttpProtocol.write_chunk
+
+    def record(connection: HttpProtocol, send: Send, body: bytes) -> bool:
+        is_written = write_chunk(connection, send, body)
+        if is_written:
+            chunks.append(body)
+        return is_written
+
+    monkeypatch.setattr(HttpProtocol, "write_chunk", record)
+    return chunks
+
+
+def tokens_in(body: bytes) -> int:
+    return body.count(b"TEXT_MESSAGE_CONTENT")
+
+
+@requirement("speed.push")
+async def test_paced_tokens_are_written_directly_where_nothing_wraps_send(chunks: list[bytes]) -> None:
+    body = await respond()
+    assert tokens_in(body) == TOKENS
+    assert tokens_in(b"".join(chunks)) > 0.9 * TOKENS
+    assert len(chunks) > 0.9 * TOKENS
+
+
+@requirement("speed.push")
+@pytest.mark.parametrize("headers", [{}, {"origin": PAGE}], ids=["a program", "a page"])
+async def test_an_application_that_pages_may_call_gives_the_same_bytes_by_send(
+    chunks: list[bytes], headers: dict[str, str]
+) -> None:
+    body = await respond(headers=headers, origins=(PAGE,))
+    assert chunks == []
+    assert body == await respond()
+    assert chunks
+
+
+@requirement("speed.push")
+@pytest.mark.parametrize("mounted", [mounted_in_starlette, mounted_in_fastapi])
+async def test_an_application_in_another_one_gives_the_same_bytes_by_send(
+    chunks: list[bytes], mounted: Callable[[FastAPI], ASGIApp]
+) -> None:
+    body = await respond(mounted, "/agent/invocations")
+    assert chunks == []
+    assert body == await respond()
+    assert chunks
