@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from app.core.delta_template import DeltaTemplate
 from app.core.encoder import encode
 from app.core.fold import Transcript
-from app.engine import boundary, pipeline
+from app.engine import boundary, pipeline, run
 from app.engine.fairness import BURST
 from app.main import create_app
 from app.ports import Item, RunContext
@@ -67,8 +67,8 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
         return data
 
     monkeypatch.setattr(DeltaTemplate, "encode_next", count_next)
-    monkeypatch.setattr(pipeline, "encode", count)
-    monkeypatch.setattr(boundary, "encode", count)
+    for module in (boundary, pipeline, run):
+        monkeypatch.setattr(module, "encode", count)
     service = make_service(talker)
     first = service.start(asking(), caller())
     others = [await service.attach(caller(), "t1", "r1", 0) for _ in range(readers - 1)]
