@@ -98,17 +98,17 @@ class EventStreamResponse:
         headers = [*self._form.head, (b"x-request-id", self._request_id.encode("latin-1"))]
         await self._send_message({"type": "http.response.start", "status": 200, "headers": headers})
         self._subscription.push_to(self._push)
+        is_complete = False
         try:
             async for batch in self._subscription:
                 body = await self._body(batch)
-                is_last = self._subscription.is_exhausted and len(body) <= LAST_BYTES
+                is_complete = self._subscription.is_exhausted and len(body) <= LAST_BYTES
                 del batch  # the write may take long
-                await self._send_body(body, more=not is_last)
-                if is_last:
-                    return
+                await self._send_body(body, more=not is_complete)
         except AppError as error:  # the stream ends here, the run does not: the client may read on later
             logger.warning("stream ended run=%s code=%s", self._run_id, error.code)
-        await self._send_body(b"", more=False)
+        if not is_complete:
+            await self._send_body(b"", more=False)
 
     async def _body(self, batch: Batch) -> bytes:
         return await self._form.body(self._subscription.run.log, batch) if batch.data else self._form.comment

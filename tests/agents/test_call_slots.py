@@ -122,7 +122,7 @@ async def test_a_cancelled_run_ends_its_calls_at_work_and_starts_no_waiting_one(
     reader = service.start(asking(text=delegations(9, probes(9))), caller())
     await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
     reader.run.cancel()
-    assert reader.run.log.ended
+    assert reader.run.log.has_ended
     await eventually(lambda: asyncio.all_tasks() == before)
     assert probe.at_work == 0
     assert len(probe.started) == MAX_CALLS_AT_WORK
@@ -170,11 +170,11 @@ async def test_a_run_of_nested_calls_takes_turns_with_others() -> None:
     other = service.start(asking("other", text="stream 100000"), caller())
     lengths: list[tuple[int, int]] = []
     async with asyncio.timeout(WAIT):
-        while not other.run.log.ended:
+        while not other.run.log.has_ended:
             await asyncio.sleep(0)
             lengths.append((len(nested.run.log), len(other.run.log)))
         grown = [(there - here, beyond - before) for (here, before), (there, beyond) in pairwise(lengths)]
-        assert not nested.run.log.ended
+        assert not nested.run.log.has_ended
         assert max(nested_events for nested_events, _ in grown) <= 100
         gaps = [at for at, (_, events) in enumerate(grown) if events]
         assert max(later - earlier for earlier, later in pairwise(gaps)) <= 4

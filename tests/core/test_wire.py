@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from app.core.encoder import MAX_EVENT_BYTES, encode
 from app.core.errors import AppError, Code, IllegalEvent
-from app.core.wire import MANY, Envelope, cursor, sse, sse_refusal
+from app.core.wire import Envelope, cursor, sse, sse_refusal
 from tests.core.samples import SAMPLES, TRICKY, forged
 
 OFFICIAL: TypeAdapter[BaseEvent] = TypeAdapter(Event)
@@ -110,7 +110,7 @@ def test_sse_frames_have_an_id_and_end_in_two_line_feeds() -> None:
     )
 
 
-@pytest.mark.parametrize("first", [1, MANY - 3, MANY - 2, MANY - 1, MANY, 10**15])
+@pytest.mark.parametrize("first", [1, 9, 99, 10**15])
 def test_frames_are_the_same_alone_and_together_whatever_their_numbers(first: int) -> None:
     three = [b'{"a":1}', b"{}", b"[%d]"]
     assert sse(three, first) == b"".join(sse([data], first + at) for at, data in enumerate(three))

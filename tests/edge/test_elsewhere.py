@@ -1,11 +1,12 @@
 """Readers of other replicas' runs: a store that does not come back, runs that give way, and runs that have ended."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from app.engine import elsewhere
-from app.engine.elsewhere import LogElsewhere, PlaceElsewhere
+from app.engine.elsewhere import RemoteSubscription, RunElsewhere
 from app.engine.leases import Leases
 from app.main import create_app
 from app.ports.store import StoreUnavailable
@@ -64,32 +65,32 @@ async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> No
         response = await http.get("/runs/r1/events?after=3")
     assert (rest.status_code, rest.content.count(b"data: ")) == (200, 1)
     assert (response.status_code, response.content) == (204, b"")
-    await asyncio.wait_for(there._readers.all_gone(WAIT), WAIT)
+    await asyncio.wait_for(there._subscriptions.all_gone(WAIT), WAIT)
 
 
 @requirement("http.ended")
 async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    places, read = list[PlaceElsewhere](), LogElsewhere.read
+    opened, subscribe = list[RemoteSubscription](), RunElsewhere.subscribe
 
-    def noted(log: LogElsewhere, after: int = 0) -> PlaceElsewhere:
-        places.append(read(log, after))
-        return places[-1]
+    def noted(run: RunElsewhere, after: int = 0, on_close: Callable[[], None] | None = None) -> RemoteSubscription:
+        opened.append(subscribe(run, after, on_close))
+        return opened[-1]
 
-    monkeypatch.setattr(LogElsewhere, "read", noted)
+    monkeypatch.setattr(RunElsewhere, "subscribe", noted)
     replicas, talk = Replicas(), Talk()
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here._lifecycle._runs[RUN].log.watermark == 2)
     async with serving(create_app(Settings(), there)) as url, http_client(url) as http:
         following = asyncio.create_task(http.get("/runs/r1/events"))
-        await eventually(lambda: bool(places) and places[0]._after == 2)
+        await eventually(lambda: bool(opened) and opened[0]._after == 2)
         talk.may_end.set()
         live = await following
         await finished(here)
         ended = await http.get("/runs/r1/events")
     assert live.content == ended.content
-    await asyncio.wait_for(there._readers.all_gone(WAIT), WAIT)
-    assert [getattr(place._batches, "ag_frame", place) for place in places] == [None, None]
+    await asyncio.wait_for(there._subscriptions.all_gone(WAIT), WAIT)
+    assert [getattr(each._batches, "ag_frame", each) for each in opened] == [None, None]
 
 
 @requirement("ws.interrupt", "replica.cancel")

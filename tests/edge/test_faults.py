@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from app.edge.faults import Faults
+from app.edge.faults import ErrorMiddleware
 from app.main import create_app
 from app.ports import Caller
 from app.settings import Settings
@@ -42,7 +42,7 @@ async def test_a_fault_before_an_answer_is_answered_and_raised() -> None:
 
     peer = Peer()
     with pytest.raises(LookupError, match="lost"):
-        await Faults(broken)(scope(), peer.receive, peer.send)
+        await ErrorMiddleware(broken)(scope(), peer.receive, peer.send)
     start, body = peer.sent
     assert (start["type"], start["status"]) == ("http.response.start", 500)
     assert b"INTERNAL_ERROR" in body["body"]
@@ -58,7 +58,7 @@ async def test_a_fault_amid_an_answer_is_raised_and_begins_no_other() -> None:
 
     peer = Peer()
     with pytest.raises(LookupError, match="lost"):
-        await Faults(broken)(scope(), peer.receive, peer.send)
+        await ErrorMiddleware(broken)(scope(), peer.receive, peer.send)
     assert [message.get("status") or message["body"] for message in peer.sent] == [200, b"so far"]
 
 
@@ -68,7 +68,7 @@ async def test_a_fault_of_a_socket_is_raised_and_sends_nothing() -> None:
 
     peer = Peer()
     with pytest.raises(LookupError, match="lost"):
-        await Faults(broken)(scope("websocket"), peer.receive, peer.send)
+        await ErrorMiddleware(broken)(scope("websocket"), peer.receive, peer.send)
     assert peer.sent == []
 
 
@@ -77,7 +77,7 @@ async def test_who_answers_faults_otherwise_has_starlettes_own_layer() -> None:
         return PlainTextResponse("otherwise", 500)
 
     app = create_app(Settings(), make_service(forever))
-    assert isinstance(app.build_middleware_stack(), Faults)
+    assert isinstance(app.build_middleware_stack(), ErrorMiddleware)
     app.add_exception_handler(Exception, otherwise)
     stack = app.build_middleware_stack()
     assert isinstance(stack, ServerErrorMiddleware)

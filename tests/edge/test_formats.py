@@ -11,7 +11,7 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from app.core.proto import encoder
-from app.edge import stream as stream_module
+from app.edge import event_stream
 from app.edge.formats import PROTOBUF, admits_protobuf
 from app.ports import Item
 from tests.behaviour.over_sse import OverSse, http_client
@@ -185,11 +185,11 @@ async def test_a_reader_that_takes_nothing_is_let_go(
         for _number in range(200):
             yield CustomEvent(name="n", value="x" * 100_000)
 
-    monkeypatch.setattr(stream_module, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.2)
     client, _ = await serve(flood, on_disconnect="continue")
     async with http_client(client.url) as http:
         await stream(client, http, ask(), accept=accept)
-        await eventually(lambda: client.service._readers._open == 0)
+        await eventually(lambda: client.service._subscriptions._open == 0)
     assert len((await get(client, "/runs/r1/events?after=200", ASKED)).content) > 0
 
 

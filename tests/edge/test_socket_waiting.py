@@ -96,7 +96,7 @@ async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(s
     await send(socket, ask(run="r1", thread="t1"))
     assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
-    await eventually(lambda: client.service._lifecycle.line("everybody", "t2"))
+    await eventually(lambda: [len(run.log) for run in client.service._lifecycle.line("everybody", "t2")] == [2])
     await send(socket, {"id": 1, "command": {"type": "threads.delete", "threadId": "t2"}})
     assert shown(await receive(socket, 1)) == ["result 1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
