@@ -16,6 +16,7 @@ from ag_ui.core import (
     TransportCapabilities,
 )
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 
 from app import __version__
 from app.agents.allowance import Limited
@@ -64,15 +65,19 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.open()
         yield
         await service.drain(0)
+        for close in closers:
+            await close()
         await service.aclose()
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
     commands = Commands(service)
+    closers: list[Callable[[], Awaitable[None]]] = []
     routes = [
         *sse.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *http.routes(service),
         *threads.routes(service, commands, max_body=settings.max_body_bytes),
         *ws.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
+        *(roboto_routes(settings, service, closers) if settings.roboto else ()),
     ]
     app = Application(
         title="AG-UI agent",
@@ -95,6 +100,18 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     )
     app.add_middleware(Lasting)
     return app
+
+
+def roboto_routes(
+    settings: Settings, service: Service, closers: list[Callable[[], Awaitable[None]]]
+) -> list[BaseRoute]:
+    """The routes of Roboto's sessions. What must be closed is added to ``closers``."""
+    from app.edge.roboto.routes import routes  # noqa: PLC0415 - nothing of it is imported where it is off
+    from app.edge.roboto.sessions import Sessions  # noqa: PLC0415
+
+    sessions = Sessions(service)
+    closers.append(sessions.aclose)
+    return routes(service, sessions, max_body=settings.max_body_bytes)
 
 
 def build_service(settings: Settings) -> Service:
@@ -170,6 +187,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
                 "commands": list(COMMANDS),
                 "maxBodyBytes": settings.max_body_bytes,
                 **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),
+                **({"roboto": "/v1/ai"} if settings.roboto else {}),
             },
         }
     )

@@ -87,6 +87,7 @@ class Settings(BaseModel):
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     log_format: Literal["console", "json"] = "console"
+    roboto: bool = False
 
     @field_validator("cors_origins", "allowed_hosts", "context_files", mode="before")
     @classmethod

@@ -103,7 +103,7 @@ class Threads:
     async def delta(self, caller: Caller, thread_id: str, since: str | None = None, *, messages: bool = True) -> Delta:
         """Return a thread as it is stored, for a transport that shows it in a form of its own.
 
-        ``since`` is a ``Delta.next``: then only what changed after it. Without ``messages`` there are none, and no order.
+        ``since`` is a ``Delta.next``: then it has only what changed after it. Without ``messages`` it has none of them.
 
         Raises:
             AppError: THREAD_NOT_FOUND, STORE_UNAVAILABLE.

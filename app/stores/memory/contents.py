@@ -101,7 +101,9 @@ class Thread(Struct, eq=False):
         if order != list(self.messages):
             self.messages = {name: self.messages[name] for name in order}
             self.order_revision = self.revision
-            self.size = len(self.state or b"") + len(self.record.metadata or b"") + sum(map(taken_by, self.messages.values()))
+            self.size = (
+                len(self.state or b"") + len(self.record.metadata or b"") + sum(map(taken_by, self.messages.values()))
+            )
 
 
 def taken_by(message: StoredMessage) -> int:
