@@ -170,7 +170,7 @@ class Sessions:
         command = ThreadsFork(thread_id=thread_id, message_id=last, new_thread_id=new_session_id())
         with refused_while_busy():
             new_id = str((await self._service.threads.answer(caller, command))["threadId"])
-        facts = view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at"})
+        facts = view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
         await self.annotate(caller, new_id, **facts, forked_from=at)
         return session_record(await self._view(caller, new_id, with_context=with_context))
 
