@@ -22,17 +22,17 @@ from app.edge.roboto.requests import ToolSpec
 NOTES = Notes(tools=[ToolSpec(name="client_look")])
 
 
-def user(name: str = "u", **facts: object) -> UserMessage:
-    notes = MessageNotes(**facts)  # type: ignore[arg-type]
+def user(name: str = "u", **facts: object) -> Message:
+    notes = MessageNotes(**facts)
     return UserMessage(id=name, content="Hello", metadata=notes.metadata() if facts else None)
 
 
-def says(name: str, text: str | None = None, *calls: str) -> AssistantMessage:
+def says(name: str, text: str | None = None, *calls: str) -> Message:
     made = [ToolCall(id=call, function=FunctionCall(name="client_look", arguments='{"at":1}')) for call in calls]
     return AssistantMessage(id=name, content=text, tool_calls=made or None)
 
 
-def result(call: str, content: str = '{"seen":true}', **fields: object) -> ToolMessage:
+def result(call: str, content: str = '{"seen":true}', **fields: object) -> Message:
     return ToolMessage(id=f"r-{call}", tool_call_id=call, content=content, **fields)  # type: ignore[arg-type]
 
 
@@ -84,7 +84,7 @@ def test_parts_that_are_no_text_are_named() -> None:
         id="u",
         content=[
             TextPart(type="text", text="Look"),
-            {"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}},  # type: ignore[list-item]
+            {"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}},
         ],
     )
     assert rows([message]) == [("user", "completed", ["Look", "[image]"])]
@@ -173,7 +173,7 @@ def test_an_error_without_an_answer_is_a_message_of_its_own() -> None:
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def block_of(message: ToolMessage) -> dict[str, object]:
+def block_of(message: Message) -> dict[str, object]:
     return shown([user(), says("a", None, "c1"), message], NOTES, 0.0, None)[-1].blocks[0]
 
 
@@ -203,9 +203,8 @@ def test_a_use_says_whose_it_is() -> None:
 
 
 def test_arguments_that_are_no_object_are_none() -> None:
-    message = says("a", None, "c1")
-    assert message.tool_calls is not None
-    message.tool_calls[0].function.arguments = "{"
+    call = ToolCall(id="c1", function=FunctionCall(name="client_look", arguments="{"))
+    message = AssistantMessage(id="a", tool_calls=[call])
     assert shown([message], NOTES, 0.0, None)[0].blocks[0]["input"] is None
 
 

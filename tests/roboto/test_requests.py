@@ -134,10 +134,11 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
         ("assistant", "Welcome."),
         ("user", "Hello\nyou"),
     ]
-    assert [tool.name for tool in found.tools] == ["client_look"]
-    assert [it.value for it in found.context][0] == '{"dataset_ids": ["ds_1"]}'
-    assert found.forwarded_props["onBusy"] == "reject"
-    assert [row["type"] for row in found.forwarded_props["goals"]] == ["dataset_summary"]
+    assert [tool.name for tool in found.tools or ()] == ["client_look"]
+    assert (found.context or [])[0].value == '{"dataset_ids": ["ds_1"]}'
+    props = found.forwarded_props or {}
+    assert props["onBusy"] == "reject"
+    assert [row["type"] for row in props["goals"]] == ["dataset_summary"]
     notes = MessageNotes.of(found.messages[-1].metadata)
     assert (notes.run_id, notes.created, notes.sent) == ("r1", 5.0, False)
     assert notes.goals[0]["dataset_id"] == "ds_1"
@@ -147,7 +148,7 @@ def test_a_scope_is_told_with_every_run_of_the_session() -> None:
     request = read(SendRequest, {"message": HELLO, "analysis_scope": {"start_time": 1}})
     notes = Notes(scope=request.analysis_scope)
     found = inputs.sent(inputs.Run("t1", "r1", 5.0, notes), request)
-    assert [it.value for it in found.context] == ['{"start_time":1}']
+    assert [it.value for it in found.context or ()] == ['{"start_time":1}']
     assert MessageNotes.of(found.messages[0].metadata).sent
 
 
@@ -162,7 +163,7 @@ def test_a_turn_without_words_gets_words_of_the_server(body: object, text: str, 
     request = read(SendRequest, body)
     found = inputs.sent(run(goals=tuple(goals_of(request))), request)
     assert [it.content for it in found.messages] == [text]
-    assert found.forwarded_props.get("skill") == skill
+    assert (found.forwarded_props or {}).get("skill") == skill
     assert not MessageNotes.of(found.messages[0].metadata).sent  # no client holds it
 
 

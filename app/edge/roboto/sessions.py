@@ -254,17 +254,16 @@ class Sessions:
         notes = Notes.of(delta.thread.metadata)
         rows = shown(messages, notes, delta.thread.created_at, active, with_context=with_context)
         goals = goal_records(delta.goals or (), rows, declared_in(messages))
-        is_asking = status is ThreadStatus.USER_TURN and bool(unanswered(messages))
-        activity = await self._question(caller, thread_id) if is_asking else None
+        calls = unanswered(messages) if status is ThreadStatus.USER_TURN else {}
+        activity = await self._question(caller, thread_id, calls) if calls else None
         return View(delta.thread, notes, status, rows, goals, activity)
 
-    async def _question(self, caller: Caller, thread_id: str) -> str | None:
-        """What waits for an answer through another protocol, such as an approval."""
+    async def _question(self, caller: Caller, thread_id: str, calls: Mapping[str, str]) -> str | None:
+        """Say which calls wait for an answer that these clients cannot give, such as an approval."""
         found = await self._service.threads.answer(caller, ThreadsGet(thread_id=thread_id, messages=False))
-        match found.get("waiting"):
-            case [{"reason": reason}, *_]:
-                return f"Waiting for an answer: {reason}"
-        return None
+        return (
+            f"Waiting for an answer through another protocol: {', '.join(calls.values())}" if found["waiting"] else None
+        )
 
     def _is_active(self, thread: ThreadRecord) -> bool:
         return thread.key in self._turns or thread.status is ThreadStatus.AGENT_TURN
