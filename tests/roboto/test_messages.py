@@ -22,9 +22,8 @@ from app.edge.roboto.requests import ToolSpec
 NOTES = Notes(tools=[ToolSpec(name="client_look")])
 
 
-def user(name: str = "u", **facts: object) -> Message:
-    notes = MessageNotes(**facts)
-    return UserMessage(id=name, content="Hello", metadata=notes.metadata() if facts else None)
+def user(name: str = "u", notes: MessageNotes | None = None) -> Message:
+    return UserMessage(id=name, content="Hello", metadata=None if notes is None else notes.metadata())
 
 
 def says(name: str, text: str | None = None, *calls: str) -> Message:
@@ -33,7 +32,7 @@ def says(name: str, text: str | None = None, *calls: str) -> Message:
 
 
 def result(call: str, content: str = '{"seen":true}', **fields: object) -> Message:
-    return ToolMessage(id=f"r-{call}", tool_call_id=call, content=content, **fields)  # type: ignore[arg-type]
+    return ToolMessage(id=f"r-{call}", tool_call_id=call, content=content, **fields)
 
 
 def rows(messages: Sequence[Message], active: Active | None = None, notes: Notes = NOTES) -> list[object]:
@@ -209,7 +208,7 @@ def test_arguments_that_are_no_object_are_none() -> None:
 
 
 def test_what_the_client_was_showing_is_a_block_where_the_client_knows_it() -> None:
-    message = user(context={"dataset_ids": ["ds_1"]}, created=5.0)
+    message = user(notes=MessageNotes(created=5.0, context={"dataset_ids": ["ds_1"]}))
     (without,) = shown([message], NOTES, 1.0, None)
     (with_it,) = shown([message], NOTES, 1.0, None, with_context=True)
     assert (len(without.blocks), without.created) == (1, 5.0)
