@@ -110,7 +110,7 @@ def roboto_routes(
     from app.edge.roboto.sessions import Sessions  # noqa: PLC0415
 
     sessions = Sessions(service)
-    closers.append(sessions.aclose)
+    closers.append(sessions.views.aclose)
     return routes(service, sessions, max_body=settings.max_body_bytes)
 
 

@@ -65,6 +65,11 @@ def test_the_words_that_a_client_sent_are_not_repeated_to_it() -> None:
     assert [(at, it.blocks, it.status) for at, it in lacks.messages.items()] == [(1, [], "completed")]
 
 
+def test_a_history_that_was_emptied_is_sent_anew() -> None:
+    lacks = missing([], behind(said("user", "Hello")))
+    assert (lacks.messages, lacks.is_reset) == ({}, True)
+
+
 def test_nothing_is_missing_where_nothing_has_changed() -> None:
     messages = [said("user", "Hello"), said("assistant", "Hi", name="a", status="generating")]
     lacks = missing(messages, behind(*messages))

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.core.errors import TABLE
-from app.edge.roboto import routes, sessions, turn
+from app.edge.roboto import routes, turn, views
 from app.main import create_app
 from app.settings import Settings
 from tests.engine.doubles import Json
@@ -24,7 +24,7 @@ INVALID, MISSING = "RobotoInvalidRequestException", "RobotoNotFoundException"
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are held back for a moment only."""
-    monkeypatch.setattr(sessions, "HOLD_SECONDS", MOMENT)
+    monkeypatch.setattr(views, "HOLD_SECONDS", MOMENT)
 
 
 def texts(held: Json) -> list[str]:
@@ -211,7 +211,7 @@ async def test_one_look_at_a_session_that_rests_is_answered_at_once_and_polling_
 
 
 async def test_a_session_that_rests_is_looked_at_for_what_others_do(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "LOOK_SECONDS", MOMENT)
+    monkeypatch.setattr(views, "LOOK_SECONDS", MOMENT)
     held = await api.finished(await api.start("stream 1"))
     polling = asyncio.create_task(api.delta({**held, **await api.delta(held)}))
     await api.http.patch(f"/threads/{held['thread_id']}", json={"title": "Renamed"})

@@ -123,7 +123,7 @@ def delta_record(view: View, position: Position, *, knows_reset: bool) -> JSON |
     messages = lacks.messages
     if lacks.is_reset and not knows_reset:
         messages = {at: message for at, message in messages.items() if at >= position.count}
-    if not lacks.messages and here.facts == position.facts and here.goals == position.goals:
+    if not lacks.messages and not lacks.is_reset and here.facts == position.facts and here.goals == position.goals:
         return None
     return _delta(
         view,

@@ -73,7 +73,7 @@ class Endpoints:
 
     async def delta(self, request: Request) -> object:
         """Read what is new in a session."""
-        return await self._sessions.delta(
+        return await self._sessions.views.delta(
             caller_of(request),
             session_id(request),
             request.query_params.get("next_token"),
