@@ -127,6 +127,25 @@ async def test_an_empty_list_of_results_changes_nothing(api: Api) -> None:
     assert (await api.delta(held))["messages_by_idx"] == {}
 
 
+async def test_the_user_may_speak_in_place_of_a_client_tool(api: Api) -> None:
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    held = await api.finished(await api.start("call client_look {}", client_tools=[tool]))
+    body = {"message": {"role": "user", "content": [{"text": "stream 1"}]}}
+    await api.data("POST", f"/{held['thread_id']}/messages", body)
+    held = await api.finished({**held, "messages": [*held["messages"], {"content": []}], "status": "roboto_turn"})
+    assert (held["status"], texts(held)[-1]) == ("user_turn", "hello world, ")
+
+
+async def test_a_turn_goes_on_to_its_end_though_nobody_polls() -> None:
+    async with serving_api(on_disconnect="cancel") as api:
+        record = await api.start("wait 0.3")
+        run = (await api.http.get(f"/threads/{record['thread_id']}")).json()["activeRunId"]
+        status = "running"
+        while status == "running":
+            status = (await api.http.get(f"/runs/{run}")).json()["status"]
+        assert status == "finished"
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 

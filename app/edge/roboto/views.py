@@ -45,6 +45,8 @@ END_LOOK_SECONDS = 0.01
 LARGE_BYTES = 100_000
 """Messages above this are read in a thread."""
 
+ASKING = "Waiting for an answer through another protocol: {calls}"
+
 logger = logging.getLogger(__name__)
 
 
@@ -140,9 +142,7 @@ class Views:
     async def _question(self, caller: Caller, thread_id: str, calls: Mapping[str, str]) -> str | None:
         """Say which calls wait for an answer that these clients cannot give, such as an approval."""
         found = await self._service.threads.answer(caller, ThreadsGet(thread_id=thread_id, messages=False))
-        return (
-            f"Waiting for an answer through another protocol: {', '.join(calls.values())}" if found["waiting"] else None
-        )
+        return ASKING.format(calls=", ".join(calls.values())) if found["waiting"] else None
 
     def is_active(self, thread: ThreadRecord) -> bool:
         """Tell whether the agent is at work on a thread."""
