@@ -49,6 +49,19 @@ async def test_a_start_answers_before_the_agent_and_says_that_it_is_at_work(api:
     assert record["messages"][0]["created"].endswith("+00:00")
 
 
+@pytest.mark.parametrize(
+    "question", ["stream 500", "think about rain", "delegate calculate 6*7", "wait 0.3", "fail", "calculate 1+1"]
+)
+async def test_what_a_client_puts_together_is_what_the_session_has(api: Api, question: str) -> None:
+    held = await api.finished(await api.start(question))
+    record = await api.data("GET", f"/{held['thread_id']}")
+    for message, stored in zip(held["messages"], record["messages"], strict=True):
+        others = [[block for block in it["content"] if "text" not in block] for it in (message, stored)]
+        assert (message["role"], message["status"], others[0]) == (stored["role"], stored["status"], others[1])
+    assert texts(held) == texts(record)
+    assert held["continuation_token"] == record["continuation_token"]
+
+
 async def test_the_body_of_a_start_may_have_an_organisation_beside_it(api: Api) -> None:
     body = {"messages": [{"role": "user", "content": [{"text": "stream 1"}]}]}
     record = await api.data("POST", "", body, x_roboto_org_id="og_7")
