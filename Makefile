@@ -8,6 +8,8 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STRANDS := $(VENV)/strands
+ROBOTO := $(VENV)/roboto
+OLDEST_ROBOTO := $(VENV)/roboto-oldest
 BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 JS := tests/js
@@ -35,7 +37,7 @@ run: $(VENV)/.run ## Serve on port 8080; AGUI_* variables and PYTHONPATH are pas
 	@exec $(BIN)/python -m app serve
 
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done js web-tools browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) $(ARGS)
 
 # One more than there are cores on the smallest machine in use: many tests wait for a process that they have started.
@@ -72,6 +74,8 @@ lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes n
 	$(COMPILE) tests/servers.in --output-file requirements-dev.lock --constraint requirements.lock \
 		--extra dev --extra langgraph --extra pydantic-ai
 	$(COMPILE) --output-file requirements-strands.lock --extra strands
+	$(COMPILE_ONLY) tests/roboto/newest.in --output-file requirements-roboto.lock
+	$(COMPILE_ONLY) tests/roboto/oldest.in --output-file requirements-roboto-oldest.lock
 	grep -E '^($(SERVED))==' requirements.lock >$(VENV)/served.txt
 	$(COMPILE_ONLY) bench/peers.in --output-file requirements-bench.lock --constraint $(VENV)/served.txt
 
@@ -124,6 +128,13 @@ endef
 
 # Strands wants an older mcp than is shipped, so its tests serve it from here.
 $(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
+	$(environment)
+
+# Roboto's own package, which judges the server: it wants other versions than we ship, and each release an environment.
+$(ROBOTO)/.done: requirements-roboto.lock | $(BIN)/python
+	$(environment)
+
+$(OLDEST_ROBOTO)/.done: requirements-roboto-oldest.lock | $(BIN)/python
 	$(environment)
 
 # The peers that bench/ measures: what they need is not what we ship.

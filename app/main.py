@@ -20,6 +20,7 @@ from ag_ui.core import (
     TransportCapabilities,
 )
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 
 from app import __version__
 from app.agents.allowance import Limited
@@ -81,16 +82,20 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         await service.drain(0)
         if http2 is not None:
             await http2.aclose()
+        for close in closers:
+            await close()
         await service.aclose()
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
     commands = Commands(service)
+    closers: list[Callable[[], Awaitable[None]]] = []
     routes = [
         *sse.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *http.routes(service),
         *threads.routes(service, commands, max_body=settings.max_body_bytes),
         *ws.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
+        *(roboto_routes(settings, service, closers) if settings.roboto else ()),
     ]
     app = Application(
         title="AG-UI agent",
@@ -172,6 +177,18 @@ def data_dir(store_url: str) -> str:
     return str(Path(store_url.partition("///")[2].partition("?")[0]).resolve().parent)
 
 
+def roboto_routes(
+    settings: Settings, service: Service, closers: list[Callable[[], Awaitable[None]]]
+) -> list[BaseRoute]:
+    """The routes of Roboto's sessions. What must be closed is added to ``closers``."""
+    from app.edge.roboto.routes import routes  # noqa: PLC0415 - nothing of it is imported where it is off
+    from app.edge.roboto.sessions import Sessions  # noqa: PLC0415
+
+    sessions = Sessions(service)
+    closers.append(sessions.views.aclose)
+    return routes(service, sessions, max_body=settings.max_body_bytes)
+
+
 def build_service(settings: Settings) -> Service:
     """The engine with its agent, wired."""
     tools = builtin_tools()
@@ -246,6 +263,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
                 **({"grpc": GRPC_SERVICES} if settings.grpc else {}),
                 "maxBodyBytes": settings.max_body_bytes,
                 **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),
+                **({"roboto": "/v1/ai"} if settings.roboto else {}),
             },
         }
     )

@@ -95,6 +95,7 @@ class Settings(BaseModel):
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] = "#4a5bd4"
+    roboto: bool = False
 
     @field_validator("cors_origins", "allowed_hosts", "context_files", "models", mode="before")
     @classmethod

@@ -6,7 +6,7 @@ goes out is built field by field here, so what a store keeps besides stays insid
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
@@ -99,6 +99,27 @@ class Threads:
             if isinstance(asked, ThreadsDelete):
                 return await self._delete(caller, ThreadKey(caller.owner, asked.thread_id))
             return await self._do(ThreadKey(caller.owner, asked.thread_id), asked)
+
+    async def delta(self, caller: Caller, thread_id: str, since: str | None = None, *, messages: bool = True) -> Delta:
+        """Return a thread as it is stored, for a transport that shows it in a form of its own.
+
+        ``since`` is a ``Delta.next``: then it has only what changed after it. Without ``messages`` it has none of them.
+
+        Raises:
+            AppError: THREAD_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+        with available():
+            return await self._changes(ThreadKey(caller.owner, thread_id), since, messages=messages)
+
+    async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
+        """Put JSON values into a thread's metadata by their names; None takes one away.
+
+        Raises:
+            AppError: THREAD_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+        with available():
+            if not await self._archive.store.threads.annotate(ThreadKey(caller.owner, thread_id), notes):
+                raise not_found()
 
     async def _do(self, key: ThreadKey, asked: OfThread) -> Facts:
         result: Facts = {}

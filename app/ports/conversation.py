@@ -69,6 +69,7 @@ class ThreadRecord(Struct, frozen=True):
         active_run: the id of the run that has not ended.
         changed_at: when it last was written to; lists are in this order.
         forked_from: the thread and the message that it is a copy up to.
+        metadata: a JSON object of what transports note of the thread; None where they have noted nothing.
     """
 
     key: ThreadKey
@@ -78,6 +79,7 @@ class ThreadRecord(Struct, frozen=True):
     title: str | None = None
     active_run: str | None = None
     forked_from: tuple[str, str] | None = None
+    metadata: bytes | None = None
 
 
 class GoalStatus(StrEnum):

@@ -9,7 +9,7 @@ asked then may have happened or not: every method may be called again with the s
 second answer differs. ``now`` and ``until`` are Unix seconds and the caller's.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
@@ -172,6 +172,12 @@ class Threads(Protocol):
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
         """Give a thread a title, or take it away. Gives whether there is such a thread."""
+
+    async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
+        """Put JSON values into a thread's metadata by their names; None takes one away. Other names stay as they are.
+
+        Gives whether there is such a thread. A fork begins without metadata.
+        """
 
     async def delete(self, key: ThreadKey) -> bool:
         """Remove a thread and everything of it. Whoever still runs on it gets ``LeaseLost``. Gives whether it was."""

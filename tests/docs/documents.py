@@ -20,7 +20,7 @@ from tests.docs.markdown import Block, Document
 ROOT = Path(__file__).parents[2]
 NAMES = (
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
-    *("operations", "performance", "protobuf", "state", "subagents", "threads", "tools", "typescript"),
+    *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)

@@ -72,6 +72,18 @@ async def test_the_thread_that_changed_longest_ago_makes_room(caplog: pytest.Log
     assert "threads are forgotten, because there are too many: 1 so far" in caplog.text
 
 
+async def test_metadata_takes_of_the_room_of_threads() -> None:
+    store = MemoryStore(Bounds(thread_bytes=2_000))
+    for n in (0, 1):
+        await told(store, key=run("r", f"t{n}"))
+    last = ThreadKey("owner", "t1")
+    await store.threads.annotate(last, {"note": 2_000 * "x"})
+    assert await store.threads.get(ThreadKey("owner", "t0")) is None
+    await store.threads.annotate(last, {"note": None})
+    await told(store, key=run("r", "t2"))
+    assert await store.threads.get(last) is not None
+
+
 async def test_the_log_tells_now_and_then_that_threads_make_room(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,8 @@
 """Threads in every store: lists, titles, forks, and the end of one with all of it."""
 
 import pytest
+from msgspec.structs import replace
+from pydantic_core import from_json
 
 from app.ports.conversation import Change, Feedback, ThreadStatus
 from app.ports.records import Claimed, Held, Place, RunKey, ThreadKey
@@ -62,6 +64,34 @@ async def test_a_thread_can_be_renamed(store: Store) -> None:
         assert thread is not None
         assert (thread.title, thread.changed_at) == (title, now)
     assert not await store.threads.rename(ThreadKey("another", "t1"), "Mine", 8.0)
+
+
+async def test_notes_are_put_into_the_metadata_of_a_thread_by_their_names(store: Store) -> None:
+    await told(store, message("m1"))
+    before = await store.threads.changes(THREAD)
+    assert before is not None
+    assert before.thread.metadata is None
+    assert await store.threads.annotate(THREAD, {"pinned": True, "words": ["\0", "ü"]})
+    assert await store.threads.annotate(THREAD, {"pinned": None, "visibility": "org"})
+    after = await store.threads.changes(THREAD, before.next)
+    assert after is not None
+    assert after.thread == replace(before.thread, metadata=after.thread.metadata)
+    assert from_json(after.thread.metadata or b"") == {"words": ["\0", "ü"], "visibility": "org"}
+    assert after.next != before.next
+    assert not await store.threads.annotate(ThreadKey("another", "t1"), {"pinned": True})
+
+
+async def test_runs_and_titles_leave_the_metadata_as_it_is_and_a_fork_begins_without(store: Store) -> None:
+    await told(store, message("m1"))
+    await store.threads.annotate(THREAD, {"pinned": True})
+    await told(store, message("m2"), key=run("r2"))
+    await store.threads.rename(THREAD, "Chosen", 5.0)
+    fork = await store.threads.fork(THREAD, "m1", "t9", 6.0)
+    (thread,) = [it for it in (await store.threads.list("owner")).items if it.key == THREAD]
+    assert (from_json(thread.metadata or b""), fork.metadata) == ({"pinned": True}, None)
+    await store.threads.annotate(THREAD, {"pinned": None})
+    thread = await store.threads.get(THREAD) or thread
+    assert thread.metadata is None
 
 
 async def test_an_end_gives_a_title_only_to_a_thread_without_one(store: Store) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from app.ports.conversation import Change, Delta, Lapse, StoredMessage, ThreadStatus
+from app.ports.conversation import Change, Delta, Lapse, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import ThreadKey
 from app.ports.store import StoreUnavailable
 from app.stores.agentcore.names import digest, session_id
@@ -32,6 +32,9 @@ TICK = 1e-6
 UNREAD = Lapse("history.unread", "Earlier messages of this conversation could not be read, or not all of them.")
 UNWRITTEN = Lapse("history.unwritten", "The last turn could not be stored yet. It will be stored with the next one.")
 
+Facts = tuple[str | None, ThreadStatus, bytes | None]
+"""A thread's title, status and metadata."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -41,7 +44,7 @@ class Known(Struct, eq=False):
     Attributes:
         read: whether it has been read and need not be again.
         whole: whether what is here is all of it, so that its order can be told.
-        token, facts: what of the thread is written: up to where, and its title and status.
+        token, facts: what of the thread is written: up to where, and its title, status and metadata.
         at: when its last turn ended.
     """
 
@@ -49,7 +52,7 @@ class Known(Struct, eq=False):
     read: bool = False
     whole: bool = False
     token: str | None = None
-    facts: tuple[str | None, ThreadStatus] | None = None
+    facts: Facts | None = None
     at: float = 0.0
     lapses: dict[str, Lapse] = field(default_factory=dict)
 
@@ -141,7 +144,7 @@ class Histories:
         self._here.restore(history.thread, _joined(history.change, stay, unwritten))
         restored = await self._here.changes(key)
         if restored is not None and not unwritten.messages and unwritten.state is None:
-            known.token, known.facts = restored.next, (history.thread.title, history.thread.status)
+            known.token, known.facts = restored.next, _facts(history.thread)
 
     # --- writing ---
 
@@ -163,7 +166,7 @@ class Histories:
                 logger.warning("thread=<%s> | its last turn is not written: %s", key.thread_id, error)
                 known.lapse(UNWRITTEN)
                 return
-            known.token, known.facts, known.at = delta.next, _facts(delta), at
+            known.token, known.facts, known.at = delta.next, _facts(delta.thread), at
             known.lapses.pop(UNWRITTEN.name, None)
 
     async def remove(self, key: ThreadKey) -> bool:
@@ -199,14 +202,14 @@ class Histories:
         return known
 
 
-def _facts(delta: Delta) -> tuple[str | None, ThreadStatus]:
-    return delta.thread.title, delta.thread.status
+def _facts(thread: ThreadRecord) -> Facts:
+    return thread.title, thread.status, thread.metadata
 
 
 def _is_new(delta: Delta, known: Known) -> bool:
     if known.token is None:
         return bool(delta.messages)
-    return bool(delta.messages or delta.state or delta.order is not None or _facts(delta) != known.facts)
+    return bool(delta.messages or delta.state or delta.order is not None or _facts(delta.thread) != known.facts)
 
 
 def _unwritten(then: Change, new: Delta | None) -> Change:

@@ -3,7 +3,7 @@
 Rule: only what begins, ends, shows or removes a conversation is here; all else is memory's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.core.wire import Envelope
 from app.ports.conversation import Delta, Ending, Feedback, ThreadRecord, ThreadStatus
@@ -44,6 +44,15 @@ class AgentCoreThreads:
         known = await self._here.rename(key, title, now)
         if known:
             await self._histories.keep(key, now, spoken=True)
+        return known
+
+    async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
+        """Put notes into a thread's metadata, which is written at once."""
+        await self._histories.look(key)
+        known = await self._here.annotate(key, notes)
+        record = await self._here.get(key)
+        if record is not None:
+            await self._histories.keep(key, record.changed_at, spoken=False)
         return known
 
     async def fork(

@@ -54,6 +54,7 @@ def text_of(record: Record) -> str:
             "createdAt": thread.created_at,
             "changedAt": thread.changed_at,
             "forkedFrom": thread.forked_from,
+            "metadata": None if thread.metadata is None else _text(thread.metadata),
             "messages": [[message.id, _text(message.data)] for message in record.messages],
             "order": record.order,
             "state": None if record.state is None else _text(record.state),
@@ -73,6 +74,7 @@ def record_in(text: str, owner: str) -> Record:
             float(found["changedAt"]),
             found["title"],
             forked_from=found["forkedFrom"] and (str(found["forkedFrom"][0]), str(found["forkedFrom"][1])),
+            metadata=None if found.get("metadata") is None else _bytes(found["metadata"]),
         )
         messages = [StoredMessage(str(name), _bytes(data), EARLIER) for name, data in found["messages"]]
         state = None if found["state"] is None else _bytes(found["state"])

@@ -101,7 +101,9 @@ class Thread(Struct, eq=False):
         if order != list(self.messages):
             self.messages = {name: self.messages[name] for name in order}
             self.order_revision = self.revision
-            self.size = len(self.state or b"") + sum(map(taken_by, self.messages.values()))
+            self.size = (
+                len(self.state or b"") + len(self.record.metadata or b"") + sum(map(taken_by, self.messages.values()))
+            )
 
 
 def taken_by(message: StoredMessage) -> int:
@@ -141,6 +143,14 @@ class Contents:
         thread.apply(change)
         self._thread_bytes += thread.size
         self.threads.move_to_end(thread.record.key)
+        self._make_room()
+
+    def annotate(self, thread: Thread, metadata: bytes | None) -> None:
+        """Give a thread this metadata, and keep within bounds."""
+        grown = len(metadata or b"") - len(thread.record.metadata or b"")
+        thread.touch(replace(thread.record, metadata=metadata))
+        thread.size += grown
+        self._thread_bytes += grown
         self._make_room()
 
     def ended(self, run: Run) -> None:

@@ -1,6 +1,6 @@
 """Threads, and the goals of their turns, in memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -8,6 +8,7 @@ from app.ports.conversation import Change, Delta, GoalStatus, StoredGoal, Thread
 from app.ports.records import Page, RunKey, ThreadKey
 from app.ports.store import PAGE, CannotFork
 from app.stores.memory.contents import Contents, Thread
+from app.stores.metadata import annotated
 from app.stores.pages import last_in, last_token, page_of, revision_in, revision_token
 
 
@@ -65,6 +66,13 @@ class MemoryThreads:
             self._contents.change(thread, Change())
         return thread is not None
 
+    async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
+        """Put notes into a thread's metadata."""
+        thread = self._contents.threads.get(key)
+        if thread is not None:
+            self._contents.annotate(thread, annotated(thread.record.metadata, notes))
+        return thread is not None
+
     async def fork(
         self,
         source: ThreadKey,
@@ -105,6 +113,8 @@ class MemoryThreads:
         thread = self._contents.threads.get(record.key) or self._contents.make(record)
         thread.touch(thread.record)
         self._contents.change(thread, change)
+        if thread.record.metadata is None:
+            self._contents.annotate(thread, record.metadata)
 
     async def delete(self, key: ThreadKey) -> bool:
         """Remove a thread and everything of it."""

@@ -13,7 +13,7 @@ from app.stores.sql.schema import RUNS, THREADS
 
 THREAD_FACTS = (
     *(THREADS.c[name] for name in ("number", "owner", "thread_id", "status", "created_at", "changed_at", "title")),
-    *(THREADS.c[name] for name in ("forked_thread", "forked_message", "revision")),
+    *(THREADS.c[name] for name in ("forked_thread", "forked_message", "revision", "metadata")),
     select(RUNS.c.run_id)
     .where(RUNS.c.thread == THREADS.c.number, RUNS.c.status == RunStatus.RUNNING)
     .scalar_subquery()
@@ -32,6 +32,7 @@ def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
         row.title,
         row.active_run,
         None if row.forked_thread is None else (row.forked_thread, row.forked_message),
+        row.metadata,
     )
 
 

@@ -59,6 +59,7 @@ THREADS = Table(
     Column("state_revision", BigInteger, nullable=False, server_default="0"),
     Column("order_revision", BigInteger, nullable=False, server_default="0"),
     Column("goals_revision", BigInteger, nullable=False, server_default="0"),
+    Column("metadata", LargeBinary),
     UniqueConstraint("digest"),
     Index(None, "owner", "changed_at", "number"),
     sqlite_autoincrement=True,  # a number is not given twice, because tokens name it

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.ports.conversation import Delta, StoredGoal, StoredMessage, ThreadRecord, ThreadStatus
 from app.ports.records import Page, RunStatus, ThreadKey
 from app.ports.store import PAGE, CannotFork
+from app.stores.metadata import annotated
 from app.stores.pages import last_in, last_token, page_of, revision_in, revision_token
 from app.stores.sql.columns import digest
 from app.stores.sql.database import Database, whole
@@ -84,6 +85,16 @@ class SqlThreads:
             thread = await locked(connection, key)
             if thread is not None:
                 await touch(connection, thread, title=title, changed_at=now)
+            return thread is not None
+
+    @whole
+    async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
+        """Put notes into a thread's metadata."""
+        async with self._database.writing() as connection:
+            thread = await locked(connection, key)
+            if thread is not None:
+                kept = await connection.scalar(select(THREADS.c.metadata).where(THREADS.c.number == thread))
+                await touch(connection, thread, metadata=annotated(kept, notes))
             return thread is not None
 
     @whole

@@ -33,6 +33,15 @@ async def test_a_title_that_somebody_chose_is_written_at_once(
     assert all("conversational" not in item for made in service.made()[1:] for item in made["payload"])
 
 
+async def test_metadata_is_written_at_once(store: AgentCoreStore, process: Process) -> None:
+    await turn(store)
+    assert await store.threads.annotate(THREAD, {"pinned": True})
+    assert await process().threads.annotate(THREAD, {"visibility": "org"})
+    thread = await process().threads.get(THREAD)
+    assert thread is not None
+    assert thread.metadata == b'{"pinned":true,"visibility":"org"}'
+
+
 async def test_a_title_that_was_made_goes_with_its_turn(
     store: AgentCoreStore, process: Process, service: Memory
 ) -> None:

@@ -1,0 +1,146 @@
+"""A server that serves Roboto's sessions, and the releases of Roboto's package that are pointed at it."""
+
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from tests.behaviour.over_sse import http_client
+from tests.behaviour.server import serving as in_process
+from tests.engine.doubles import Json
+from tests.official.servers import ROOT, Server, serving
+
+SCENARIOS = Path(__file__).with_name("scenarios.py")
+SECONDS = 100.0
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release of the package, in an environment of its own."""
+
+    name: str
+    port: int
+
+    @property
+    def bin(self) -> Path:
+        """Where its programs are."""
+        return ROOT / ".venv" / self.name / "bin"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which it finds the server."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROBOTO", "PYTHON"))}
+        return {**kept, "ROBOTO_SERVICE_ENDPOINT": f"http://127.0.0.1:{self.port}", "ROBOTO_API_KEY": "any"}
+
+    def play(self, scenario: str) -> Json:
+        """What a scenario gives."""
+        done = subprocess.run(
+            [self.bin / "python", SCENARIOS, scenario],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        found: Json = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+
+@pytest.fixture(scope="session")
+def roboto_server() -> Iterator[Server]:
+    """The server, as a process."""
+    with serving(roboto="on") as server:
+        yield server
+
+
+@pytest.fixture(params=["roboto-oldest", "roboto"])
+def release(request: pytest.FixtureRequest, roboto_server: Server) -> Release:
+    """Each release. ``make test`` installs them."""
+    found = Release(request.param, roboto_server.port)
+    if not (found.bin / "python").exists():
+        reason = f"{found.bin} is missing (make test makes it): Roboto's package was not tried."
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+@dataclass(frozen=True)
+class Api:
+    """The routes of the sessions, on a server in this process."""
+
+    http: httpx.AsyncClient
+    prefix: str = "/v1/ai/threads"
+
+    async def ask(self, method: str, path: str = "", body: object = None, **headers: str) -> httpx.Response:
+        """One request. Names of headers are written with ``_``."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.http.request(method, self.prefix + path, json=body, headers=sent, timeout=SECONDS)
+
+    async def data(self, method: str, path: str = "", body: object = None, **headers: str) -> Json:
+        """What a request gives."""
+        answer = await self.ask(method, path, body, **headers)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == "application/json"
+        found: Json = answer.json()["data"]
+        return found
+
+    async def error(self, method: str, path: str = "", body: object = None) -> tuple[int, str, str]:
+        """The status of a refusal, its class and its message."""
+        answer = await self.ask(method, path, body)
+        error = answer.json()["error"]
+        assert sorted(error) == ["error_code", "message"]
+        return answer.status_code, error["error_code"], error["message"]
+
+    async def start(self, text: str, **fields: object) -> Json:
+        """The record of a new session."""
+        return await self.data("POST", "", {"messages": [{"role": "user", "content": [{"text": text}]}], **fields})
+
+    async def delta(self, record: Json) -> Json:
+        """What is new behind a record or a delta. ``record`` has the session's id or an earlier delta has."""
+        return await self.data("GET", f"/{record['thread_id']}/delta?next_token={record['continuation_token']}")
+
+    async def finished(self, record: Json) -> Json:
+        """The last delta of a turn, and the record that a client would hold."""
+        held = {**record, "messages": list(record["messages"])}
+        while held["status"] == "roboto_turn":
+            apply(held, await self.delta(held))
+        return held
+
+
+def apply(held: Json, delta: Json) -> None:
+    """Put a delta to what a client holds, as Roboto's package does."""
+    if delta["reset_from_message_sequence_num"] is not None:
+        del held["messages"][delta["reset_from_message_sequence_num"] :]
+    for at, message in sorted((int(at), message) for at, message in delta["messages_by_idx"].items()):
+        if at < len(held["messages"]):
+            old = held["messages"][at]
+            held["messages"][at] = {**message, "content": old["content"] + message["content"]}
+        else:
+            held["messages"].append(message)
+    changed = {name: delta[name] for name in ("status", "title", "goals") if delta[name] is not None}
+    held.update(changed, continuation_token=delta["continuation_token"], activity=delta["activity"])
+
+
+@asynccontextmanager
+async def serving_api(**settings: object) -> AsyncIterator[Api]:
+    """The routes of a server with these settings."""
+    app = create_app(Settings.model_validate({"roboto": True, **settings}))
+    async with in_process(app) as url, http_client(url) as http:
+        yield Api(http)
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Api]:
+    """The routes of a server with the built-in assistant on the offline model."""
+    async with serving_api() as found:
+        yield found

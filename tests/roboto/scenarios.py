@@ -1,0 +1,335 @@
+"""What users of Roboto's package do, one function for each. Run by that package's Python: ``scenarios.py NAME``.
+
+Each prints one JSON value, and the tests say what it must be. Both generations of the package are used as they are
+published; only their names differ.
+"""
+
+import json
+import os
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+from roboto.ai import client_tool
+from roboto.ai.core import AnalysisScope, ClientViewingContext
+from roboto.ai.goals import DatasetSummaryAgentGoal, DatasetTriageGoal
+
+try:
+    from roboto.ai.agent_session import AgentMessage, AgentSession, FeedbackCategory, FeedbackSentiment
+
+    IS_OLD = True
+except ImportError:
+    from roboto.ai.agent_thread import AgentMessage, FeedbackCategory, FeedbackSentiment
+    from roboto.ai.agent_thread import AgentThread as AgentSession
+
+    IS_OLD = False
+
+TIMEOUT = 60.0
+
+
+def id_of(session: AgentSession) -> str:
+    return str(session.session_id if IS_OLD else session.thread_id)
+
+
+def shown(session: AgentSession) -> list[Any]:
+    """Messages as plain values: adjacent text is one."""
+    return [[message.role.value, message.status.value, blocks(message.content)] for message in session.messages]
+
+
+def blocks(content: list[Any]) -> list[Any]:
+    rows: list[Any] = []
+    for block in content:
+        kind: Any = getattr(block, "content_type", None)
+        if hasattr(block, "text"):
+            if rows and isinstance(rows[-1], str):
+                rows[-1] += block.text
+            else:
+                rows.append(block.text)
+        else:
+            details = {"tool_use": "input", "tool_result": "status", "error": "error_code"}
+            detail = details.get(kind.value)
+            rows.append([kind.value, getattr(block, detail) if detail else block.context.dataset_ids])
+    return rows
+
+
+def names(events: list[Any]) -> list[str]:
+    """The kinds of events, of several text deltas in a row one."""
+    kinds = [type(event).__name__.removeprefix("Agent").removesuffix("Event") for event in events]
+    return [kind for at, kind in enumerate(kinds) if kind != "TextDelta" or kinds[at - 1 : at] != ["TextDelta"]]
+
+
+def ran(session: AgentSession) -> list[Any]:
+    events: list[Any] = []
+    session.run(on_event=events.append, timeout=TIMEOUT)
+    return events
+
+
+def asked(path: str, body: object = None) -> dict[str, Any]:
+    """What the server answers another client."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(os.environ["ROBOTO_SERVICE_ENDPOINT"] + path, data)  # noqa: S310
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+        text = answer.read().decode()
+    answered: dict[str, Any] = {} if path == "/invocations" else json.loads(text)
+    return answered
+
+
+def raised(call: Callable[[], object]) -> list[str]:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - which one is what is asked
+        return [type(error).__name__, str(error)]
+    return []
+
+
+# --- scenarios --------------------------------------------------------------------------------------------------------
+
+
+def conversation() -> object:
+    session = AgentSession.start("stream 3")
+    first = ran(session)
+    session.send_text("calculate 6*7")
+    second = list(session.events(timeout=TIMEOUT))
+    again = AgentSession.from_id(id_of(session))
+    empty = AgentSession.from_id(id_of(session), load_messages=False)
+    held = len(empty.messages)
+    return {
+        "first": names(first),
+        "second": names(second),
+        "output": next(event.output for event in second if hasattr(event, "output")),
+        "status": session.status.value,
+        "messages": shown(session),
+        "same": shown(again) == shown(session) == shown(empty.refresh()),
+        "empty": held,
+        "latest": blocks(session.latest_message.content),
+        "transcript": session.transcript.splitlines()[1:],
+    }
+
+
+def seeded() -> object:
+    """A session that begins with a conversation and with everything that a start can carry."""
+    earlier = [
+        AgentMessage.text("My name is Eve."),
+        AgentMessage.text("Hello Eve.", role=AgentMessage.text("x").role.__class__("assistant")),
+        AgentMessage.text("stream 1"),
+    ]
+    session = AgentSession.start(
+        earlier,
+        client_context=ClientViewingContext(dataset_ids=["ds_1"]),
+        system_prompt="Be brief.",
+        model_profile="advanced",
+        org_id="og_1",
+        analysis_scope=AnalysisScope(start_time=1, end_time=2),
+    )
+    ran(session)
+    record = asked(f"/v1/ai/threads/{id_of(session)}")["data"]
+    return {
+        "messages": shown(session),
+        "facts": [record[name] for name in ("model_profile", "org_id", "visibility", "title", "created_by")],
+        "ids": {record[name] for name in ("thread_id", "session_id", "chat_id")} == {id_of(session)},
+    }
+
+
+def tools() -> object:
+    @client_tool
+    def client_recall(query: str) -> str:
+        """Recall a fact."""
+        return f"blue {query}"
+
+    @client_tool
+    def client_facts() -> dict[str, int]:
+        """Recall many facts."""
+        return {"facts": 2}
+
+    @client_tool
+    def client_broken(query: str) -> str:
+        """Fail."""
+        raise ValueError(query)
+
+    session = AgentSession.start('call client_recall {"query": "sky"}', client_tools=[client_recall])
+    success = ran(session)
+    session.send_text("call client_facts\ncall client_broken", client_tools=[client_facts, client_broken])
+    ran(session)
+    session.send_text('call client_broken {"query": "out of order"}')
+    failure = ran(session)
+    session.unregister_client_tool("client_recall")
+    session.send_text('call client_recall {"query": "sky"}')
+    unknown = ran(session)
+    return {
+        "success": [names(success), blocks(session.messages[3].content)],
+        "outputs": [event.output for event in (*success, *failure, *unknown) if hasattr(event, "output")],
+        "successes": [event.success for event in (*success, *failure, *unknown) if hasattr(event, "output")],
+        "roles": [message.role.value for message in session.messages],
+        "same": shown(AgentSession.from_id(id_of(session))) == shown(session),
+    }
+
+
+def mixed() -> object:
+    """A tool of the server's and one of the client's in one turn, and one that this client has not declared."""
+
+    @client_tool
+    def client_recall(query: str) -> str:
+        """Recall a fact."""
+        return query
+
+    calls = 'call calculate {"expression": "1+1"}\ncall client_recall {"query": "sky"}'
+    session = AgentSession.start(calls, client_tools=[client_recall])
+    events = ran(session)
+    return {"events": names(events), "messages": shown(session), "status": session.status.value}
+
+
+def goals_achieved() -> object:
+    summary = DatasetSummaryAgentGoal(dataset_id="ds_1", summary_format_spec_prompt="Two sentences.")
+    triage = DatasetTriageGoal(dataset_id="ds_1", label_vocabulary={"good": "All is well.", "bad": "It is not."})
+    decisions = [{"label": "good", "applies": True, "justification": "It is.", "confidence": 0.9}]
+    calls = (
+        'call achieve_dataset_summary {"summary": "A short drive."}\n'
+        f"call achieve_dataset_triage {json.dumps({'label_decisions': decisions})}"
+    )
+    session = AgentSession.start(calls, goals=[summary, triage])
+    ran(session)
+    rows = asked(f"/v1/ai/chats/{id_of(session)}")["data"]["goals"]
+    results = [] if IS_OLD else [goal.result.model_dump(mode="json") for goal in session.goals]
+    return {
+        "status": session.status.value,
+        "goals": [[row["goal_type"], row["status"], row["message_sequence_num"]] for row in rows],
+        "declared": [row["goal_data"]["dataset_id"] for row in rows],
+        "summary": [result.get("summary") for result in results][:1],
+        "labels": [row["label"] for result in results[1:] for row in result["label_decisions"]],
+    }
+
+
+def goals_failed() -> object:
+    session = AgentSession.start(goals=[DatasetSummaryAgentGoal(dataset_id="ds_1")])
+    failure = raised(lambda: ran(session))
+    status = session.status.value
+    question = blocks(session.messages[0].content)
+    session.send_text("stream 1")
+    ran(session)
+    return {
+        "raised": failure[0],
+        "status": status,
+        "question": question,
+        "afterwards": session.status.value,
+        "goals": [row["status"] for row in asked(f"/v1/ai/chats/{id_of(session)}")["data"]["goals"]],
+    }
+
+
+def feedback_and_fork() -> object:
+    session = AgentSession.start("stream 1")
+    ran(session)
+    session.send_text("calculate 1+1")
+    ran(session)
+    first = session.submit_feedback(1, FeedbackSentiment.POSITIVE)
+    again = session.submit_feedback(1, FeedbackSentiment.NEGATIVE, [FeedbackCategory.OTHER], notes=" Too short. ")
+    fork = session.fork(1)
+    begun = shown(fork)
+    fork.send_text("stream 2")
+    ran(fork)
+    record = asked(f"/v1/ai/threads/{id_of(fork)}")["data"]
+    return {
+        "feedback": [again.sentiment.value, [it.value for it in again.categories], again.notes],
+        "replaced": [first.feedback_id == again.feedback_id, first.created == again.created],
+        "fork": begun == shown(session)[:2],
+        "origin": record["forked_from_session_id"] == id_of(session),
+        "upto": record["forked_from_message_sequence_num"],
+        "grown": [len(fork.messages), len(AgentSession.from_id(id_of(session)).messages)],
+    }
+
+
+def refusals() -> object:
+    session = AgentSession.start("stream 1")
+    ran(session)
+    busy = AgentSession.start("wait 1")
+    while not busy.messages[1:]:
+        busy.refresh()
+    found = {
+        "unknown session": raised(lambda: AgentSession.from_id("ags_none")),
+        "unknown message": raised(lambda: session.submit_feedback(9, FeedbackSentiment.POSITIVE)),
+        "message of the user": raised(lambda: session.submit_feedback(0, FeedbackSentiment.POSITIVE)),
+        "fork out of range": raised(lambda: session.fork(9)),
+        "fork of what is generated": raised(lambda: busy.fork(1)),
+        "feedback on what is generated": raised(lambda: busy.submit_feedback(1, FeedbackSentiment.POSITIVE)),
+        "send to a busy session": raised(lambda: busy.send_text("stream 1")),
+        "results nobody waits for": raised(lambda: session.submit_client_tool_results([result()])),
+    }
+    ran(busy)
+    return found
+
+
+def result() -> object:
+    module = __import__(f"roboto.ai.{'agent_session' if IS_OLD else 'agent_thread'}.record", fromlist=["x"])
+    if not hasattr(module, "ClientToolResult"):
+        module = __import__("roboto.ai.agent_thread", fromlist=["x"])
+    return module.ClientToolResult(
+        tool_use_id="none", tool_name="client_none", runtime_ms=1, status=module.ClientToolResultStatus.SUCCESS
+    )
+
+
+def failure() -> object:
+    session = AgentSession.start("fail")
+    events = ran(session)
+    failed = shown(session)
+    session.send_text("stream 1")
+    ran(session)
+    return {
+        "events": names(events),
+        "error": [[event.error_code, event.error_message] for event in events if hasattr(event, "error_code")],
+        "failed": failed,
+        "roles": [message.role.value for message in session.messages],
+        "same": shown(AgentSession.from_id(id_of(session))) == shown(session),
+    }
+
+
+def other_protocols() -> object:
+    """A session that is read, continued and cancelled through AG-UI's routes."""
+    session = AgentSession.start("stream 1")
+    ran(session)
+    thread = id_of(session)
+    read = [message["role"] for message in asked(f"/threads/{thread}")["messages"]]
+    question = {"id": "u2", "role": "user", "content": "calculate 2+3"}
+    asked("/invocations", {"threadId": thread, "runId": "r2", "messages": [question]})
+    session.refresh()
+    continued = shown(session)
+    session.send_text("wait 30")
+    stop = threading.Thread(target=cancel, args=(thread,))
+    stop.start()
+    events = ran(session)
+    stop.join()
+    return {
+        "read": read,
+        "continued": continued[2:],
+        "cancelled": [event.error_code for event in events if hasattr(event, "error_code")],
+        "status": [session.status.value, session.latest_message.status.value],
+    }
+
+
+def cancel(thread: str) -> None:
+    run = None
+    while run is None:
+        run = asked(f"/threads/{thread}").get("activeRunId")
+
+    asked(f"/runs/{run}/cancel", {})
+
+
+def pinned() -> object:
+    """Only the newer package has these."""
+    session = AgentSession.start("stream 1")
+    ran(session)
+    session.set_pinned(True)
+    session.set_visibility(type(session.visibility)("org"))
+    org = asked(f"/v1/ai/threads/{id_of(session)}")["data"]
+    session.set_pinned(False)
+    private = asked(f"/v1/ai/threads/{id_of(session.fork(1))}")["data"]
+    unpinned = asked(f"/v1/ai/threads/{id_of(session)}")["data"]
+    return {
+        "pinned": [org["visibility"], org["pinned_at"] is not None],
+        "fork": [private["visibility"], private["pinned_at"]],
+        "unpinned": [unpinned["visibility"], unpinned["pinned_at"]],
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[sys.argv[1]]()))  # noqa: T201 - what the test reads

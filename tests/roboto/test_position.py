@@ -1,0 +1,90 @@
+"""Tokens: what a client holds, and what it lacks. A client of the tests applies deltas as Roboto's package does."""
+
+import pytest
+
+from app.core.errors import AppError
+from app.edge.roboto.messages import Message, text_block
+from app.edge.roboto.position import NOTHING, Position, missing
+
+USE = {"content_type": "tool_use", "tool_use_id": "c1"}
+
+
+def said(role: str, *blocks: object, name: str = "m", status: str = "completed", sent: bool = False) -> Message:
+    rows = [text_block(block) if isinstance(block, str) else dict(block) for block in blocks]  # type: ignore[call-overload]
+    return Message(role, 0.0, [name], rows, status, sent)
+
+
+def behind(*messages: Message) -> Position:
+    return Position.parse(Position.behind(messages, "facts", "goals").token)
+
+
+def text_of(message: Message) -> str:
+    return "".join(str(block.get("text", "<>")) for block in message.blocks)
+
+
+def test_a_token_comes_back_as_it_was() -> None:
+    position = Position(3, 17, 2, is_final=False, prefix="0a" * 6, facts="1b" * 6, goals="2c" * 6, unchanged_at=99)
+    assert Position.parse(position.token) == position
+
+
+@pytest.mark.parametrize("token", ["x", "1.2.3", "", "1.0.0.2.aaaaaaaaaaaa.aaaaaaaaaaaa.aaaaaaaaaaaa.0"])
+def test_a_token_that_is_none_is_refused(token: str) -> None:
+    with pytest.raises(AppError, match="next_token"):
+        Position.parse(token)
+
+
+def test_a_client_without_a_token_lacks_everything_also_its_own_words() -> None:
+    lacks = missing([said("user", "Hello", sent=True)], NOTHING)
+    assert text_of(lacks.messages[0]) == "Hello"
+
+
+def test_only_the_text_that_was_not_sent_is_sent() -> None:
+    position = behind(said("user", "Hello"), said("assistant", "Hel", status="generating"))
+    lacks = missing([said("user", "Hello"), said("assistant", "Hello you", status="generating")], position)
+    assert [(at, text_of(it), it.status) for at, it in lacks.messages.items()] == [(1, "lo you", "generating")]
+
+
+def test_the_end_of_a_message_is_told_without_blocks_and_with_what_follows() -> None:
+    position = behind(said("assistant", "Done.", status="generating"))
+    lacks = missing([said("assistant", "Done."), said("roboto", USE, name="r")], position)
+    assert [(at, it.blocks, it.status) for at, it in lacks.messages.items()] == [
+        (0, [], "completed"),
+        (1, [USE], "completed"),
+    ]
+
+
+def test_blocks_behind_those_that_were_sent_are_sent_in_their_order() -> None:
+    position = behind(said("assistant", "One", USE, status="generating"))
+    grown = said("assistant", "One", USE, "Two", USE, status="generating")
+    assert text_of(missing([grown], position).messages[0]) == "Two<>"
+
+
+def test_the_words_that_a_client_sent_are_not_repeated_to_it() -> None:
+    position = behind(said("user", "Hello"))
+    lacks = missing([said("user", "Hello"), said("user", "Again", name="n", sent=True)], position)
+    assert [(at, it.blocks, it.status) for at, it in lacks.messages.items()] == [(1, [], "completed")]
+
+
+def test_a_history_that_was_emptied_is_sent_anew() -> None:
+    lacks = missing([], behind(said("user", "Hello")))
+    assert (lacks.messages, lacks.is_reset) == ({}, True)
+
+
+def test_nothing_is_missing_where_nothing_has_changed() -> None:
+    messages = [said("user", "Hello"), said("assistant", "Hi", name="a", status="generating")]
+    lacks = missing(messages, behind(*messages))
+    assert (lacks.messages, lacks.is_reset) == ({}, False)
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        [said("user", "Edited"), said("assistant", "Hi", name="a")],
+        [said("user", "Hello", name="other"), said("assistant", "Hi", name="a")],
+        [said("user", "Hello")],
+    ],
+)
+def test_a_history_that_was_changed_elsewhere_is_sent_anew(now: list[Message]) -> None:
+    lacks = missing(now, behind(said("user", "Hello"), said("assistant", "Hi", name="a")))
+    assert lacks.is_reset
+    assert list(lacks.messages.values()) == now

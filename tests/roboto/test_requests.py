@@ -1,0 +1,186 @@
+"""What Roboto's clients send: what is refused, and what becomes of it."""
+
+import json
+
+import pytest
+
+from app.core.errors import AppError
+from app.edge.roboto import inputs
+from app.edge.roboto.goals import contexts, declared
+from app.edge.roboto.notes import MessageNotes, Notes
+from app.edge.roboto.requests import (
+    CreateEvents,
+    DatasetSummary,
+    DatasetTriage,
+    GenericGoal,
+    SendRequest,
+    StartRequest,
+    ToolResult,
+    ToolResultsRequest,
+    ToolSpec,
+    goals_of,
+    read,
+)
+
+HELLO = {"role": "user", "content": [{"text": "Hello"}, {"text": "you"}]}
+TRIAGE = DatasetTriage(goal_type="dataset_triage", dataset_id="ds_1", label_vocabulary={"good": "All is well."})
+EVENTS = CreateEvents(goal_type="create_events", dataset_id="ds_1", event_vocabulary={"stop": "It stops."})
+SUMMARY = DatasetSummary(goal_type="dataset_summary", dataset_id="ds_1")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "messages, goals or invoke_skills must be there."),
+        (
+            {"messages": [{"role": "assistant", "content": [{"text": "x"}]}]},
+            "the last of messages must be of role user.",
+        ),
+        ({"messages": [{"role": "roboto", "content": [{"text": "x"}]}]}, "messages.0.role: "),
+        ({"messages": [{"role": "user", "content": []}]}, "messages.0.content: "),
+        ({"messages": [HELLO], "goals": 6 * [{}]}, "goals: "),
+        ({"messages": [HELLO], "visibility": "public"}, "visibility: "),
+        ({"messages": [HELLO], "analysis_scope": {"start_time": 2, "end_time": 1}}, "analysis_scope: start_time must"),
+        ({"messages": [HELLO], "client_tools": [{"name": "recall"}]}, "client_tools.0.name: "),
+        ({"messages": [HELLO], "available_skills": 2 * [{"skill_id": "s"}]}, "available_skills must not name"),
+        ({"messages": [HELLO], "invoke_skills": 2 * [{"skill_id": "s"}]}, "invoke_skills: "),
+    ],
+)
+def test_a_start_that_is_wrong_is_refused_by_the_name_of_the_field(body: object, message: str) -> None:
+    with pytest.raises(AppError) as caught:
+        read(StartRequest, body)
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("body", [{}, {"message": {"role": "assistant", "content": [{"text": "x"}]}}])
+def test_a_send_without_the_users_words_goals_or_a_skill_is_refused(body: object) -> None:
+    with pytest.raises(AppError, match="message"):
+        read(SendRequest, body)
+
+
+@pytest.mark.parametrize(
+    ("goal", "field"),
+    [
+        ({"goal_type": "dataset_summary"}, "goals.0.dataset_id: "),
+        ({"goal_type": "dataset_triage", "dataset_id": "d", "label_vocabulary": {}}, "goals.0.label_vocabulary: "),
+        (
+            {"goal_type": "dataset_triage", "dataset_id": "d", "label_vocabulary": {"no label": "x"}},
+            "goals.0.label_vocabulary",
+        ),
+        ({"goal_type": "create_events", "dataset_id": "d"}, "goals.0.event_vocabulary: "),
+        ({"goal_type": "mine"}, "goals.0.schema: "),
+        ({}, "goals.0.goal_type: "),
+    ],
+)
+def test_a_goal_that_is_wrong_is_refused_by_the_name_of_the_field(goal: object, field: str) -> None:
+    with pytest.raises(AppError) as caught:
+        goals_of(read(StartRequest, {"goals": [goal]}))
+    assert caught.value.message.startswith(field)
+
+
+def test_the_older_name_of_the_context_is_taken_and_unknown_members_are_ignored() -> None:
+    request = read(StartRequest, {"messages": [HELLO], "context": {"dataset_ids": ["d"]}, "newer": 1})
+    assert request.client_context == {"dataset_ids": ["d"]}
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_goal_asks_for_the_result_that_the_package_reads() -> None:
+    rows = declared([SUMMARY, TRIAGE, EVENTS])
+    shapes = {str(row["type"]): row["schema"] for row in rows}
+    assert json.loads(json.dumps(shapes))["dataset_summary"]["required"] == ["summary"]
+    decision = json.loads(json.dumps(shapes))["dataset_triage"]["properties"]["label_decisions"]["items"]
+    assert decision["properties"]["label"] == {"type": "string", "enum": ["good"]}
+    event = json.loads(json.dumps(shapes))["create_events"]["properties"]["events"]["items"]
+    assert event["required"] == ["name", "start_time", "end_time"]
+    assert event["properties"]["name"]["enum"] == ["stop"]
+    assert event["properties"]["tags"]["maxItems"] == 0  # there is no vocabulary of tags
+
+
+def test_two_goals_of_one_type_have_two_names() -> None:
+    assert [row["type"] for row in declared([SUMMARY, SUMMARY])] == ["dataset_summary", "dataset_summary_2"]
+
+
+def test_a_generic_goal_is_declared_as_it_is() -> None:
+    goal = read(GenericGoal, {"goal_type": "report", "schema": {"type": "object"}, "description": "A report."})
+    assert declared([goal]) == [{"type": "report", "schema": {"type": "object"}, "description": "A report."}]
+    assert contexts([goal]) == []
+
+
+def test_a_vocabulary_is_in_the_context_of_the_run() -> None:
+    (context,) = contexts([TRIAGE])
+    assert context.description == "The goal dataset_triage"
+    assert json.loads(context.value)["label_vocabulary"] == {"good": "All is well."}
+
+
+# --- run inputs -------------------------------------------------------------------------------------------------------
+
+
+def run(**facts: object) -> inputs.Run:
+    notes = Notes(tools=[ToolSpec(name="client_look", description="Look.")])
+    return inputs.Run("t1", "r1", 5.0, notes, **facts)  # type: ignore[arg-type]
+
+
+def test_a_start_becomes_the_input_of_a_run() -> None:
+    body = {
+        "messages": [{"role": "assistant", "content": [{"text": "Welcome."}]}, HELLO],
+        "system_prompt": "Be brief.",
+        "client_context": {"dataset_ids": ["ds_1"], "view_ids": []},
+    }
+    found = inputs.started(run(goals=(SUMMARY,)), read(StartRequest, body))
+    assert [(it.role, it.content) for it in found.messages] == [
+        ("system", "Be brief."),
+        ("assistant", "Welcome."),
+        ("user", "Hello\nyou"),
+    ]
+    assert [tool.name for tool in found.tools or ()] == ["client_look"]
+    assert (found.context or [])[0].value == '{"dataset_ids": ["ds_1"]}'
+    props = found.forwarded_props or {}
+    assert props["onBusy"] == "reject"
+    assert [row["type"] for row in props["goals"]] == ["dataset_summary"]
+    notes = MessageNotes.of(found.messages[-1].metadata)
+    assert (notes.run_id, notes.created, notes.sent) == ("r1", 5.0, False)
+    assert notes.goals[0]["dataset_id"] == "ds_1"
+
+
+def test_a_scope_is_told_with_every_run_of_the_session() -> None:
+    request = read(SendRequest, {"message": HELLO, "analysis_scope": {"start_time": 1}})
+    notes = Notes(scope=request.analysis_scope)
+    found = inputs.sent(inputs.Run("t1", "r1", 5.0, notes), request)
+    assert [it.value for it in found.context or ()] == ['{"start_time":1}']
+    assert MessageNotes.of(found.messages[0].metadata).sent
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "skill"),
+    [
+        ({"goals": [{"goal_type": "dataset_summary", "dataset_id": "d"}]}, "Achieve the goals of this turn.", None),
+        ({"invoke_skills": [{"skill_id": "tidy", "version": 2}]}, "Use the skill tidy.", {"name": "tidy"}),
+    ],
+)
+def test_a_turn_without_words_gets_words_of_the_server(body: object, text: str, skill: object) -> None:
+    request = read(SendRequest, body)
+    found = inputs.sent(run(goals=tuple(goals_of(request))), request)
+    assert [it.content for it in found.messages] == [text]
+    assert (found.forwarded_props or {}).get("skill") == skill
+    assert not MessageNotes.of(found.messages[0].metadata).sent  # no client holds it
+
+
+def test_results_become_tool_messages() -> None:
+    body = {
+        "tool_results": [
+            {"tool_use_id": "c1", "tool_name": "client_look", "runtime_ms": 4, "status": "success", "output": {"a": 1}},
+            {"tool_use_id": "c2", "tool_name": "client_look", "status": "error", "output": {"error": "No."}},
+            {"tool_use_id": "c3", "tool_name": "client_look", "status": "declined", "output": None},
+        ]
+    }
+    results: list[ToolResult] = read(ToolResultsRequest, body).tool_results
+    found = inputs.answered(run(), results)
+    rows = [(it.tool_call_id, it.content, it.error) for it in found.messages if it.role == "tool"]
+    assert rows == [
+        ("c1", '{"a": 1}', None),
+        ("c2", '{"error": "No."}', "No."),
+        ("c3", "{}", "The user declined it."),
+    ]
+    assert MessageNotes.of(found.messages[0].metadata).runtime_ms == 4

@@ -1,0 +1,317 @@
+"""The routes of Roboto's sessions: answers, refusals, and deltas that wait."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.core.errors import TABLE
+from app.edge.roboto import routes, turn, views
+from app.main import create_app
+from app.settings import Settings
+from tests.engine.doubles import Json
+from tests.roboto.conftest import Api, serving_api
+
+MOMENT = 0.2
+"""Seconds that stand for the time that an answer is held back."""
+
+INVALID, MISSING = "RobotoInvalidRequestException", "RobotoNotFoundException"
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are held back for a moment only."""
+    monkeypatch.setattr(views, "HOLD_SECONDS", MOMENT)
+
+
+def texts(held: Json) -> list[str]:
+    return ["".join(block.get("text", "") for block in message["content"]) for message in held["messages"]]
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefix", ["/v1/ai/chats", "/v1/ai/threads"])
+async def test_both_generations_of_clients_have_the_same_sessions(api: Api, prefix: str) -> None:
+    record = await Api(api.http, prefix).start("stream 2")
+    held = await Api(api.http, prefix).finished(record)
+    assert texts(held) == ["stream 2", "hello world, hello world, "]
+    assert (await api.data("GET", f"/{record['chat_id']}"))["messages"][0]["status"] == "completed"
+
+
+async def test_a_start_answers_before_the_agent_and_says_that_it_is_at_work(api: Api) -> None:
+    record = await api.start("wait 1")
+    assert [record[name] for name in ("status", "title", "origin", "forked_from_thread_id")[:1]] == ["roboto_turn"]
+    assert texts(record)[0] == "wait 1"
+    assert record["messages"][0]["created"].endswith("+00:00")
+
+
+@pytest.mark.parametrize(
+    "question", ["stream 500", "think about rain", "delegate calculate 6*7", "wait 0.3", "fail", "calculate 1+1"]
+)
+async def test_what_a_client_puts_together_is_what_the_session_has(api: Api, question: str) -> None:
+    held = await api.finished(await api.start(question))
+    record = await api.data("GET", f"/{held['thread_id']}")
+    for message, stored in zip(held["messages"], record["messages"], strict=True):
+        others = [[block for block in it["content"] if "text" not in block] for it in (message, stored)]
+        assert (message["role"], message["status"], others[0]) == (stored["role"], stored["status"], others[1])
+    assert texts(held) == texts(record)
+    assert held["continuation_token"] == record["continuation_token"]
+
+
+async def test_the_body_of_a_start_may_have_an_organisation_beside_it(api: Api) -> None:
+    body = {"messages": [{"role": "user", "content": [{"text": "stream 1"}]}]}
+    record = await api.data("POST", "", body, x_roboto_org_id="og_7")
+    assert record["org_id"] == "og_7"
+
+
+async def test_an_approval_is_told_as_the_activity_and_given_through_another_protocol() -> None:
+    policy = '[{"tool_pattern": "calculate", "policy": "ask"}]'
+    async with serving_api(tool_policy=policy) as api:
+        held = await api.finished(await api.start("calculate 6*7"))
+        assert (held["status"], held["activity"]) == (
+            "user_turn",
+            "Waiting for an answer through another protocol: calculate",
+        )
+        thread = held["thread_id"]
+        (waiting,) = (await api.http.get(f"/threads/{thread}")).json()["waiting"]
+        resume = [{"interruptId": waiting["id"], "status": "resolved", "payload": {"approved": True}}]
+        run = {"threadId": thread, "runId": "approve", "messages": [], "resume": resume}
+        await api.http.post("/invocations", json=run)
+        delta = await api.delta(held)
+        assert delta["activity"] is None
+        assert delta["messages_by_idx"]["2"]["content"][0]["raw_response"] == {"result": 42}
+        assert delta["messages_by_idx"]["3"]["content"][0]["text"] == "The result of calculate is 42."
+
+
+async def test_a_generic_goal_is_declared_by_its_schema(api: Api) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    goal = {"goal_type": "count", "schema": schema, "description": "Count."}
+    held = await api.finished(await api.start('call achieve_count {"n": 3}', goals=[goal]))
+    (record,) = held["goals"]
+    assert (record["goal_data"], record["status"], record["message_sequence_num"]) == (goal, "achieved", 0)
+    assert record["achieve_tool_use_id"] == held["messages"][1]["content"][0]["tool_use_id"]
+    assert record["concluded_at"] is not None
+
+
+async def test_goals_of_another_protocol_are_shown_with_their_schema(api: Api) -> None:
+    goal = {"type": "count", "schema": {"type": "object"}}
+    message = {"id": "u", "role": "user", "content": "call achieve_count {}"}
+    run = {"threadId": "t", "runId": "r", "messages": [message], "forwardedProps": {"goals": [goal]}}
+    await api.http.post("/invocations", json=run)
+    (record,) = (await api.data("GET", "/t"))["goals"]
+    assert record["goal_data"] == {"goal_type": "count", "schema": {"type": "object"}}
+
+
+async def test_tools_and_scope_are_those_of_the_session_from_then_on(api: Api) -> None:
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    held = await api.finished(await api.start("stream 1", client_tools=[tool]))
+    body = {"message": {"role": "user", "content": [{"text": "call client_look {}"}]}}
+    await api.data("POST", f"/{held['thread_id']}/messages", body)
+    held = await api.finished({**held, "status": "roboto_turn"})
+    assert held["status"] == "client_tool_turn"
+    assert held["messages"][-1]["content"][0]["answered_by_server"] is False
+
+
+async def test_partial_results_leave_the_turn_with_the_client(api: Api) -> None:
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    held = await api.finished(await api.start("call client_look {}\ncall client_look {}", client_tools=[tool]))
+    first, second = (block["tool_use_id"] for block in held["messages"][-1]["content"])
+    path = f"/{held['thread_id']}/tool-results"
+    for call, status in ((second, "client_tool_turn"), (first, "user_turn")):
+        await api.data("POST", path, results(call))
+        held = await api.finished({**held, "status": "roboto_turn"})
+        assert held["status"] == status
+    assert [block["tool_use_id"] for block in held["messages"][2]["content"]] == [second, first]
+    assert (await api.error("POST", path, results(first)))[:2] == (400, INVALID)
+
+
+def results(call: str) -> Json:
+    row = {"tool_use_id": call, "tool_name": "client_look", "runtime_ms": 1, "status": "success", "output": {}}
+    return {"tool_results": [row]}
+
+
+async def test_an_empty_list_of_results_changes_nothing(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    await api.data("POST", f"/{held['thread_id']}/tool-results", {"tool_results": []})
+    assert (await api.delta(held))["messages_by_idx"] == {}
+
+
+async def test_the_user_may_speak_in_place_of_a_client_tool(api: Api) -> None:
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    held = await api.finished(await api.start("call client_look {}", client_tools=[tool]))
+    body = {"message": {"role": "user", "content": [{"text": "stream 1"}]}}
+    await api.data("POST", f"/{held['thread_id']}/messages", body)
+    held = await api.finished({**held, "messages": [*held["messages"], {"content": []}], "status": "roboto_turn"})
+    assert (held["status"], texts(held)[-1]) == ("user_turn", "hello world, ")
+
+
+async def test_a_turn_goes_on_to_its_end_though_nobody_polls() -> None:
+    async with serving_api(on_disconnect="cancel") as api:
+        record = await api.start("wait 0.3")
+        run = (await api.http.get(f"/threads/{record['thread_id']}")).json()["activeRunId"]
+        status = "running"
+        while status == "running":
+            status = (await api.http.get(f"/runs/{run}")).json()["status"]
+        assert status == "finished"
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "refusal"),
+    [
+        ("POST ", {}, (400, INVALID)),
+        ("GET /none", None, (404, MISSING)),
+        ("GET /none/delta", None, (404, MISSING)),
+        ("POST /none/messages", {"message": {"role": "user", "content": [{"text": "x"}]}}, (404, MISSING)),
+        ("POST /none/tool-results", {"tool_results": []}, (404, MISSING)),
+        ("POST /none/fork", {"message_sequence_num": 0}, (404, MISSING)),
+        ("POST /none/messages/0/feedback", {"sentiment": "positive"}, (404, MISSING)),
+        ("POST /none/messages/x/feedback", {"sentiment": "positive"}, (404, MISSING)),
+        ("POST /none/visibility", {"visibility": "org"}, (404, MISSING)),
+        ("POST /none/visibility", {"visibility": "all"}, (400, INVALID)),
+        ("POST /none/pin", {"pinned": "maybe"}, (400, INVALID)),
+        ("POST /none/archive", {}, (404, MISSING)),
+        ("GET ", None, (404, MISSING)),
+    ],
+)
+async def test_refusals_have_the_shape_of_roboto(api: Api, asked: str, body: object, refusal: tuple[int, str]) -> None:
+    method, path = asked.split(" ")
+    assert (await api.error(method, path, body))[:2] == refusal
+
+
+async def test_feedback_is_checked_as_everywhere(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    path = f"/{held['thread_id']}/messages/1/feedback"
+    refused = await api.error("POST", path, {"sentiment": "positive", "categories": ["other"]})
+    assert refused == (400, INVALID, "notes: are required with the category 'other'.")
+
+
+async def test_a_token_of_nobody_is_refused(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    assert (await api.error("GET", f"/{held['thread_id']}/delta?next_token=x"))[:2] == (400, INVALID)
+
+
+async def test_a_session_of_another_caller_is_not_there(api: Api) -> None:
+    record = await api.start("stream 1")
+    other = {"x_amzn_bedrock_agentcore_runtime_session_id": "s" * 40}
+    assert (await api.ask("GET", f"/{record['thread_id']}", **other)).status_code == 404
+
+
+def test_every_status_of_the_error_table_has_an_exception() -> None:
+    refused = {row.http for row in TABLE.values()} - {200, 500}
+    assert refused <= routes.CLASSES.keys()
+
+
+# --- deltas that wait -------------------------------------------------------------------------------------------------
+
+
+async def test_a_delta_waits_while_the_agent_says_nothing_and_answers_when_it_does(api: Api) -> None:
+    record = await api.start("wait 1")
+    held = {**record, "messages": list(record["messages"])}
+    deltas = [await api.delta(held)]
+    while deltas[-1]["status"] == "roboto_turn":
+        deltas.append(await api.delta({**record, **deltas[-1]}))
+    assert len(deltas) <= 5  # and not one for each fifth of a second
+    assert all(delta["messages_by_idx"] for delta in deltas)
+
+
+@pytest.mark.usefixtures("brief")
+async def test_a_delta_without_news_says_so_in_the_end(api: Api) -> None:
+    record = await api.start("wait 3")
+    held = {**record, **await api.delta(record)}
+    while (delta := await api.delta(held))["messages_by_idx"]:
+        held = {**held, **delta}
+    assert (delta["status"], delta["goals"], delta["messages_by_idx"]) == ("roboto_turn", None, {})
+
+
+async def test_one_look_at_a_session_that_rests_is_answered_at_once_and_polling_waits(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    once = {**held, **await api.delta(held)}
+    assert once["messages_by_idx"] == {}
+    polling = asyncio.create_task(api.delta(once))
+    done, _ = await asyncio.wait([polling], timeout=MOMENT)
+    assert not done
+    body = {"message": {"role": "user", "content": [{"text": "stream 2"}]}}
+    await api.data("POST", f"/{held['thread_id']}/messages", body)
+    assert (await polling)["messages_by_idx"]["2"]["content"] == []
+
+
+async def test_a_session_that_rests_is_looked_at_for_what_others_do(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "LOOK_SECONDS", MOMENT)
+    held = await api.finished(await api.start("stream 1"))
+    polling = asyncio.create_task(api.delta({**held, **await api.delta(held)}))
+    await api.http.patch(f"/threads/{held['thread_id']}", json={"title": "Renamed"})
+    assert (await polling)["title"] == "Renamed"
+
+
+async def test_a_run_of_another_client_is_read_as_long_as_somebody_polls(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "UNPOLLED_SECONDS", MOMENT)
+    message = {"id": "u", "role": "user", "content": "wait 30"}
+    run = {"threadId": "t", "runId": "r", "messages": [message]}
+    async with api.http.stream("POST", "/invocations", json=run) as stream:
+        await anext(stream.aiter_lines())
+        assert (await api.data("GET", "/t"))["status"] == "roboto_turn"
+        readers = 2
+        while readers != 1:
+            readers = (await api.http.get("/runs/r")).json()["readers"]
+        assert (await api.data("GET", "/t"))["status"] == "roboto_turn"
+        await api.http.post("/runs/r/cancel")
+
+
+async def test_a_history_that_was_edited_elsewhere_is_sent_anew_to_clients_that_can_drop_it(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    thread = held["thread_id"]
+    edited = [{"id": "new", "role": "user", "content": "stream 2"}]
+    first = (await api.http.get(f"/threads/{thread}")).json()["messages"][0]["id"]
+    run = {"threadId": thread, "runId": "r2", "messages": [{**edited[0], "id": first}]}
+    await api.http.post("/invocations", json=run)
+    new = await api.delta(held)
+    assert (new["reset_from_message_sequence_num"], len(new["messages_by_idx"])) == (0, 2)
+    old = await Api(api.http, "/v1/ai/chats").delta(held)
+    assert (old["reset_from_message_sequence_num"], old["messages_by_idx"]) == (None, {})
+
+
+async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/sessions.db"
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    async with serving_api(store=store) as api:
+        held = await api.finished(await api.start("fail", client_tools=[tool]))
+        await api.data("POST", f"/{held['thread_id']}/pin", {"pinned": True})
+    async with serving_api(store=store) as api:
+        record = await api.data("GET", f"/{held['thread_id']}")
+        assert record["messages"][1]["status"] == "failed"
+        assert record["pinned_at"] is not None
+        assert (await api.delta(held))["messages_by_idx"] == {}
+        body = {"message": {"role": "user", "content": [{"text": "call client_look {}"}]}}
+        await api.data("POST", f"/{held['thread_id']}/messages", body)
+        assert (await api.finished({**held, "status": "roboto_turn"}))["status"] == "client_tool_turn"
+
+
+# --- off --------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_it_is_imported_where_it_is_off() -> None:
+    code = (
+        "import sys; from app.main import *; create_app(Settings()); print([m for m in sys.modules if 'roboto' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_capabilities_name_it_where_it_is_on() -> None:
+    on, off = (create_app(Settings(roboto=roboto)).state.service.capabilities.custom for roboto in (True, False))
+    assert (on["roboto"], "roboto" in off) == ("/v1/ai", False)
+
+
+async def test_it_is_not_served_where_it_is_off() -> None:
+    async with serving_api(roboto=False) as api:
+        answer: httpx.Response = await api.ask("GET", "/t")
+        assert answer.status_code == 404

@@ -1,0 +1,195 @@
+"""Roboto's own package, as it is published, works with the server."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+import pytest
+
+from tests.roboto.conftest import Release
+
+HELLO = "hello world, "
+
+
+def test_a_conversation_streams_and_is_the_same_when_it_is_read_again(release: Release) -> None:
+    found = release.play("conversation")
+    assert found["first"] == ["StartText", "TextDelta", "TextEnd"]
+    assert found["second"] == ["ToolUse", "ToolResult", "StartText", "TextDelta", "TextEnd"]
+    assert found["output"] == {"result": 42}
+    assert found["messages"] == [
+        ["user", "completed", ["stream 3"]],
+        ["assistant", "completed", [3 * HELLO]],
+        ["user", "completed", ["calculate 6*7"]],
+        ["assistant", "completed", [["tool_use", {"expression": "6*7"}]]],
+        ["roboto", "completed", [["tool_result", "success"]]],
+        ["assistant", "completed", ["The result of calculate is 42."]],
+    ]
+    assert (found["same"], found["empty"], found["status"]) == (True, 0, "user_turn")
+    assert found["latest"] == ["The result of calculate is 42."]
+    assert found["transcript"][:4] == ["== USER ==", "stream 3", "== ASSISTANT ==", 3 * HELLO]
+
+
+def test_a_session_begins_with_a_conversation_and_all_that_a_start_carries(release: Release) -> None:
+    found = release.play("seeded")
+    assert found["messages"] == [
+        ["user", "completed", ["My name is Eve."]],
+        ["assistant", "completed", ["Hello Eve."]],
+        ["user", "completed", ["stream 1", *([["client_context", ["ds_1"]]] if release.name == "roboto" else [])]],
+        ["assistant", "completed", [HELLO]],
+    ]
+    assert found["facts"] == ["advanced", "og_1", "private", "My name is Eve.", "everybody"]
+    assert found["ids"]
+
+
+def test_client_tools_are_dispatched_by_the_package(release: Release) -> None:
+    found = release.play("tools")
+    assert found["success"] == [
+        ["ToolUse", "ToolResult", "StartText", "TextDelta", "TextEnd"],
+        ['The result of client_recall is {"result": "blue sky"}.'],
+    ]
+    success, failure, unknown = found["outputs"]
+    assert success == {"result": "blue sky"}
+    assert failure == {"error": "ValueError: out of order"}
+    assert unknown["error"].startswith("No callback registered for client tool 'client_recall'.")
+    assert found["successes"] == [True, False, False]
+    assert found["roles"] == 4 * ["user", "assistant", "roboto", "assistant"]
+    assert found["same"]
+
+
+def test_a_turn_can_have_calls_of_the_server_and_of_the_client(release: Release) -> None:
+    found = release.play("mixed")
+    assert found["events"] == ["ToolUse", "ToolUse", "ToolResult", "ToolResult", "StartText", "TextDelta", "TextEnd"]
+    assert found["messages"][1:3] == [
+        ["assistant", "completed", [["tool_use", {"expression": "1+1"}], ["tool_use", {"query": "sky"}]]],
+        ["roboto", "completed", [["tool_result", "success"], ["tool_result", "success"]]],
+    ]
+    assert found["status"] == "user_turn"
+
+
+def test_goals_are_achieved_by_the_calls_of_their_tools(release: Release) -> None:
+    found = release.play("goals_achieved")
+    assert found["status"] == "user_turn"
+    assert found["goals"] == [["dataset_summary", "achieved", 0], ["dataset_triage", "achieved", 0]]
+    assert found["declared"] == ["ds_1", "ds_1"]
+    typed = release.name == "roboto"  # the older release has no typed results
+    assert (found["summary"], found["labels"]) == ((["A short drive."], ["good"]) if typed else ([], []))
+
+
+def test_goals_that_fail_raise_the_exception_of_the_package(release: Release) -> None:
+    assert release.play("goals_failed") == {
+        "raised": "RobotoAgentGoalsFailedException",
+        "status": "goals_failed",
+        "question": ["Achieve the goals of this turn."],
+        "afterwards": "user_turn",
+        "goals": ["failed"],
+    }
+
+
+def test_feedback_is_replaced_and_a_fork_is_a_session_of_its_own(release: Release) -> None:
+    assert release.play("feedback_and_fork") == {
+        "feedback": ["negative", ["other"], "Too short."],
+        "replaced": [True, True],
+        "fork": True,
+        "origin": True,
+        "upto": 1,
+        "grown": [4, 6],
+    }
+
+
+def test_refusals_raise_the_exceptions_of_the_package(release: Release) -> None:
+    found = release.play("refusals")
+    invalid, missing = "RobotoInvalidRequestException", "RobotoNotFoundException"
+    assert {name: error[0] for name, error in found.items()} == {
+        "unknown session": missing,
+        "unknown message": missing,
+        "message of the user": invalid,
+        "fork out of range": invalid,
+        "fork of what is generated": invalid,
+        "feedback on what is generated": invalid,
+        "send to a busy session": invalid,
+        "results nobody waits for": invalid,
+    }
+    assert found["send to a busy session"][1] == "The session is not waiting for a message: the agent is at work."
+
+
+def test_a_turn_that_fails_gives_an_error_event_and_the_session_goes_on(release: Release) -> None:
+    found = release.play("failure")
+    assert found["events"] == ["StartText", "TextDelta", "TextEnd", "Error"]
+    assert found["error"] == [["MODEL_ERROR", "The model failed."]]
+    assert found["failed"][1] == ["assistant", "failed", ["About to fail. ", ["error", "MODEL_ERROR"]]]
+    assert found["roles"] == ["user", "assistant", "user", "assistant"]
+    assert found["same"]
+
+
+def test_a_session_is_read_continued_and_cancelled_through_other_protocols(release: Release) -> None:
+    found = release.play("other_protocols")
+    assert found["read"] == ["user", "assistant"]
+    assert found["continued"] == [
+        ["user", "completed", ["calculate 2+3"]],
+        ["assistant", "completed", [["tool_use", {"expression": "2+3"}]]],
+        ["roboto", "completed", [["tool_result", "success"]]],
+        ["assistant", "completed", ["The result of calculate is 5."]],
+    ]
+    assert found["cancelled"] == ["CANCELLED"]
+    assert found["status"] == ["user_turn", "cancelled"]
+
+
+def test_visibility_and_pin_are_kept_and_a_fork_has_neither(release: Release) -> None:
+    if release.name == "roboto-oldest":
+        pytest.skip("this release has no such calls")
+    assert release.play("pinned") == {
+        "pinned": ["org", True],
+        "fork": ["private", None],
+        "unpinned": ["org", None],
+    }
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+STYLE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+"""Colours and movements of the cursor."""
+
+
+class Terminal:
+    """A program in a terminal of its own."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._here, there = pty.openpty()
+        settings = {**environment, "TERM": "xterm", "COLUMNS": "120"}
+        self._process = subprocess.Popen(command, stdin=there, stdout=there, stderr=there, env=settings)
+        os.close(there)
+
+    def type(self, line: str) -> None:
+        os.write(self._here, f"{line}\n".encode())
+
+    def read_until(self, text: str, seconds: float = 60.0) -> str:
+        """What it shows, up to this text."""
+        seen, deadline = b"", time.monotonic() + seconds
+        while text.encode() not in seen:
+            ready, _, _ = select.select([self._here], [], [], max(deadline - time.monotonic(), 0))
+            assert ready, f"{text!r} is not in {seen.decode()[-2000:]!r}"
+            seen = STYLE.sub(b"", seen + os.read(self._here, 65536))
+        return seen.decode()
+
+    def close(self) -> int:
+        status = self._process.wait(30)
+        os.close(self._here)
+        return status
+
+
+def test_the_command_chats_in_a_terminal(release: Release) -> None:
+    # Without this it asks for a newer release of itself at the end, which takes long where there is no network.
+    command = [str(release.bin / "roboto"), "--suppress-upgrade-check", "chat", "start"]
+    terminal = Terminal(command, release.environment)
+    terminal.read_until("to exit)")
+    terminal.type("calculate 6*7")
+    assert "calculate" in terminal.read_until("The result of calculate is 42.")
+    terminal.type("stream 2")
+    terminal.read_until("hello world, hello world")
+    terminal.type("quit")
+    terminal.read_until("Goodbye!")
+    assert terminal.close() == 0
