@@ -27,8 +27,8 @@ from app.edge.roboto.requests import (
     read,
 )
 from app.edge.roboto.views import Views, parsed
-from app.engine.reader import Reader
 from app.engine.service import Service
+from app.engine.subscription import Subscription
 from app.ports import Caller
 from app.ports.conversation import ThreadStatus
 
@@ -100,12 +100,12 @@ class Sessions:
         run_input = inputs.answered(run, request.tool_results)
         await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
 
-    async def _admit(self, caller: Caller, run_input: RunAgentInput, size: int) -> Reader:
+    async def _admit(self, caller: Caller, run_input: RunAgentInput, size: int) -> Subscription:
         with refused_while_busy():
             return await self._service.admit(run_input, caller, size)
 
     async def _follow(
-        self, caller: Caller, run_input: RunAgentInput, reader: Reader, facts: Mapping[str, object]
+        self, caller: Caller, run_input: RunAgentInput, reader: Subscription, facts: Mapping[str, object]
     ) -> None:
         """Read a run that a client of this protocol began, and keep the facts that came with it."""
         self.views.follow(caller, run_input.thread_id, run_input.run_id, reader)

@@ -26,7 +26,7 @@ from app.core.fold import Transcript
 from app.core.recovery import EVENT
 from app.edge.roboto.messages import Active
 from app.edge.roboto.notes import CANCELLED, Failure
-from app.engine.reader import Reader
+from app.engine.subscription import Subscription
 
 UNPOLLED_SECONDS = 30.0
 """How long a run of another client is read after the last poll."""
@@ -65,7 +65,7 @@ class Turn:
     def __init__(
         self,
         run_id: str,
-        reader: Reader,
+        reader: Subscription,
         *,
         is_own: bool,
         before: Callable[[], Awaitable[Sequence[Message] | None]],

@@ -23,8 +23,8 @@ from app.edge.roboto.notes import Failure, MessageNotes, Notes, written
 from app.edge.roboto.position import NOTHING, Position
 from app.edge.roboto.records import JSON, View, delta_record, goal_records, unchanged_record
 from app.edge.roboto.turn import Turn
-from app.engine.reader import Reader
 from app.engine.service import Service
+from app.engine.subscription import Subscription
 from app.ports import Caller
 from app.ports.conversation import Delta, ThreadRecord, ThreadStatus
 from app.ports.records import ThreadKey
@@ -150,7 +150,7 @@ class Views:
 
     # --- runs ---
 
-    def follow(self, caller: Caller, thread_id: str, run_id: str, reader: Reader) -> None:
+    def follow(self, caller: Caller, thread_id: str, run_id: str, reader: Subscription) -> None:
         """Read a run that a client of this protocol began, to its end."""
         self._begin(caller, thread_id, run_id, reader, is_own=True)
 
@@ -167,7 +167,7 @@ class Views:
             return turn
         return self._begin(caller, thread.key.thread_id, thread.active_run, reader, is_own=False)
 
-    def _begin(self, caller: Caller, thread_id: str, run_id: str, reader: Reader, *, is_own: bool) -> Turn:
+    def _begin(self, caller: Caller, thread_id: str, run_id: str, reader: Subscription, *, is_own: bool) -> Turn:
         key = ThreadKey(caller.owner, thread_id)
         turn = Turn(
             run_id,
