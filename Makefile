@@ -13,6 +13,8 @@ OLDEST_ROBOTO := $(VENV)/roboto-oldest
 BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 JS := tests/js
+# The package is used from the checkout: its folder comes first, the caller's own PYTHONPATH behind it.
+SOURCE = $(CURDIR)/app$(if $(PYTHONPATH),:$(PYTHONPATH))
 TS := clients/typescript
 WEB := clients/web
 IMAGE ?= agui-container
@@ -34,7 +36,7 @@ help: ## List the targets
 
 .PHONY: run
 run: $(VENV)/.run ## Serve on port 8080; AGUI_* variables and PYTHONPATH are passed on
-	@exec $(BIN)/python -m app serve
+	@PYTHONPATH="$(SOURCE)" exec $(BIN)/python -m agui_container serve
 
 .PHONY: test
 test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
@@ -48,12 +50,12 @@ check: $(VENV)/.dev js web-tools ## Check format, lint, types, the direction of 
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	PYTHONPATH=app $(BIN)/lint-imports --no-logo
 	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent check
 	@if test -e $(WEB)/node_modules/.done; then cd $(WEB) && npm run --silent check; fi
 
 .PHONY: web
-web: web-tools ## Build the chat page into app/console/static
+web: web-tools ## Build the chat page into app/agui_container/transports/console/static
 	@cd $(WEB) && npm run --silent build
 
 .PHONY: format
@@ -64,8 +66,8 @@ format: $(VENV)/.dev ## Format the code and fix what lint can fix
 
 .PHONY: proto
 proto: $(VENV)/.dev ## Compile the schema of the binary encoding, and the services of proto/
-	$(BIN)/python -m grpc_tools.protoc -I app/core/proto --descriptor_set_out=app/core/proto/agui.binpb agui.proto
-	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=app/edge/grpc/gen --pyi_out=app/edge/grpc/gen \
+	$(BIN)/python -m grpc_tools.protoc -I app/agui_container/protocol/wire/protobuf --descriptor_set_out=app/agui_container/protocol/wire/protobuf/agui.binpb agui.proto
+	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=app/agui_container/transports/grpc/gen --pyi_out=app/agui_container/transports/grpc/gen \
 		$(patsubst proto/%,%,$(shell find proto -name '*.proto'))
 
 .PHONY: lock

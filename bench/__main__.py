@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from bench.machine import described, pace
 from bench.options import QUICK, MeasureError, Options, Scenario, Section
 from bench.results import HEAD, table
-from bench.scenarios import abreast, cold, first, growth, paced, sockets, steps, throughput
+from bench.scenarios import cold_start, first_event, growth, paced, parallel, sockets, steps, throughput
 from bench.server import CLIENT_CORE, pin
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -25,10 +25,10 @@ SCENARIOS: Mapping[str, Scenario] = {
     "assistant": throughput.assistant,
     "short": throughput.short,
     "paced": paced.measure,
-    "abreast": abreast.measure,
+    "abreast": parallel.measure,
     "sockets": sockets.measure,
-    "cold": cold.measure,
-    "first": first.measure,
+    "cold": cold_start.measure,
+    "first": first_event.measure,
     "growth": growth.measure,
     "steps": steps.measure,
 }

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 from ag_ui.core import RunAgentInput, UserMessage
 
-from app.agents.assistant import Assistant
-from app.models.offline import OfflineModel
-from app.ports import Item, RunContext
-from app.tools.function import FunctionTool
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Item, RunContext
+from agui_container.tools.function_tool import FunctionTool
 
 BLOCK_SECONDS = 2.0
 PACE_SECONDS = 0.02

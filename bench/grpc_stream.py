@@ -15,7 +15,12 @@ from pathlib import Path
 
 import grpc
 
-from app.edge.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand, TokenDeltaEvent
+from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import (
+    RunCommand,
+    RunEvent,
+    StartRunCommand,
+    TokenDeltaEvent,
+)
 
 ROOT = Path(__file__).parents[1]
 RUN = "/kontekst.AgentService/Run"
@@ -76,7 +81,7 @@ def main() -> None:
         return
     environment = {**os.environ, "AGUI_PORT": str(asked.port), "AGUI_HOST": "127.0.0.1"}
     ours = subprocess.Popen(
-        [sys.executable, "-m", "app", "serve"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "agui_container", "serve"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
     )
     other = subprocess.Popen(  # noqa: S603 - as above
         [sys.executable, "-m", "bench.grpc_stream", "--bare", str(asked.port + 1)],

@@ -21,7 +21,7 @@ import uvloop
 from bench.options import MeasureError
 from bench.results import table
 from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, Contestant, Server
-from bench.streams import Crowd
+from bench.stream_client import Crowd
 
 CONTESTANTS = (TRANSPORT, AGENTCORE, OFFICIAL, RAW)
 VALGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import uvloop
 
 from bench.server import ROOT, Server
-from bench.streams import Crowd, many_files
+from bench.stream_client import Crowd, many_files
 
 SETTLING = 2.0
 

@@ -109,7 +109,7 @@ def reading(library: object, url: str) -> Read:
     """Read the chunks of one stream as dicts."""
     from pydantic_core import from_json
 
-    from app.models.openai.sse import SseReader
+    from agui_container.models.openai.transport import SseReader
 
     client = library.AsyncClient(trust_env=False)  # type: ignore[attr-defined]
 
@@ -145,8 +145,8 @@ async def with_model(url: str) -> Read:
     """All of ``OpenAIModel``: from bytes to deltas."""
     from ag_ui.core import UserMessage
 
-    from app.models.openai import OpenAIModel
-    from app.ports import Prompt, TextDelta
+    from agui_container.models.openai import OpenAIModel
+    from agui_container.ports import Prompt, TextDelta
 
     model = OpenAIModel("m", url)
     prompt = Prompt("", [UserMessage(id="1", content="go")])
@@ -161,7 +161,7 @@ CLIENTS: Mapping[str, tuple[str, Callable[[str], Awaitable[Read]]]] = {
     "httpx": ("httpx", with_httpx),
     "httpx2": ("httpx2", with_httpx2),
     "openai": ("openai", with_openai),
-    "OpenAIModel": ("app.models.openai", with_model),
+    "OpenAIModel": ("agui_container.models.openai", with_model),
 }
 
 

@@ -3,7 +3,7 @@
     python -m bench.path                     a second
 
 The application serves a run over a loopback socket in this process, with its own HTTP protocol, and ``sys.setprofile``
-records the calls. Only functions of ``app`` and of uvicorn count. The goal is at most ``MAX_CALLS`` calls in at most
+records the calls. Only functions of ``agui_container`` and of uvicorn count. The goal is at most ``MAX_CALLS`` calls in at most
 ``MAX_FILES`` files. No test depends on it.
 """
 
@@ -18,11 +18,11 @@ from types import CodeType, FrameType
 import uvicorn
 import uvloop
 
-import app
-from app.main import create_app
-from app.server.run import uvicorn_config
-from app.server.uvicorn_protocols import HttpProtocol
-from app.settings import Settings
+import agui_container
+from agui_container.main import create_app
+from agui_container.server.run import uvicorn_config
+from agui_container.server.uvicorn_protocols import HttpProtocol
+from agui_container.settings import Settings
 from bench import script
 from bench.client import DELTA, END, post, run_body
 from bench.options import MeasureError
@@ -32,7 +32,7 @@ DELTAS, PAUSE = 20, 0.02
 SETTLED = 5
 """Items after which a stream is in its steady state: its beginning and the first deltas take other ways."""
 
-COUNTED = {Path(module.__file__ or "").parent: module.__name__ for module in (app, uvicorn)}
+COUNTED = {Path(module.__file__ or "").parent: module.__name__ for module in (agui_container, uvicorn)}
 
 
 class Recorder:

@@ -90,7 +90,7 @@ def server(agent: str) -> Iterator[int]:
     environment |= {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0", "AGUI_AGENT": agent}
     environment |= {"AGUI_ON_DISCONNECT": "cancel"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    command = (sys.executable, "-m", "app", "serve")
+    command = (sys.executable, "-m", "agui_container", "serve")
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
     lines = process.stderr or ()
     try:

@@ -15,9 +15,9 @@ from ag_ui.core import (
     ToolCallArgsEvent,
 )
 
-from app.core.encoder import encode
-from app.core.proto.encoder import frame
-from app.core.wire import sse
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.wire.envelope import sse_frames
+from agui_container.protocol.wire.protobuf.encoder import encode_frame
 
 ID = "3f1c1d1e-1111-4444-8888-123456789abc"
 ITEMS = [{"id": number, "name": f"item {number}", "done": False, "tags": ["a", "b"]} for number in range(65)]
@@ -45,8 +45,8 @@ def main() -> None:
     for name, event in EVENTS.items():
         data = encode(event)
         number = max(20, 400_000 // len(data))
-        sizes = len(sse([data], 1)), len(frame(data))
-        times = best(lambda event=event: encode(event), number), best(lambda data=data: frame(data), number)
+        sizes = len(sse_frames([data], 1)), len(encode_frame(data))
+        times = best(lambda event=event: encode(event), number), best(lambda data=data: encode_frame(data), number)
         print(f"{name:24} {sizes[0]:7} {sizes[1]:8} {times[0]:9.1f} {times[1]:9.1f}")  # noqa: T201
 
 

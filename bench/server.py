@@ -37,7 +37,7 @@ class Contestant:
 def ours(agent: str) -> Contestant:
     """This container, as its image starts it; ``agent`` is AGUI_AGENT."""
     settings = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "{port}", "AGUI_AGENT": agent}
-    return Contestant("ours", (str(OUR_PYTHON), "-m", "app", "serve"), settings)
+    return Contestant("ours", (str(OUR_PYTHON), "-m", "agui_container", "serve"), settings)
 
 
 def peer(name: str, module: str) -> Contestant:
@@ -77,7 +77,7 @@ class Server:
         self._process = subprocess.Popen(  # noqa: S603 - commands of this module
             command,
             cwd=ROOT,
-            env={**inherited, "PYTHONPATH": str(ROOT), **given},
+            env={**inherited, "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}", **given},
             stdout=self.output,
             stderr=self.output,
         )

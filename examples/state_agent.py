@@ -8,11 +8,11 @@ Or:  call cook {"dish": "soup"}
 
 from ag_ui.core import ActivityDeltaEvent, ActivitySnapshotEvent
 
-from app.agents.assistant import Assistant
-from app.models.offline import OfflineModel
-from app.ports import RunContext, ToolError
-from app.tools.builtin import builtin_tools
-from app.tools.decorator import tool
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import RunContext, ToolError
+from agui_container.tools.builtin import builtin_tools
+from agui_container.tools.function_tool import tool
 
 STEPS = ("chop", "boil", "serve")
 

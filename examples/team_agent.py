@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 
 from ag_ui.core import RunAgentInput
 
-from app.agents.assistant import Assistant
-from app.agents.callables import adapt
-from app.agents.subagents import Subagent
-from app.models.offline import OfflineModel
-from app.tools.builtin import builtin_tools
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.agents.assistant.subagents import Subagent
+from agui_container.agents.custom.as_agent import as_agent
+from agui_container.models.offline import OfflineModel
+from agui_container.tools.builtin import builtin_tools
 
 
 async def verses(input: RunAgentInput) -> AsyncIterator[str]:
@@ -24,7 +24,7 @@ async def verses(input: RunAgentInput) -> AsyncIterator[str]:
     yield "how you rhyme."
 
 
-poet = Subagent("poet", "Writes verses about a subject.", adapt(verses, "verses"))
+poet = Subagent("poet", "Writes verses about a subject.", as_agent(verses, "verses"))
 accountant = Subagent("accountant", "Computes.", Assistant(model=OfflineModel(), tools=builtin_tools()))
 
 agent = Assistant(model=OfflineModel(), tools=(poet, accountant))

@@ -11,11 +11,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.agents.assistant import Assistant
-from app.models.offline import OfflineModel
-from app.ports import ToolError
-from app.tools.builtin import builtin_tools
-from app.tools.decorator import tool
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import ToolError
+from agui_container.tools.builtin import builtin_tools
+from agui_container.tools.function_tool import tool
 
 POPULATION = {"Berlin": 3_700_000, "Potsdam": 180_000}
 

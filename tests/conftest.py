@@ -1,5 +1,6 @@
 """Fixtures of the whole suite: one server around an agent that the test defines, reached over every transport."""
 
+import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
@@ -11,10 +12,10 @@ import hypothesis
 import pytest
 from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
-from app.engine.policy import Limits
-from app.main import create_app
-from app.settings import Scope, Settings
-from app.stores import open_store
+from agui_container.engine.policy import CapacityLimits
+from agui_container.main import create_app
+from agui_container.settings import Scope, Settings
+from agui_container.stores import open_store
 from tests.behaviour.client import Client
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_sse import OverSse
@@ -32,6 +33,7 @@ hypothesis.settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1] / "app")  # for the processes that tests start
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
     config.addinivalue_line("markers", "durable: what must be true with a database, too")
 
@@ -50,7 +52,7 @@ class Connect(Protocol):
     async def __call__(
         self,
         agent: object,
-        limits: Limits | None = None,
+        limits: CapacityLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
     ) -> Client: ...
 
@@ -61,7 +63,7 @@ class Serve(Protocol):
     async def __call__(
         self,
         agent: object,
-        limits: Limits | None = None,
+        limits: CapacityLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
     ) -> tuple[OverSse, OverWs]: ...
 
@@ -73,7 +75,7 @@ async def serve() -> AsyncIterator[Serve]:
 
         async def serve(
             agent: object,
-            limits: Limits | None = None,
+            limits: CapacityLimits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> tuple[OverSse, OverWs]:
             chosen, clock = Settings(**settings), FakeClock()
@@ -128,7 +130,7 @@ async def connect(
 
         async def connect(
             agent: object,
-            limits: Limits | None = None,
+            limits: CapacityLimits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> Client:
             if transport != "inprocess":

@@ -8,8 +8,8 @@ from typing import TypeVar
 from ag_ui.core import BaseEvent, Context, Message, RunAgentInput, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
-from app.core.chunks import Expander
-from app.ports import Caller, Item, RunContext, State
+from agui_container.ports import Caller, Item, RunContext, RunState
+from agui_container.protocol.expander import Expander
 
 E = TypeVar("E", bound=BaseEvent)
 
@@ -31,7 +31,7 @@ def run_context(
         background=background or _refuse,
         is_cancelled=is_cancelled,
         emit=emit,
-        state=State(dict, emit),
+        state=RunState(dict, emit),
     )
 
 

@@ -10,8 +10,8 @@ import httpx
 import httpx2
 import pytest
 
-from app import logs
-from app.ports import LOG_FIELDS, Caller
+from agui_container import logging as logs
+from agui_container.ports import LOG_FIELDS, Caller
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def ids() -> Iterator[None]:
 
 @pytest.fixture
 def restored() -> Iterator[None]:
-    """Undo what ``configure`` does to the loggers."""
+    """Undo what ``configure_logging`` does to the loggers."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     levels = {name: logging.getLogger(name).level for name in logs.QUIET}
@@ -91,19 +91,19 @@ def test_a_console_line_puts_the_traceback_below(ids: None) -> None:
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize(("name", "kind"), [("json", logs.JsonFormatter), ("console", logs.ConsoleFormatter)])
 def test_lines_go_to_standard_error_and_requests_are_not_logged(name: str, kind: type[logging.Formatter]) -> None:
-    logs.configure(name)
+    logs.configure_logging(name)
     [handler] = logging.getLogger().handlers
     assert isinstance(handler, logging.StreamHandler)
     assert handler.stream is sys.stderr
     assert isinstance(handler.formatter, kind)
     assert not logging.getLogger("uvicorn.access").isEnabledFor(logging.INFO)
-    assert logging.getLogger("app").isEnabledFor(logging.INFO)
+    assert logging.getLogger("agui_container").isEnabledFor(logging.INFO)
 
 
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("http", [httpx, httpx2])
 async def test_the_address_of_a_request_is_not_logged(http: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    logs.configure("console")
+    logs.configure_logging("console")
     answering = http.MockTransport(lambda _: http.Response(200))
     async with http.AsyncClient(transport=answering) as client:
         await client.get("https://user:secret@mcp.example/mcp?key=secret")
@@ -112,7 +112,7 @@ async def test_the_address_of_a_request_is_not_logged(http: ModuleType, capsys: 
 
 @pytest.mark.usefixtures("restored")
 def test_what_else_may_open_a_session_is_not_logged() -> None:
-    logs.configure("console")
+    logs.configure_logging("console")
     assert not logging.getLogger("mcp.client.streamable_http").isEnabledFor(logging.INFO)
 
 

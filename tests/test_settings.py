@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.__main__ import main
-from app.main import create_app
-from app.settings import Scope, Settings, SettingsError, load_settings
+from agui_container.__main__ import main
+from agui_container.main import create_app
+from agui_container.settings import Scope, Settings, SettingsError, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -157,7 +157,7 @@ def test_the_start_stops_with_one_clear_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    monkeypatch.setattr("app.logs.configure", lambda _: None)
+    monkeypatch.setattr("agui_container.logging.configure_logging", lambda _: None)
     assert main(["serve"]) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -171,7 +171,7 @@ def test_a_module_that_breaks_on_import_stops_the_start(
     (tmp_path / "broken_agent_module.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("AGUI_AGENT", "broken_agent_module:agent")
-    monkeypatch.setattr("app.logs.configure", lambda _: None)
+    monkeypatch.setattr("agui_container.logging.configure_logging", lambda _: None)
     assert main(["serve"]) == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
 
@@ -181,7 +181,7 @@ def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytes
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
-    assert "usage: python -m app" in capsys.readouterr().err
+    assert "usage: python -m agui_container" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_variable_that_is_passed_on_empty_has_no_effect_and_stops_nothing() ->
 def test_a_tool_with_the_name_of_one_that_the_assistant_brings_stops_the_start(
     name: str, settings: dict[str, Any], brought_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = f"from app.tools.decorator import tool\n\n@tool\ndef {name}() -> str:\n    return 'mine'\n"
+    source = f"from agui_container.tools.function_tool import tool\n\n@tool\ndef {name}() -> str:\n    return 'mine'\n"
     (tmp_path / f"own_{name}.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     tools = f"own_{name}:{name}"

@@ -17,7 +17,7 @@ import uvloop
 from bench.client import Connection, get, post, run_body
 from bench.options import Extra, MeasureError, Options, Section
 from bench.server import TRANSPORT, Server, running
-from bench.streams import Crowd
+from bench.stream_client import Crowd
 
 MICRO = 1e6
 REPEATS = 7

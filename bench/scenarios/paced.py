@@ -14,7 +14,7 @@ import uvloop
 from bench.options import Extra, Options, Section
 from bench.results import Samples, compared, percentile
 from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, Server
-from bench.streams import Crowd, many_files
+from bench.stream_client import Crowd, many_files
 
 PER_SECOND = 20
 OPENING = 1.5

@@ -7,7 +7,7 @@ import uvloop
 from bench.options import MeasureError, Options, Section
 from bench.results import compared
 from bench.server import AGENTCORE, TRANSPORT, Server
-from bench.streams import many_files
+from bench.stream_client import many_files
 
 WARM = 50
 CONTESTANTS = (TRANSPORT, AGENTCORE)

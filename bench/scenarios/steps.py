@@ -13,20 +13,20 @@ from io import StringIO
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
-from app.core.chunks import Expander
-from app.core.delta_template import DeltaTemplate
-from app.core.encoder import encode
-from app.core.frames import frames
-from app.core.inbound import RunRequest, parse
-from app.core.sequence import RunSequence
-from app.core.wire import Batch, sse
-from app.engine.event_log import EventLog, Flusher
-from app.engine.fairness import BURST
-from app.engine.log_budget import LogBudget
-from app.engine.service import Service
-from app.main import build_service
-from app.ports import Caller
-from app.settings import Settings
+from agui_container.engine.log.event_log import EventLog, Flusher
+from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.run.fairness import BURST
+from agui_container.engine.service import Service
+from agui_container.main import build_service
+from agui_container.ports import Caller
+from agui_container.protocol.delta_template import DeltaTemplate
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.expander import Expander
+from agui_container.protocol.parser import RunRequest, parse
+from agui_container.protocol.validator import RunSequence
+from agui_container.protocol.wire.envelope import Batch, sse_frames
+from agui_container.protocol.wire.ws_frames import make_frames
+from agui_container.settings import Settings
 from bench.client import run_body
 from bench.options import Extra, MeasureError, Options, Section
 from bench.results import Row, compared
@@ -93,8 +93,8 @@ async def parts() -> list[tuple[str, float]]:
         ("check: order", lambda: sequence.feed(event), 1),
         ("append: number and keep", lambda: log.append(event_type, data), 1),
         ("fast path: a delta like the last one to JSON", lambda: encode_next(event), 1),
-        (f"frame: SSE, {BURST} events a write", lambda: sse(batch.data, 1), BURST),
-        (f"frame: WebSocket, {BURST} deltas merged", lambda: frames(batch.envelopes(), with_seq=False), BURST),
+        (f"frame: SSE, {BURST} events a write", lambda: sse_frames(batch.data, 1), BURST),
+        (f"frame: WebSocket, {BURST} deltas merged", lambda: make_frames(batch.envelopes(), with_seq=False), BURST),
     )
     return [(name, timed(step) / events) for name, step, events in steps]
 
@@ -130,5 +130,5 @@ async def read(service: Service, script: str) -> None:
     if isinstance(asked, RunRequest):
         reader = service.start(asked.run_input, CALLER, asked.size)
         async for batch in reader:
-            sse(batch.data, batch.first)
+            sse_frames(batch.data, batch.first)
         reader.close()

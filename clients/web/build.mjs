@@ -12,7 +12,7 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const committed = join(here, "../../app/console/static");
+const committed = join(here, "../../app/agui_container/transports/console/static");
 const FIRST_LOAD_LIMIT = 200 * 1024;
 /** Formulas and colours of code load when they are used. */
 const FIRST_LOAD = /^(?!chunks\/(?:highlight|math)-).*\.(?:html|js|css|svg)$/;

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from ag_ui.core import BaseEvent, RunFinishedEvent, ToolCallResultEvent
 from ag_ui.core import Tool as ToolSpec
 
-from app.agents.assistant import Assistant
-from app.ports import Delta, Prompt, RunContext, TextDelta, ToolCallDelta
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.ports import Delta, Prompt, RunContext, TextDelta, ToolCallDelta
 from tests.contexts import client_tool, collected, expanded, of_type, run_context, run_input
 
 DONE = [TextDelta("Done.")]

@@ -14,10 +14,10 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.agents.approvals import MAX_REASON
-from app.agents.resume import ends_in_words
-from app.core.errors import AppError, Code
-from tests.agents.approval_desk import Desk, answer, asked, interrupts, results
+from agui_container.agents.assistant.approvals.approvals import MAX_REASON
+from agui_container.agents.assistant.approvals.resume import ends_with_answer
+from agui_container.protocol.errors import AppError, ErrorCode
+from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results
 
 CALL = ToolCall(id="c", function=FunctionCall(name="f", arguments="{}"))
 BELOW = AssistantMessage(id="b", content="I asked.", subagent_run_id="s")
@@ -30,17 +30,17 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-async def refused(desk: Desk, *entries: ResumeEntry) -> str:
+async def refused(desk: ApprovalFixture, *entries: ResumeEntry) -> str:
     """The message of a run that does not take these answers."""
     with pytest.raises(AppError) as caught:
-        await desk.run(resume=entries)
-    assert caught.value.code is Code.VALIDATION_ERROR
+        await desk.start(resume=entries)
+    assert caught.value.code is ErrorCode.VALIDATION_ERROR
     assert desk.paid == []
     return caught.value.message
 
 
 @pytest.mark.parametrize(
-    ("payload", "complaint"),
+    ("payload", "error_body"),
     [
         (None, ": must be an object with approved, reason, editedArgs, of which the first is required."),
         ([True], ": must be an object with approved, reason, editedArgs, of which the first is required."),
@@ -54,12 +54,12 @@ async def refused(desk: Desk, *entries: ResumeEntry) -> str:
         ({"approved": True, "x" * 1000: 1}, f".{'x' * 64}: is not a field of an answer."),
     ],
 )
-async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(payload: object, complaint: str) -> None:
-    desk = Desk()
-    (interrupt,) = await asked(desk, 5)
+async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(payload: object, error_body: str) -> None:
+    desk = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(desk, 5)
     entry = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
-    assert await refused(desk, entry) == f"resume.0.payload{complaint}"
-    await desk.run(resume=[answer(interrupt, approved=True)])
+    assert await refused(desk, entry) == f"resume.0.payload{error_body}"
+    await desk.start(resume=[answer(interrupt, approved=True)])
     assert desk.paid == [5]
 
 
@@ -67,36 +67,36 @@ async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(pay
 async def test_edited_arguments_that_json_cannot_carry_are_refused_and_the_call_stays_open(
     arguments: dict[str, object],
 ) -> None:
-    desk = Desk()
-    (interrupt,) = await asked(desk, 5)
+    desk = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(desk, 5)
     message = await refused(desk, answer(interrupt, approved=True, editedArgs=arguments))
     assert message == "resume.0.payload.editedArgs: cannot be written as JSON."
-    assert interrupts(await desk.run()) == [interrupt]
+    assert interrupts(await desk.start()) == [interrupt]
 
 
 @pytest.mark.parametrize("second", [True, False])
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(second: bool) -> None:  # noqa: FBT001
-    desk = Desk()
-    first, other = await asked(desk, 1, 2)
+    desk = ApprovalFixture()
+    first, other = await ask_for_payments(desk, 1, 2)
     entries = [answer(other, approved=True), answer(first, approved=True), answer(first, approved=second)]
     assert await refused(desk, *entries) == "resume.2.interruptId: this interrupt is answered twice."
-    assert interrupts(await desk.run()) == [first, other]
+    assert interrupts(await desk.start()) == [first, other]
 
 
 async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    desk = Desk()
+    desk = ApprovalFixture()
     forged = [ResumeEntry(interrupt_id=f"forged\n{'x' * 200}{at}", status="cancelled") for at in range(1000)]
-    await desk.run("hi", resume=forged)
+    await desk.start("hi", resume=forged)
     (line,) = (record.getMessage() for record in caplog.records if "nobody asked" in record.getMessage())
     assert line.startswith("count=<1000> first=<'forged\\nxxx")
     assert len(line) < 200
 
 
 async def test_a_denied_call_keeps_its_arguments_whatever_was_edited() -> None:
-    desk = Desk()
-    await desk.say('call pay {"amount": 5}')
-    (interrupt,) = interrupts(await desk.run())
-    items = await desk.run(resume=[answer(interrupt, approved=False, editedArgs={"amount": 2})])
+    desk = ApprovalFixture()
+    await desk.send('call pay {"amount": 5}')
+    (interrupt,) = interrupts(await desk.start())
+    items = await desk.start(resume=[answer(interrupt, approved=False, editedArgs={"amount": 2})])
     assert results(items) == ["Error: the user denied this call."]
     (call,) = (call for m in desk.model.heard[-1].messages for call in getattr(m, "tool_calls", None) or ())
     assert call.function.arguments == '{"amount": 5}'
@@ -115,4 +115,4 @@ async def test_a_denied_call_keeps_its_arguments_whatever_was_edited() -> None:
     ],
 )
 def test_the_last_word_is_the_assistants_own(said: Sequence[Message], *, words: bool) -> None:
-    assert ends_in_words(said) is words
+    assert ends_with_answer(said) is words

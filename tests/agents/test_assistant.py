@@ -19,11 +19,11 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.agents.assistant import MAX_STEPS, Assistant
-from app.core.errors import AppError, Code
-from app.models.offline import OfflineModel
-from app.ports import Delta, Item, Prompt, TextDelta, UsageDelta
-from app.tools.builtin import builtin_tools
+from agui_container.agents.assistant.assistant import MAX_STEPS, Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Delta, Item, Prompt, TextDelta, UsageDelta
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.tools.builtin import builtin_tools
 from tests.agents.doubles import DONE, ScriptedModel, answering, asks, items
 from tests.contexts import collected, expanded, of_type, run_context, run_input, types
 
@@ -40,7 +40,7 @@ async def test_an_answer_without_calls_is_the_whole_run() -> None:
 async def test_results_of_tools_go_to_the_client_and_back_to_the_model() -> None:
     model = ScriptedModel([[TextDelta("Let me see. "), *asks(("add", '{"a": 1}'))], DONE])
     tool = answering("add", "2")
-    yielded = await items(Assistant(model, [tool], steady=iter([7.0, 7.25]).__next__))
+    yielded = await items(Assistant(model, [tool], monotonic=iter([7.0, 7.25]).__next__))
     assert types(yielded) == [
         "TEXT_MESSAGE_START",
         "TEXT_MESSAGE_CONTENT",
@@ -83,7 +83,7 @@ async def test_it_stops_when_the_model_calls_without_end() -> None:
                 async for item in Assistant(model, [answering("add")], max_steps=3).run(run_input("go"), run_context())
             ]
         )
-    assert caught.value.code is Code.RUN_LIMIT_EXCEEDED
+    assert caught.value.code is ErrorCode.RUN_LIMIT_EXCEEDED
     assert caught.value.message == "The assistant stopped after 3 model calls without finishing."
     assert len(model.prompts) == 3
 
@@ -97,7 +97,7 @@ async def test_usage_of_every_model_call_is_kept() -> None:
 
 
 async def test_a_model_that_fails_ends_the_run_with_its_error() -> None:
-    error = AppError(Code.MODEL_ERROR, "The model failed.")
+    error = AppError(ErrorCode.MODEL_ERROR, "The model failed.")
     model = ScriptedModel([[TextDelta("a"), error]])
     with pytest.raises(AppError) as caught:
         await items(Assistant(model))

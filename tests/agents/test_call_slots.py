@@ -10,13 +10,13 @@ import pytest
 from ag_ui.core import Tool as ToolSpec
 from ag_ui.core import ToolCallResultEvent
 
-from app.agents.assistant import Assistant
-from app.agents.subagents import Subagent
-from app.agents.toolbox import run_side_by_side
-from app.models.offline import OfflineModel
-from app.ports import RunContext, Tool
-from app.ports.call_slots import MAX_CALLS_AT_WORK, CallSlots
-from app.tools.function import FunctionTool
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.agents.assistant.subagents import Subagent
+from agui_container.agents.assistant.toolbox import run_side_by_side
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import RunContext, Tool
+from agui_container.ports.call_slots import MAX_CALLS_AT_WORK, CallSlots
+from agui_container.tools.function_tool import FunctionTool
 from bench.ping import delegation
 from tests.contexts import collected, expanded, of_type, run_context, run_input
 from tests.engine.doubles import WAIT, asking, caller, eventually, make_service

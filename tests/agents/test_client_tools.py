@@ -3,7 +3,7 @@
 import pytest
 from ag_ui.core import AssistantMessage, FunctionCall, Message, RunFinishedEvent, ToolCall, ToolMessage, UserMessage
 
-from app.agents.assistant import Assistant
+from agui_container.agents.assistant.assistant import Assistant
 from tests.agents.doubles import DONE, ScriptedModel, answering
 from tests.contexts import client_tool, collected, expanded, run_context, run_input
 

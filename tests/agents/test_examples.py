@@ -8,9 +8,9 @@ import pytest
 from ag_ui.core import RunAgentInput, StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
 from websockets.asyncio.server import ServerConnection, serve
 
-from app.agents.callables import capabilities_of
-from app.agents.loader import load_agent
-from app.ports import Item
+from agui_container.agents.custom.as_agent import capabilities_of
+from agui_container.agents.loader import load_agent
+from agui_container.ports import Item
 from examples.chat_ws import chat
 from tests.contexts import collected, expanded, of_type, run_context, run_input, types
 

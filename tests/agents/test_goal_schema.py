@@ -2,7 +2,12 @@
 
 import pytest
 
-from app.agents.goals.schema import MAX_DATA, faults, patterns_in, problem
+from agui_container.agents.assistant.goals.schema_validation import (
+    MAX_DATA,
+    count_patterns,
+    schema_problem,
+    validation_errors,
+)
 
 
 def of(**properties: object) -> dict[str, object]:
@@ -33,7 +38,7 @@ DOUBLING = {
     ],
 )
 def test_a_schema_that_can_be_checked_is_taken(schema: dict[str, object]) -> None:
-    assert problem(schema) is None
+    assert schema_problem(schema) is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_a_schema_that_can_be_checked_is_taken(schema: dict[str, object]) -> Non
     ],
 )
 def test_a_schema_that_cannot_be_checked_is_refused_by_its_place(schema: dict[str, object], place: str) -> None:
-    assert (problem(schema) or "").startswith(place)
+    assert (schema_problem(schema) or "").startswith(place)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +82,12 @@ def test_a_schema_that_cannot_be_checked_is_refused_by_its_place(schema: dict[st
 def test_what_is_wrong_with_data_is_said_with_its_place(
     schema: dict[str, object], data: dict[str, object], wrong: list[str]
 ) -> None:
-    assert problem(schema) is None
-    assert faults(schema, data) == wrong
+    assert schema_problem(schema) is None
+    assert validation_errors(schema, data) == wrong
 
 
 def test_a_long_fault_is_cut() -> None:
-    (said,) = faults(of(a={"type": "integer"}), {"a": "x" * 1_000})
+    (said,) = validation_errors(of(a={"type": "integer"}), {"a": "x" * 1_000})
     assert len(said) < 400
 
 
@@ -145,8 +150,8 @@ for _ in range(90):
     ],
 )
 def test_a_check_that_takes_too_much_work_is_given_up(schema: dict[str, object], data: dict[str, object]) -> None:
-    assert problem(schema) is None
-    assert faults(schema, data) == ["takes too much work to check"]
+    assert schema_problem(schema) is None
+    assert validation_errors(schema, data) == ["takes too much work to check"]
 
 
 @pytest.mark.timeout(20)
@@ -158,30 +163,34 @@ def test_a_check_that_takes_too_much_work_is_given_up(schema: dict[str, object],
     ],
 )
 def test_what_others_take_for_ever_to_check_is_checked(schema: dict[str, object], data: dict[str, object]) -> None:
-    assert len(faults(schema, data)) == 1
+    assert len(validation_errors(schema, data)) == 1
 
 
 def test_ordinary_data_is_checked_however_much_it_is() -> None:
     row = {"by": "me", "kind": "j", "n": 1, "on": True}
     rows: list[dict[str, object]] = [{"id": at, **row} for at in range(1_999)]
-    assert faults(ROWS, {"rows": rows}) == []
-    assert faults(ROWS, {"rows": [*rows, {**row, "id": "none"}]}) == ["'rows.1999.id': 'none' is not of type 'integer'"]
+    assert validation_errors(ROWS, {"rows": rows}) == []
+    assert validation_errors(ROWS, {"rows": [*rows, {**row, "id": "none"}]}) == [
+        "'rows.1999.id': 'none' is not of type 'integer'"
+    ]
 
 
 def test_deep_data_is_checked() -> None:
-    assert faults(TREE, NESTED) == []
+    assert validation_errors(TREE, NESTED) == []
 
 
 def test_data_that_is_too_large_is_not_looked_at() -> None:
-    assert faults(of(), {"a": "x" * MAX_DATA}) == [f"has more than {MAX_DATA} bytes as JSON"]
+    assert validation_errors(of(), {"a": "x" * MAX_DATA}) == [f"has more than {MAX_DATA} bytes as JSON"]
 
 
 def test_patterns_are_counted_wherever_they_are() -> None:
     schema = of(a={"pattern": "a"}, pattern={"anyOf": [{"pattern": "b"}, {"not": {"pattern": "c"}}, True]})
-    assert patterns_in(schema) == 3
+    assert count_patterns(schema) == 3
 
 
 def test_a_check_that_makes_many_patterns_ready_is_given_up() -> None:
     """Others may have had room made for theirs."""
     schema = of(**{f"p{at}": {"pattern": f"given up {at}"} for at in range(40)})
-    assert faults(schema, {f"p{at}": f"given up {at}" for at in range(40)}) == ["takes too much work to check"]
+    assert validation_errors(schema, {f"p{at}": f"given up {at}" for at in range(40)}) == [
+        "takes too much work to check"
+    ]

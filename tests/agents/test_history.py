@@ -14,7 +14,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.agents.history import UNANSWERED, conversation, paired
+from agui_container.agents.assistant.history import NO_RESULT, pair_calls, trusted_conversation
 
 USER = UserMessage(id="u", content="hi")
 
@@ -31,12 +31,12 @@ def result(call_id: str, content: str = "ok") -> ToolMessage:
 def test_activities_and_instructions_of_callers_are_not_shown() -> None:
     activity = ActivityMessage(id="a", activity_type="x", content={})
     orders: list[Message] = [SystemMessage(id="s", content="obey"), DeveloperMessage(id="d", content="obey")]
-    assert conversation([*orders, activity, USER]) == [USER]
+    assert trusted_conversation([*orders, activity, USER]) == [USER]
 
 
 def test_trusted_instructions_are_shown() -> None:
     system = SystemMessage(id="s", content="obey")
-    assert conversation([system, USER], trust_instructions=True) == [system, USER]
+    assert trusted_conversation([system, USER], trust_instructions=True) == [system, USER]
 
 
 def test_a_paired_history_is_left_as_it_is() -> None:
@@ -47,45 +47,45 @@ def test_a_paired_history_is_left_as_it_is() -> None:
         result("1"),
         result("2"),
     ]
-    assert paired(history) == history
+    assert pair_calls(history) == history
 
 
 def test_results_move_behind_their_calls_in_call_order() -> None:
     call = calls("a", "1", "2")
-    assert paired([call, result("2"), USER, result("1")]) == [call, result("1"), result("2"), USER]
+    assert pair_calls([call, result("2"), USER, result("1")]) == [call, result("1"), result("2"), USER]
 
 
 def test_a_result_of_no_call_is_dropped() -> None:
-    assert paired([USER, result("forged")]) == [USER]
+    assert pair_calls([USER, result("forged")]) == [USER]
 
 
 def test_of_two_results_the_first_counts() -> None:
     call = calls("a", "1")
-    assert paired([call, result("1", "first"), result("1", "second")]) == [call, result("1", "first")]
+    assert pair_calls([call, result("1", "first"), result("1", "second")]) == [call, result("1", "first")]
 
 
 def test_a_call_without_a_result_is_answered_by_the_empty_string() -> None:
-    _, answer, _ = paired([calls("a", "1"), USER])
+    _, answer, _ = pair_calls([calls("a", "1"), USER])
     assert isinstance(answer, ToolMessage)
-    assert (answer.tool_call_id, answer.content, answer.error) == ("1", "", UNANSWERED)
+    assert (answer.tool_call_id, answer.content, answer.error) == ("1", "", NO_RESULT)
 
 
 def test_a_call_id_that_comes_twice_is_one_call() -> None:
     first, again = calls("a", "1"), calls("b", "1")
-    assert paired([first, result("1"), again]) == [first, result("1")]
+    assert pair_calls([first, result("1"), again]) == [first, result("1")]
 
 
 def test_two_calls_of_one_id_in_one_message_are_one_call() -> None:
-    shown = paired([calls("a", "1", "2", "1"), result("1"), result("2")])
+    shown = pair_calls([calls("a", "1", "2", "1"), result("1"), result("2")])
     assert shown == [calls("a", "1", "2"), result("1"), result("2")]
 
 
 def test_a_message_whose_call_id_was_taken_keeps_its_text() -> None:
     again = calls("b", "1").model_copy(update={"content": "done"})
-    shown = paired([calls("a", "1"), result("1"), again])
+    shown = pair_calls([calls("a", "1"), result("1"), again])
     assert shown == [calls("a", "1"), result("1"), AssistantMessage(id="b", content="done")]
 
 
 @pytest.mark.parametrize("empty", [AssistantMessage(id="b"), AssistantMessage(id="b", content="", tool_calls=[])])
 def test_an_assistants_message_without_text_and_calls_is_dropped(empty: AssistantMessage) -> None:
-    assert paired([USER, empty]) == [USER]
+    assert pair_calls([USER, empty]) == [USER]

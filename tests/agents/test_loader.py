@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.agents.callables import ACCEPTED, AgentLoadError
-from app.agents.loader import load_agent
+from agui_container.agents.custom.as_agent import ACCEPTED, AgentLoadError
+from agui_container.agents.loader import load_agent
 from tests.contexts import collected, run_context, run_input
 
 MODULE = """

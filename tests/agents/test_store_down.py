@@ -6,25 +6,24 @@ from collections.abc import Awaitable, Sequence
 import pytest
 from ag_ui.core import Interrupt
 
-from app.agents.approvals import Approval, Approvals
-from app.agents.goals.kept import KeptGoals
-from app.agents.resume import CUT_OFF, GONE
-from app.agents.turn import Call
-from app.core.errors import AppError, Code
-from app.interrupts import MemoryInterrupts
-from app.ports import Goal, GoalRecord, GoalStatus
-from app.ports.conversation import StoredGoal
-from app.ports.records import Held, Place, RunKey
-from app.ports.store import StoreUnavailable
-from app.stores.memory import MemoryStore
-from tests.agents.approval_desk import START, Desk, answer, asked, results, said
+from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
+from agui_container.agents.assistant.approvals.resume import CUT_OFF, GONE
+from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
+from agui_container.agents.assistant.model_turn import ModelToolCall
+from agui_container.ports import Goal, GoalRecord, GoalStatus
+from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, StoredGoal
+from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.memory_interrupts import MemoryInterrupts
+from agui_container.stores.memory import MemoryStore
+from tests.agents.approval_helpers import START, ApprovalFixture, answer, ask_for_payments, results, spoken_text
 from tests.contexts import run_context
 from tests.engine.doubles import WAIT
 
-PLACE = Place(0, "anonymous", "thread")
+PLACE = InterruptScope(0, "anonymous", "thread")
 
 
-class Flaky(MemoryInterrupts):
+class FlakyInterrupts(MemoryInterrupts):
     """Does not answer when asked for what is ``down``; what is ``stuck`` waits for ``go``."""
 
     def __init__(self) -> None:
@@ -37,44 +36,44 @@ class Flaky(MemoryInterrupts):
         if asked in self.down:
             raise StoreUnavailable(asked)
 
-    async def hold(self, place: Place, held: Sequence[Held]) -> None:
+    async def put(self, place: InterruptScope, held: Sequence[PendingInterrupt]) -> None:
         self._answer("hold")
         if self.stuck:
             self.begun.set()
             await self.go.wait()
-        await super().hold(place, held)
+        await super().put(place, held)
 
-    async def held(self, place: Place, now: float) -> Sequence[Held]:
+    async def list_open(self, place: InterruptScope, now: float) -> Sequence[PendingInterrupt]:
         self._answer("held")
-        return await super().held(place, now)
+        return await super().list_open(place, now)
 
-    async def take(self, place: Place, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
+    async def settle(self, place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
         self._answer("take")
-        return await super().take(place, id, payload, until, now)
+        return await super().settle(place, id, payload, until, now)
 
 
 class FlakyStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
-        self.interrupts: Flaky = Flaky()
+        self.interrupts: FlakyInterrupts = FlakyInterrupts()
 
 
-def flaky_desk() -> tuple[Desk, Flaky]:
-    desk, store = Desk(), FlakyStore()
-    desk.assistant = desk.assistant.kept_in(store)
+def flaky_desk() -> tuple[ApprovalFixture, FlakyInterrupts]:
+    desk, store = ApprovalFixture(), FlakyStore()
+    desk.assistant = desk.assistant.with_store(store)
     return desk, store.interrupts
 
 
 @pytest.mark.parametrize("down", ["held", "take"])
 async def test_a_call_is_not_run_while_the_store_does_not_answer(down: str) -> None:
     desk, store = flaky_desk()
-    (interrupt,) = await asked(desk, 5)
+    (interrupt,) = await ask_for_payments(desk, 5)
     store.down = {down}
     with pytest.raises(AppError) as caught:
-        await desk.run(resume=[answer(interrupt, approved=True)])
-    assert (caught.value.code, desk.paid) == (Code.STORE_UNAVAILABLE, [])
+        await desk.start(resume=[answer(interrupt, approved=True)])
+    assert (caught.value.code, desk.paid) == (ErrorCode.STORE_UNAVAILABLE, [])
     store.down = set()
-    await desk.run(resume=[answer(interrupt, approved=True)])
+    await desk.start(resume=[answer(interrupt, approved=True)])
     assert desk.paid == [5]
 
 
@@ -83,49 +82,49 @@ async def test_a_run_that_cannot_ask_fails_and_asks_nothing() -> None:
     store.down = {"hold", "take"}
     later: list[Awaitable[object]] = []
     with pytest.raises(AppError) as caught:
-        await desk.run('call pay {"amount": 5}', ctx=run_context(background=later.append))
-    assert caught.value.code is Code.STORE_UNAVAILABLE
+        await desk.start('call pay {"amount": 5}', ctx=run_context(background=later.append))
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
     for work in later:
         await work
-    assert list(await store.held(PLACE, START)) == []
+    assert list(await store.list_open(PLACE, START)) == []
 
 
 async def test_a_call_that_cannot_be_taken_does_not_cut_off_the_one_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     desk, store = flaky_desk()
-    first, second = await asked(desk, 1, 2)
-    take = store.take
+    first, second = await ask_for_payments(desk, 1, 2)
+    take = store.settle
 
-    async def only_second(place: Place, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
+    async def only_second(place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
         if id == first.tool_call_id:
             raise StoreUnavailable
         return await take(place, id, payload, until, now)
 
-    monkeypatch.setattr(store, "take", only_second)
+    monkeypatch.setattr(store, "settle", only_second)
     with pytest.raises(AppError):
-        await desk.run(resume=[answer(first, approved=True), answer(second, approved=True)])
+        await desk.start(resume=[answer(first, approved=True), answer(second, approved=True)])
     assert desk.paid == [2]
     monkeypatch.undo()
-    assert results(await desk.run(resume=[answer(second, approved=True)])) == ["paid 2"]
+    assert results(await desk.start(resume=[answer(second, approved=True)])) == ["paid 2"]
 
 
 async def test_a_result_that_cannot_be_remembered_is_told_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     desk, store = flaky_desk()
-    (interrupt,) = await asked(desk, 5)
+    (interrupt,) = await ask_for_payments(desk, 5)
     store.down = {"hold"}
-    items = await desk.run(resume=[answer(interrupt, approved=True)])
-    assert said(items) == "The result of pay is paid 5."
+    items = await desk.start(resume=[answer(interrupt, approved=True)])
+    assert spoken_text(items) == "The result of pay is paid 5."
     assert "its result is not remembered" in caplog.text
-    assert results(await desk.run(resume=[answer(interrupt, approved=True)])) == [CUT_OFF]
+    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [CUT_OFF]
     assert desk.paid == [5]
 
 
 async def test_a_result_is_remembered_though_the_run_is_cancelled_while_it_is_written() -> None:
     desk, store = flaky_desk()
-    (interrupt,) = await asked(desk, 5)
+    (interrupt,) = await ask_for_payments(desk, 5)
     store.stuck = True
     later: list[Awaitable[object]] = []
     ctx = run_context(background=later.append)
-    run = asyncio.create_task(desk.run(resume=[answer(interrupt, approved=True)], ctx=ctx))
+    run = asyncio.create_task(desk.start(resume=[answer(interrupt, approved=True)], ctx=ctx))
     async with asyncio.timeout(WAIT):
         await store.begun.wait()
         run.cancel()
@@ -135,33 +134,33 @@ async def test_a_result_is_remembered_though_the_run_is_cancelled_while_it_is_wr
         for work in later:
             await work
     store.stuck = False
-    assert results(await desk.run(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
+    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
 
 
 async def test_a_call_that_was_forgotten_meanwhile_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     desk, store = flaky_desk()
-    (interrupt,) = await asked(desk, 5)
-    take = store.take
+    (interrupt,) = await ask_for_payments(desk, 5)
+    take = store.settle
 
-    async def late(place: Place, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
+    async def late(place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
         await store.expire(now + 100_000)
         return await take(place, id, payload, until, now)
 
-    monkeypatch.setattr(store, "take", late)
-    assert results(await desk.run(resume=[answer(interrupt, approved=True)])) == [GONE]
+    monkeypatch.setattr(store, "settle", late)
+    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [GONE]
     assert desk.paid == []
 
 
 async def test_what_another_version_has_written_is_not_run(caplog: pytest.LogCaptureFixture) -> None:
     interrupts = MemoryInterrupts()
-    approvals, goals = Approvals(lambda: START, interrupts=interrupts), KeptGoals(lambda: START, interrupts)
-    waiting = Approval(Call("c", "pay", "{}"), [Interrupt(id="i", reason="r")])
-    async with approvals.holding([waiting], run_context()):
+    approvals, goals = Approvals(lambda: START, interrupts=interrupts), StoredGoalRecords(lambda: START, interrupts)
+    waiting = Approval(ModelToolCall("c", "pay", "{}"), [Interrupt(id="i", reason="r")])
+    async with approvals.registered_during([waiting], run_context()):
         pass
-    await interrupts.hold(PLACE, [Held("new", b'{"call": 5}', START + 9)])
-    await interrupts.hold(PLACE._replace(depth=-1), [Held("new", b'{"goals": 5}', START + 9)])
-    assert [held.call.id for held in await approvals.held(("anonymous", "thread", ""))] == ["c"]
-    assert list(await goals.held(run_context())) == []
+    await interrupts.put(PLACE, [PendingInterrupt("new", b'{"call": 5}', START + 9)])
+    await interrupts.put(PLACE._replace(depth=-1), [PendingInterrupt("new", b'{"goals": 5}', START + 9)])
+    assert [held.call.id for held in await approvals.load(("anonymous", "thread", ""))] == ["c"]
+    assert list(await goals.load(run_context())) == []
     assert "call=<new> | what waits cannot be read, and is not run" in caplog.text
 
 
@@ -177,6 +176,6 @@ async def test_goals_that_cannot_be_written_down_cost_the_run_nothing(caplog: py
 
     later: list[Awaitable[object]] = []
     record = GoalRecord(Goal("note", {"type": "object"}), run_id="run")
-    KeptGoals(goals=Down()).record(run_context(background=later.append), [record])
+    StoredGoalRecords(goals=Down()).record(run_context(background=later.append), [record])
     await later[0]
     assert "how its goals stand is not written down" in caplog.text

@@ -19,12 +19,20 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.agents.context.budget import Budget, Overflow
-from app.agents.context.summary import EARLIER, MARK, MAX_SUMMARIES, Summaries, Summariser, newest, rendered
-from app.agents.context.tokens import Counter, Entry
-from app.agents.context.window import Window
-from app.core.errors import AppError, Code
-from app.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
+from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
+from agui_container.agents.assistant.context_window.summary import (
+    EARLIER,
+    MARK,
+    MAX_SUMMARIES,
+    Summaries,
+    Summariser,
+    newest_texts,
+    render_message,
+)
+from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter
+from agui_container.agents.assistant.context_window.window import Window
+from agui_container.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
+from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.doubles import ScriptedModel, asks
 from tests.contexts import run_context
 
@@ -58,17 +66,17 @@ def thread(turns: int) -> list[Message]:
 
 def opened(
     double: ScriptedModel,
-    budget: Budget,
+    budget: ContextBudget,
     messages: Sequence[Message],
     ctx: RunContext | None = None,
     now: str = "go on",
 ) -> Window:
     prompt = Prompt("", [*messages, UserMessage(id="now", content=now)])
-    return budget.window(double, prompt, ctx or run_context())
+    return budget.open_window(double, prompt, ctx or run_context())
 
 
 async def fitted(
-    double: ScriptedModel, budget: Budget, messages: Sequence[Message], now: str = "go on"
+    double: ScriptedModel, budget: ContextBudget, messages: Sequence[Message], now: str = "go on"
 ) -> list[object]:
     """Strategy, messages before and messages after of what the client is told."""
     heard: list[Item] = []
@@ -77,8 +85,8 @@ async def fitted(
     return [(value["strategy"], value["messagesBefore"], value["messagesAfter"]) for value in values]
 
 
-def summarising(tokens: int = BUDGET) -> Budget:
-    return Budget(tokens, Overflow.SUMMARISE)
+def summarising(tokens: int = BUDGET) -> ContextBudget:
+    return ContextBudget(tokens, Overflow.SUMMARISE)
 
 
 async def test_a_summary_stands_for_what_goes() -> None:
@@ -121,7 +129,7 @@ async def test_what_a_summary_costs_is_the_runs_usage() -> None:
 @pytest.mark.parametrize(
     "turn",
     [
-        [TextDelta("They"), AppError(Code.MODEL_UNAVAILABLE, "The model is not there.")],
+        [TextDelta("They"), AppError(ErrorCode.MODEL_UNAVAILABLE, "The model is not there.")],
         [],
         [TextDelta("  \n")],
         asks("add"),
@@ -137,7 +145,7 @@ async def test_without_a_summary_old_turns_just_go(turn: list[Delta | Exception]
     assert len(double.prompts) == 1
 
 
-@pytest.mark.parametrize("error", [AppError(Code.RUN_LIMIT_EXCEEDED, "Enough."), ValueError("bug")])
+@pytest.mark.parametrize("error", [AppError(ErrorCode.RUN_LIMIT_EXCEEDED, "Enough."), ValueError("bug")])
 async def test_other_failures_end_the_run(error: Exception) -> None:
     with pytest.raises(type(error)):
         await opened(model([error]), summarising(), thread(20)).fit()
@@ -191,12 +199,12 @@ async def test_a_history_that_was_changed_is_summarised_anew(changed: UserMessag
 
 async def test_a_kept_summary_is_cut_for_a_run_with_a_smaller_budget_and_stays_whole_for_others() -> None:
     double, memory, ctx = model([TextDelta("blah " * 9_999)]), Summaries(), run_context()
-    counter = Counter.of(double)
-    entries = [counter.entry(message) for message in thread(3)]
+    counter = MessageTokenCounter.for_model(double)
+    entries = [counter.count_message(message) for message in thread(3)]
     sizes = []
     for budget in (400, 200, 400):
         summary = await Summariser(double, counter, budget, memory, ctx)(entries)
-        sizes.append(counter.entry(summary).tokens if summary else 0)
+        sizes.append(counter.count_message(summary).tokens if summary else 0)
     assert (sizes, len(double.prompts)) == ([100, 50, 100], 1)
 
 
@@ -208,13 +216,13 @@ async def test_a_summary_is_of_its_owner_and_thread_alone() -> None:
 
 
 def test_the_threads_unused_for_longest_are_forgotten() -> None:
-    summaries, entries = Summaries(), [Entry(UserMessage(id="u", content=""), 1)]
+    summaries, entries = Summaries(), [CountedMessage(UserMessage(id="u", content=""), 1)]
     for at in range(MAX_SUMMARIES):
-        summaries.keep(("me", str(at)), entries, "text")
-    assert summaries.of(("me", "0"), entries) is not None
-    summaries.keep(("me", "new"), entries, "text")
-    assert summaries.of(("me", "1"), entries) is None
-    assert summaries.of(("me", "0"), entries) is not None
+        summaries.store(("me", str(at)), entries, "text")
+    assert summaries.find(("me", "0"), entries) is not None
+    summaries.store(("me", "new"), entries, "text")
+    assert summaries.find(("me", "1"), entries) is None
+    assert summaries.find(("me", "0"), entries) is not None
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -237,7 +245,7 @@ PICTURE = ImagePart(source=DataSource(value="AAAA", mime_type="image/png"))
     ],
 )
 def test_a_message_is_told_in_words(message: Message, text: str) -> None:
-    assert rendered(message) == text
+    assert render_message(message) == text
 
 
 @pytest.mark.parametrize(
@@ -245,5 +253,5 @@ def test_a_message_is_told_in_words(message: Message, text: str) -> None:
     [(-1, ""), (1, "d"), (2, "d e"), (3, "c\n\nd e"), (4, "a\n\nc\n\nd e"), (9, "a b\n\nc\n\nd e")],
 )
 def test_of_what_is_too_long_the_newest_is_told(room: int, told: str) -> None:
-    counter = Counter(lambda text: len(text.split()), per_message=0)
-    assert newest(["a b", "", "c", "d e"], room, counter) == told
+    counter = MessageTokenCounter(lambda text: len(text.split()), per_message=0)
+    assert newest_texts(["a b", "", "c", "d e"], room, counter) == told

@@ -22,26 +22,36 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.context.tokens import MEDIA_TOKENS, PER_MESSAGE, Counter, Entry, estimated, total
-from app.models.offline import OfflineModel
-from app.ports import Delta, Prompt, UsageDelta
+from agui_container.agents.assistant.context_window.tokens import (
+    MEDIA_TOKENS,
+    PER_MESSAGE,
+    CountedMessage,
+    MessageTokenCounter,
+    estimate_tokens,
+    total_tokens,
+)
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Delta, Prompt, UsageDelta
 from tests.agents.doubles import ScriptedModel
 
-WORDS = Counter(lambda text: len(text.split()), per_message=0)
+WORDS = MessageTokenCounter(lambda text: len(text.split()), per_message=0)
 CALL = ToolCall(id="c", function=FunctionCall(name="add up", arguments='{"a": 1}'))
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("日本", 2), ("\ud800", 1)])
 def test_the_estimate_is_a_quarter_of_the_bytes(text: str, tokens: int) -> None:
-    assert estimated(text) == tokens
+    assert estimate_tokens(text) == tokens
 
 
 def test_a_model_that_counts_is_taken_at_its_word() -> None:
-    assert Counter.of(OfflineModel()).entry(UserMessage(id="u", content="one two three")).tokens == 3
+    assert (
+        MessageTokenCounter.for_model(OfflineModel()).count_message(UserMessage(id="u", content="one two three")).tokens
+        == 3
+    )
 
 
 def test_other_models_are_estimated() -> None:
-    assert Counter.of(ScriptedModel([])) == Counter(estimated, PER_MESSAGE)
+    assert MessageTokenCounter.for_model(ScriptedModel([])) == MessageTokenCounter(estimate_tokens, PER_MESSAGE)
 
 
 @pytest.mark.parametrize(
@@ -58,29 +68,29 @@ def test_other_models_are_estimated() -> None:
     ],
 )
 def test_every_text_of_a_message_counts(message: Message, tokens: int) -> None:
-    assert WORDS.entry(message) == Entry(message, tokens)
+    assert WORDS.count_message(message) == CountedMessage(message, tokens)
 
 
 @pytest.mark.parametrize("size", [1, 1_000_000])
 def test_a_picture_costs_the_same_whatever_its_size(size: int) -> None:
     picture = ImagePart(source=DataSource(value="A" * size, mime_type="image/png"))
     message = UserMessage(id="m", content=[TextPart(text="one"), picture])
-    assert WORDS.entry(message).tokens == 1 + MEDIA_TOKENS
+    assert WORDS.count_message(message).tokens == 1 + MEDIA_TOKENS
 
 
 def test_what_surrounds_a_message_is_estimated_too() -> None:
-    assert Counter().entry(UserMessage(id="m", content="abcd")).tokens == 1 + PER_MESSAGE
+    assert MessageTokenCounter().count_message(UserMessage(id="m", content="abcd")).tokens == 1 + PER_MESSAGE
 
 
 def test_name_description_and_schema_of_a_tool_count() -> None:
     spec = ToolSpec(name="add", description="Add numbers.", parameters={"type": "object"})
-    assert WORDS.tools([spec, spec]) == 2 * 4
+    assert WORDS.count_tools([spec, spec]) == 2 * 4
 
 
 @given(st.text(), st.integers(-2, 20))
 def test_a_clipped_text_is_a_beginning_that_is_not_too_long(text: str, tokens: int) -> None:
-    for counter in (Counter(), WORDS):
-        clipped = counter.clipped(text, tokens)
+    for counter in (MessageTokenCounter(), WORDS):
+        clipped = counter.clip(text, tokens)
         assert text.startswith(clipped)
         assert counter.count(clipped) <= max(tokens, 0)
         assert clipped == text or counter.count(text) > tokens
@@ -93,8 +103,8 @@ async def test_the_offline_model_charges_what_it_counts() -> None:
         ToolMessage(id="t", tool_call_id="c", content="three it is"),
     ]
     usage = await usage_of(OfflineModel().stream(Prompt("Be very kind.", said)))
-    counter = Counter.of(OfflineModel())
-    assert usage.input_tokens == counter.count("Be very kind.") + total(map(counter.entry, said))
+    counter = MessageTokenCounter.for_model(OfflineModel())
+    assert usage.input_tokens == counter.count("Be very kind.") + total_tokens(map(counter.count_message, said))
 
 
 async def usage_of(deltas: AsyncIterator[Delta]) -> TokenUsage:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from app.ports import ToolError
+from agui_container.ports import ToolError
 from tests.agents.doubles import DONE, ScriptedTool, answering, asks, failing, results
 
 

@@ -8,13 +8,13 @@ from itertools import count
 import pytest
 from ag_ui.core import Interrupt, ToolCallResultEvent, ToolMessage
 
-from app.agents.assistant import Assistant
-from app.agents.resume import ABANDONED, CUT_OFF
-from app.agents.toolbox import NOT_SENDABLE
-from app.ports import Item, Suspended, Suspension, ToolError
-from tests.agents.approval_desk import Desk, abandoned, answer, asked, interrupts, results
+from agui_container.agents.assistant.approvals.resume import ABANDONED, CUT_OFF
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.agents.assistant.toolbox import NOT_SENDABLE
+from agui_container.ports import Item, Suspended, Suspension, ToolError
+from tests.agents.approval_helpers import ApprovalFixture, abandoned, answer, ask_for_payments, interrupts, results
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
-from tests.agents.test_settled import odd_desk
+from tests.agents.test_settled_approvals import odd_desk
 from tests.contexts import of_type
 from tests.requirements import requirement
 
@@ -35,16 +35,16 @@ def ticking() -> Iterator[float]:
 async def ran(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
     """What a run says beside its results, which its model is told in the same words."""
     model = ScriptedModel([asks(*calls), DONE])
-    shown = await items(Assistant(model, tools, steady=ticking().__next__))
+    shown = await items(Assistant(model, tools, monotonic=ticking().__next__))
     told = [message.metadata for message in model.prompts[1].messages if isinstance(message, ToolMessage)]
     assert told == beside(shown)
     return beside(shown)
 
 
-def timed_desk() -> Desk:
+def timed_desk() -> ApprovalFixture:
     """A desk that times its tools."""
-    desk = Desk()
-    desk.assistant = replace(desk.assistant, steady=ticking().__next__)
+    desk = ApprovalFixture()
+    desk.assistant = replace(desk.assistant, monotonic=ticking().__next__)
     return desk
 
 
@@ -62,7 +62,7 @@ async def test_a_tool_that_worked_is_timed_and_not_marked_whatever_it_says() -> 
 @requirement("assistant.duration")
 async def test_what_no_tool_ran_for_is_marked_and_not_timed() -> None:
     assert await ran("nothing", tools=()) == [FAILED]
-    assert beside(await timed_desk().run("call wipe {}")) == [FAILED]
+    assert beside(await timed_desk().start("call wipe {}")) == [FAILED]
 
 
 @requirement("assistant.duration")
@@ -88,10 +88,10 @@ async def test_calls_side_by_side_are_timed_each() -> None:
 )
 async def test_a_result_that_comes_again_says_the_same(gives: object, content: str, metadata: object) -> None:
     desk, _ = odd_desk(gives)
-    desk.assistant = replace(desk.assistant, steady=ticking().__next__)
-    (interrupt,) = interrupts(await desk.say("call odd {}"))
-    first = await desk.run(resume=[answer(interrupt, approved=True)])
-    again = await desk.run(resume=[answer(interrupt, approved=True)])
+    desk.assistant = replace(desk.assistant, monotonic=ticking().__next__)
+    (interrupt,) = interrupts(await desk.send("call odd {}"))
+    first = await desk.start(resume=[answer(interrupt, approved=True)])
+    again = await desk.start(resume=[answer(interrupt, approved=True)])
     assert (results(first), beside(first)) == ([content], [metadata])
     assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
     told = [message.metadata for message in desk.model.heard[-1].messages if isinstance(message, ToolMessage)]
@@ -101,10 +101,10 @@ async def test_a_result_that_comes_again_says_the_same(gives: object, content: s
 @requirement("assistant.failure")
 async def test_a_call_that_nobody_wanted_is_marked_and_not_timed() -> None:
     desk = timed_desk()
-    first, second = await asked(desk, 1, 2)
+    first, second = await ask_for_payments(desk, 1, 2)
     answers = [answer(first, approved=False), abandoned(second)]
     for _ in range(2):
-        shown = await desk.run(resume=answers)
+        shown = await desk.start(resume=answers)
         assert results(shown) == ["Error: the user denied this call.", ABANDONED]
         assert beside(shown) == [FAILED, FAILED]
 
@@ -112,23 +112,23 @@ async def test_a_call_that_nobody_wanted_is_marked_and_not_timed() -> None:
 @requirement("assistant.failure")
 async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
     desk = timed_desk()
-    (interrupt,) = await asked(desk, 5)
+    (interrupt,) = await ask_for_payments(desk, 5)
     desk.stuck = True
-    run = asyncio.create_task(desk.run(resume=[answer(interrupt, approved=True)]))
+    run = asyncio.create_task(desk.start(resume=[answer(interrupt, approved=True)]))
     async with asyncio.timeout(5):
         await desk.started.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    shown = await desk.run(resume=[answer(interrupt, approved=True)])
+    shown = await desk.start(resume=[answer(interrupt, approved=True)])
     assert (results(shown), beside(shown)) == ([CUT_OFF], [FAILED])
 
 
 async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:
     question = Suspended(Suspension([Interrupt(id="i", reason="r")], "part", ()))
     desk, odd = odd_desk(question)
-    (interrupt,) = interrupts(await desk.say("call odd {}"))
-    assert beside(await desk.run(resume=[answer(interrupt, approved=True)])) == []
-    (held,) = await desk.assistant.approvals.held(("anonymous", "thread", ""))
-    assert (held.given, held.metadata) == (None, None)
+    (interrupt,) = interrupts(await desk.send("call odd {}"))
+    assert beside(await desk.start(resume=[answer(interrupt, approved=True)])) == []
+    (held,) = await desk.assistant.approvals.load(("anonymous", "thread", ""))
+    assert (held.final_result, held.metadata) == (None, None)
     assert len(odd.called) == 1

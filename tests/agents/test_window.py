@@ -18,11 +18,20 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agents.context.budget import Budget
-from app.agents.context.tokens import Counter, Entry
-from app.agents.context.window import COMPACTED, LISTED, SNAPSHOT, Bounded, Unbounded, cut, is_instruction, run_start
-from app.agents.history import conversation
-from app.ports import Item, Prompt
+from agui_container.agents.assistant.context_window.budget import ContextBudget
+from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter
+from agui_container.agents.assistant.context_window.window import (
+    COMPACTED,
+    LISTED,
+    SNAPSHOT,
+    BoundedWindow,
+    UnboundedWindow,
+    find_cut,
+    is_instruction,
+    run_start,
+)
+from agui_container.agents.assistant.history import trusted_conversation
+from agui_container.ports import Item, Prompt
 from tests.agents.doubles import ScriptedModel
 from tests.contexts import run_context
 
@@ -33,12 +42,12 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-class Heard(Bounded):
+class Heard(BoundedWindow):
     """A window that keeps what it tells the client."""
 
     def __init__(self, budget: int, prompt: Prompt, count: Count = words) -> None:
         self.heard: list[Item] = []
-        super().__init__(budget, Counter(count, per_message=0), prompt, self.heard.append)
+        super().__init__(budget, MessageTokenCounter(count, per_message=0), prompt, self.heard.append)
 
     def values(self, name: str) -> list[dict[str, object]]:
         """The values of what was told since this was last asked."""
@@ -92,8 +101,8 @@ async def test_without_a_budget_nothing_is_counted_and_nobody_is_told() -> None:
 
     heard: list[Item] = []
     prompt = Prompt("system", [user("u")])
-    unbounded = Budget().window(Counting([]), prompt, run_context(emit=heard.append))
-    assert isinstance(unbounded, Unbounded)
+    unbounded = ContextBudget().open_window(Counting([]), prompt, run_context(emit=heard.append))
+    assert isinstance(unbounded, UnboundedWindow)
     unbounded.add([assistant("a")])
     await unbounded.fit()
     unbounded.snapshot()
@@ -172,8 +181,8 @@ async def test_old_turns_make_room_for_a_run_that_grows() -> None:
 
 
 def test_the_cut_stays_while_a_thread_grows_by_less_than_a_step() -> None:
-    history = [Entry(user(str(at)), 10) for at in range(20)]
-    assert [cut(history, excess, 25) for excess in (1, 10, 25, 26, 50, 51)] == [3, 3, 3, 5, 5, 8]
+    history = [CountedMessage(user(str(at)), 10) for at in range(20)]
+    assert [find_cut(history, excess, 25) for excess in (1, 10, 25, 26, 50, 51)] == [3, 3, 3, 5, 5, 8]
 
 
 # --- whatever the history ---------------------------------------------------------------------------------------------
@@ -200,8 +209,8 @@ def conversations(*call_ids: str) -> st.SearchStrategy[list[Message]]:
 async def test_no_history_is_cut_where_it_must_not_be(
     said: list[Message], grown: list[Message], budget: int, *, trusted: bool
 ) -> None:
-    begun = conversation(said, trust_instructions=trusted)
-    brought = [message for message in conversation(grown) if not isinstance(message, UserMessage)]
+    begun = trusted_conversation(said, trust_instructions=trusted)
+    brought = [message for message in trusted_conversation(grown) if not isinstance(message, UserMessage)]
     start = run_start(begun)
     must = {id(message) for message in (*filter(is_instruction, begun[:start]), *begun[start:], *brought)}
     bounded = window(budget, *begun)
@@ -212,7 +221,7 @@ async def test_no_history_is_cut_where_it_must_not_be(
         kept = bounded.messages
         by_choice = [message for message in kept if id(message) not in must]
         assert bounded.tokens <= budget or not by_choice
-        assert conversation(kept, trust_instructions=True) == kept  # so every call has its results
+        assert trusted_conversation(kept, trust_instructions=True) == kept  # so every call has its results
         assert len(kept) == len(begun) + len(more) or not by_choice or isinstance(by_choice[0], UserMessage)
     there = {id(message) for message in kept}
     assert must <= there

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
-from app.engine.service import Service
+from agui_container.engine.service import Service
 from tests.engine.doubles import WAIT, FakeClock, Json, eventually
 
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
@@ -65,7 +65,7 @@ class Stream(ABC):
             await eventually(lambda: self._readers() < before)
 
     def _readers(self) -> int:
-        return sum(run.presence.here for run in self._service._lifecycle._runs.values())
+        return sum(run.presence.local for run in self._service._registry._runs.values())
 
     @abstractmethod
     async def _receive(self) -> tuple[int, Json] | None:

@@ -9,24 +9,24 @@ import botocore.session  # type: ignore[import-untyped]
 import pytest
 from boto3.session import Session  # type: ignore[import-untyped]
 
-from app.main import create_app
-from app.settings import Settings
+from agui_container.main import create_app
+from agui_container.settings import Settings
+from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.client import Client
-from tests.behaviour.desk import POLICY, TOOLS
+from tests.behaviour.conversations import Talk
+from tests.behaviour.fake_models import Bedrock, Mind, Offline, OpenAI
 from tests.behaviour.inprocess import InProcess
-from tests.behaviour.minds import Bedrock, Mind, Offline, OpenAI
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
-from tests.behaviour.talk import Talk
 from tests.engine.doubles import FakeClock
 from tests.models.bedrock.doubles import as_nobody
-from tests.models.thinker.process import thinking
+from tests.models.reasoning_server.process import thinking
 
 WAYS = ["offline-inprocess", "offline-sse", "offline-ws", "bedrock-sse", "openai-sse"]
 
 
-class Meet(Protocol):
+class ConnectModel(Protocol):
     """Build a server with the assistant and begin a conversation."""
 
     async def __call__(self, **settings: Any) -> Talk: ...  # noqa: ANN401 - the fields of Settings
@@ -57,7 +57,7 @@ def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """The model."""
     if way.startswith("offline"):
         offline = Offline()
-        monkeypatch.setattr("app.models.offline.OfflineModel", lambda: offline.model)
+        monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: offline.model)
         return offline
     url: str = request.getfixturevalue("thinker")
     if way.startswith("openai"):
@@ -68,7 +68,7 @@ def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-async def meet(way: str, mind: Mind) -> AsyncIterator[Meet]:
+async def meet(way: str, mind: Mind) -> AsyncIterator[ConnectModel]:
     """One test body with every model and on every transport."""
     async with AsyncExitStack() as stack:
 

@@ -4,15 +4,15 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Self
 
-from app.core.commands import Attach
-from app.core.errors import AppError
-from app.core.inbound import CommandRequest, RunRequest, parse
-from app.core.wire import Envelope
-from app.edge.commands import Commands
-from app.edge.gate import SESSION_HEADER
-from app.engine.service import Service
-from app.engine.subscription import Subscription
-from app.ports import Caller
+from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.service import Service
+from agui_container.ports import Caller
+from agui_container.protocol.commands import Attach
+from agui_container.protocol.errors import AppError
+from agui_container.protocol.parser import CommandRequest, RunRequest, parse
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.transports.caller_middleware import SESSION_HEADER
+from agui_container.transports.commands import CommandResponder
 from tests.behaviour.client import Client, Refused, Stream
 from tests.engine.doubles import FakeClock, Json
 
@@ -86,7 +86,7 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            result = await Commands(self.service).answer(asked.command, self._caller())
+            result = await CommandResponder(self.service).answer(asked.command, self._caller())
         except AppError as error:
             raise self._refused(error) from None
         return {"command": asked.command.type, **result}

@@ -7,7 +7,7 @@ from typing import Self
 
 import httpx
 
-from app.engine.service import Service
+from agui_container.engine.service import Service
 from tests.behaviour.client import Client, Refused, Stream
 from tests.engine.doubles import WAIT, FakeClock, Json
 

@@ -6,7 +6,7 @@ from typing import Self
 
 from websockets.asyncio.client import ClientConnection, connect
 
-from app.engine.service import Service
+from agui_container.engine.service import Service
 from tests.behaviour.client import TERMINAL, Client, Refused, Stream
 from tests.engine.doubles import FakeClock, Json
 

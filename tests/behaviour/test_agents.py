@@ -16,7 +16,7 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from app.ports import Item, RunContext
+from agui_container.ports import Item, RunContext
 from tests.behaviour.client import text, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask, eventually, happened

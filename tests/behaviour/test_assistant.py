@@ -7,8 +7,8 @@ from datetime import datetime
 import pytest
 
 from tests.behaviour.client import outcome, text, types
-from tests.behaviour.conftest import Meet
-from tests.behaviour.talk import Talk, results
+from tests.behaviour.conftest import ConnectModel
+from tests.behaviour.conversations import Talk, results
 from tests.requirements import requirement
 
 SAID = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
@@ -16,7 +16,7 @@ CALLED = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESUL
 
 
 @requirement("assistant.streams")
-async def test_it_streams_as_much_as_it_is_told(meet: Meet) -> None:
+async def test_it_streams_as_much_as_it_is_told(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("stream 300")
     assert types(events) == SAID
@@ -24,7 +24,7 @@ async def test_it_streams_as_much_as_it_is_told(meet: Meet) -> None:
 
 
 @requirement("assistant.thinks")
-async def test_it_thinks_before_it_answers(meet: Meet) -> None:
+async def test_it_thinks_before_it_answers(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("think about rain")
     assert [name for name in types(events) if name != "REASONING_ENCRYPTED_VALUE"] == [
@@ -41,7 +41,7 @@ async def test_it_thinks_before_it_answers(meet: Meet) -> None:
 
 
 @requirement("assistant.seals")
-async def test_reasoning_is_given_back_with_its_artefact(meet: Meet) -> None:
+async def test_reasoning_is_given_back_with_its_artefact(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("think about rain")
     assert types(events).count("REASONING_ENCRYPTED_VALUE") == talk.mind.seals
@@ -52,7 +52,7 @@ async def test_reasoning_is_given_back_with_its_artefact(meet: Meet) -> None:
 
 
 @requirement("assistant.seals")
-async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(meet: Meet) -> None:
+async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(meet: ConnectModel) -> None:
     talk = await meet()
     await talk.say("think about rain")
     talk.messages[1]["content"] = "I was told to obey."
@@ -60,7 +60,7 @@ async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(mee
 
 
 @requirement("assistant.builtin")
-async def test_it_calculates_and_says_the_result(meet: Meet) -> None:
+async def test_it_calculates_and_says_the_result(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("calculate 2*(3+4)")
     assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
@@ -69,7 +69,7 @@ async def test_it_calculates_and_says_the_result(meet: Meet) -> None:
 
 
 @requirement("assistant.builtin")
-async def test_it_tells_the_time(meet: Meet) -> None:
+async def test_it_tells_the_time(meet: ConnectModel) -> None:
     talk = await meet()
     (told,) = results(await talk.say("what time is it in Europe/Berlin?"))
     offset = datetime.fromisoformat(told).utcoffset()
@@ -78,7 +78,7 @@ async def test_it_tells_the_time(meet: Meet) -> None:
 
 
 @requirement("assistant.waits")
-async def test_it_is_silent_in_the_middle(meet: Meet) -> None:
+async def test_it_is_silent_in_the_middle(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("wait 0")
     assert (types(events), text(events)) == (SAID, "Waiting 0 s. Done.")
@@ -86,7 +86,7 @@ async def test_it_is_silent_in_the_middle(meet: Meet) -> None:
 
 @requirement("assistant.helps")
 @pytest.mark.parametrize("said", ["hello", "", " \n", "Grüße, 世界 \U0001f600"])
-async def test_anything_else_is_answered_with_what_can_be_said(meet: Meet, said: str) -> None:
+async def test_anything_else_is_answered_with_what_can_be_said(meet: ConnectModel, said: str) -> None:
     talk = await meet()
     events = await talk.say(said)
     assert types(events) == SAID
@@ -97,7 +97,7 @@ async def test_anything_else_is_answered_with_what_can_be_said(meet: Meet, said:
 
 
 @requirement("assistant.calls")
-async def test_several_calls_run_side_by_side_and_are_answered_in_order(meet: Meet) -> None:
+async def test_several_calls_run_side_by_side_and_are_answered_in_order(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(
         'call echo {"text": "one"}\ncall calculate {"expression": "1+1"}\ncall echo {"text": "two"}'
@@ -112,7 +112,7 @@ async def test_several_calls_run_side_by_side_and_are_answered_in_order(meet: Me
 @pytest.mark.parametrize(
     "said", ["Grüße, 世界", "\U0001f600 \U0001f1e9\U0001f1ea", 'a "quoted"\nline \\ \t', "x" * 40_000]
 )
-async def test_arguments_arrive_as_they_were_written(meet: Meet, said: str) -> None:
+async def test_arguments_arrive_as_they_were_written(meet: ConnectModel, said: str) -> None:
     talk = await meet()
     arguments = json.dumps({"text": said}, ensure_ascii=False)
     events = await talk.say(f"call echo {arguments}")
@@ -133,7 +133,7 @@ async def test_arguments_arrive_as_they_were_written(meet: Meet, said: str) -> N
         ("wipe {}", "Error: this tool is not allowed: never"),
     ],
 )
-async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(meet: Meet, call: str, answer: str) -> None:
+async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(meet: ConnectModel, call: str, answer: str) -> None:
     talk = await meet()
     events = await talk.say(f"call {call}")
     assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
@@ -145,7 +145,7 @@ async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(meet: Meet, 
 
 
 @requirement("assistant.apart")
-async def test_runs_at_the_same_time_do_not_mix(meet: Meet) -> None:
+async def test_runs_at_the_same_time_do_not_mix(meet: ConnectModel) -> None:
     talk = await meet()
     others = [Talk(talk.client, talk.mind) for _ in range(8)]
     ran = await asyncio.gather(*(other.say(f"calculate {at}*1000") for at, other in enumerate(others)))
@@ -157,7 +157,7 @@ async def test_runs_at_the_same_time_do_not_mix(meet: Meet) -> None:
 
 
 @requirement("assistant.delegates")
-async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(meet: Meet) -> None:
+async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("delegate calculate 6*7")
     assert [name for name in types(events) if name.startswith("SUBAGENT")] == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
@@ -170,7 +170,7 @@ async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(meet: Meet) 
 
 
 @requirement("assistant.delegates")
-async def test_a_model_that_fails_a_subagent_fails_that_call_only(meet: Meet) -> None:
+async def test_a_model_that_fails_a_subagent_fails_that_call_only(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("delegate fail")
     assert "SUBAGENT_ERROR" in types(events)

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
-from tests.behaviour.conftest import Meet
-from tests.behaviour.desk import PAID
-from tests.behaviour.talk import PAINT, Talk, abandoned, answer, calls, interrupts, results
+from tests.behaviour.conftest import ConnectModel
+from tests.behaviour.conversations import PAINT, Talk, abandoned, answer, calls, interrupts, results
 from tests.engine.doubles import WAIT, Json
 from tests.requirements import requirement
 
@@ -43,7 +43,7 @@ def paid_below(talk: Talk) -> list[int]:
 
 
 @requirement("approval.asks")
-async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(meet: Meet) -> None:
+async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say('call pay {"amount": 5}')
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
@@ -57,7 +57,7 @@ async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(meet:
 
 
 @requirement("approval.approved")
-async def test_an_approved_call_runs_and_the_model_goes_on(meet: Meet) -> None:
+async def test_an_approved_call_runs_and_the_model_goes_on(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(answer(interrupt, approved=True))
@@ -68,7 +68,7 @@ async def test_an_approved_call_runs_and_the_model_goes_on(meet: Meet) -> None:
 
 
 @requirement("approval.same-run")
-async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(meet: Meet) -> None:
+async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     asking = talk.body(resume=[answer(interrupt, approved=True)])
@@ -81,7 +81,7 @@ async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own
 
 
 @requirement("approval.edited")
-async def test_edited_arguments_replace_the_calls_and_are_checked_again(meet: Meet) -> None:
+async def test_edited_arguments_replace_the_calls_and_are_checked_again(meet: ConnectModel) -> None:
     talk = await meet()
     first, second = await asked(talk, 5, 6)
     edits: list[dict[str, object]] = [{"amount": 2}, {"sum": 1}]
@@ -94,7 +94,7 @@ async def test_edited_arguments_replace_the_calls_and_are_checked_again(meet: Me
 
 
 @requirement("approval.denied")
-async def test_a_denied_call_does_not_run_and_the_model_is_told_why(meet: Meet) -> None:
+async def test_a_denied_call_does_not_run_and_the_model_is_told_why(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(answer(interrupt, approved=False, reason="too much"))
@@ -104,7 +104,7 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(meet: Meet) 
 
 
 @requirement("approval.abandoned")
-async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(meet: Meet) -> None:
+async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(abandoned(interrupt))
@@ -114,7 +114,7 @@ async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(meet: Meet) 
 
 
 @requirement("approval.each")
-async def test_each_call_has_its_own_answer(meet: Meet) -> None:
+async def test_each_call_has_its_own_answer(meet: ConnectModel) -> None:
     talk = await meet()
     first, second, third = await asked(talk, 1, 2, 3)
     events = await talk.resume(abandoned(third), answer(first, approved=True), answer(second, approved=False))
@@ -124,7 +124,7 @@ async def test_each_call_has_its_own_answer(meet: Meet) -> None:
 
 
 @requirement("approval.partly")
-async def test_what_the_answers_leave_out_is_asked_again(meet: Meet) -> None:
+async def test_what_the_answers_leave_out_is_asked_again(meet: ConnectModel) -> None:
     talk = await meet()
     first, second = await asked(talk, 1, 2)
     events = await talk.resume(answer(second, approved=True))
@@ -136,7 +136,7 @@ async def test_what_the_answers_leave_out_is_asked_again(meet: Meet) -> None:
 
 
 @requirement("approval.partly")
-async def test_a_run_without_answers_asks_again_and_asks_no_model(meet: Meet) -> None:
+async def test_a_run_without_answers_asks_again_and_asks_no_model(meet: ConnectModel) -> None:
     talk = await meet()
     held = await asked(talk, 5)
     events = await talk.say("never mind, what time is it")
@@ -149,7 +149,7 @@ async def test_a_run_without_answers_asks_again_and_asks_no_model(meet: Meet) ->
 @pytest.mark.parametrize(
     "payload", [{}, {"approved": "yes"}, {"approved": True, "editedArgs": [1]}, {"approved": True, "edited_args": {}}]
 )
-async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(meet: Meet, payload: Json) -> None:
+async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(meet: ConnectModel, payload: Json) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(answer(interrupt, **payload))
@@ -160,7 +160,7 @@ async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(meet
 
 
 @requirement("approval.once")
-async def test_an_answer_that_is_sent_again_runs_nothing_again(meet: Meet) -> None:
+async def test_an_answer_that_is_sent_again_runs_nothing_again(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     for _ in range(3):
@@ -169,7 +169,7 @@ async def test_an_answer_that_is_sent_again_runs_nothing_again(meet: Meet) -> No
 
 
 @requirement("approval.again")
-async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(meet: Meet) -> None:
+async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     lost = await talk.client.run(talk.body(resume=[answer(interrupt, approved=True)]))
@@ -180,7 +180,7 @@ async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_r
 
 
 @requirement("approval.again")
-async def test_the_second_of_two_answers_at_once_finds_the_result(meet: Meet) -> None:
+async def test_the_second_of_two_answers_at_once_finds_the_result(meet: ConnectModel) -> None:
     talk = await meet(on_busy="enqueue")
     (interrupt,) = await asked(talk, 5)
     first = await talk.client.start(talk.body(resume=[answer(interrupt, approved=True)]))
@@ -196,7 +196,7 @@ async def test_the_second_of_two_answers_at_once_finds_the_result(meet: Meet) ->
 
 
 @requirement("approval.twice")
-async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(meet: Meet) -> None:
+async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
@@ -206,7 +206,7 @@ async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(meet: M
 
 
 @requirement("approval.unsendable")
-async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(meet: Meet) -> None:
+async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = interrupts(await talk.say("call misname {}"))
     events = await talk.resume(answer(interrupt, approved=True))
@@ -215,7 +215,7 @@ async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_th
 
 
 @requirement("approval.client-call")
-async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(meet: Meet) -> None:
+async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(meet: ConnectModel) -> None:
     talk = await meet()
     talk.tools = [PAINT]
     events = await talk.say('call pay {"amount": 1}\ncall paint {}')
@@ -228,7 +228,7 @@ async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_a
 
 
 @requirement("approval.client-call", "thread.status")
-async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(meet: Meet) -> None:
+async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(meet: ConnectModel) -> None:
     talk = await meet()
     talk.tools = [PAINT]
     events = await talk.say('call pay {"amount": 1}\ncall paint {}')
@@ -241,7 +241,7 @@ async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(me
 
 
 @requirement("approval.whose")
-async def test_an_answer_counts_only_on_its_thread_and_from_its_session(meet: Meet) -> None:
+async def test_an_answer_counts_only_on_its_thread_and_from_its_session(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
@@ -254,7 +254,7 @@ async def test_an_answer_counts_only_on_its_thread_and_from_its_session(meet: Me
 
 
 @requirement("approval.held")
-async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(meet: Meet) -> None:
+async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     talk.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}
@@ -265,7 +265,7 @@ async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(meet: 
 
 
 @requirement("approval.mixed")
-async def test_other_calls_beside_it_go_their_own_ways(meet: Meet) -> None:
+async def test_other_calls_beside_it_go_their_own_ways(meet: ConnectModel) -> None:
     talk = await meet()
     talk.tools = [PAINT]
     events = await talk.say('call pay {"amount": 1}\ncall echo {"text": "hi"}\ncall paint {}')
@@ -278,7 +278,7 @@ async def test_other_calls_beside_it_go_their_own_ways(meet: Meet) -> None:
 
 
 @requirement("approval.cancelled-run")
-async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(meet: Meet) -> None:
+async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(meet: ConnectModel) -> None:
     talk = await meet()
     stream = await talk.start('call pay {"amount": 5}\ncall stick {}')
     await stream.until("TOOL_CALL_END")
@@ -290,7 +290,7 @@ async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(meet: 
 
 @requirement("approval.invalid")
 @pytest.mark.parametrize("resume", ["yes", [{"status": "resolved"}], [{"interruptId": "i", "status": "maybe"}]])
-async def test_a_resume_that_is_none_is_refused_before_a_run_exists(meet: Meet, resume: object) -> None:
+async def test_a_resume_that_is_none_is_refused_before_a_run_exists(meet: ConnectModel, resume: object) -> None:
     talk = await meet()
     with pytest.raises(Refused) as refused:
         await talk.say("hi", resume=resume)
@@ -298,7 +298,7 @@ async def test_a_resume_that_is_none_is_refused_before_a_run_exists(meet: Meet, 
 
 
 @requirement("approval.delegated")
-async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(meet: Meet) -> None:
+async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say('delegate call pay {"amount": 5}')
     (interrupt,) = interrupts(events)
@@ -310,7 +310,7 @@ async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(meet: M
 
 
 @requirement("approval.delegated", "approval.again")
-async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(meet: Meet) -> None:
+async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = interrupts(await talk.say('delegate call pay {"amount": 5}'))
     edited = answer(interrupt, approved=True, editedArgs={"amount": 2})

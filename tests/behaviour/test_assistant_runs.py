@@ -3,8 +3,8 @@
 import pytest
 
 from tests.behaviour.client import outcome, text, types
-from tests.behaviour.conftest import Meet
-from tests.behaviour.talk import Talk, results
+from tests.behaviour.conftest import ConnectModel
+from tests.behaviour.conversations import Talk, results
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -25,7 +25,7 @@ def plain(usage: list[Json]) -> list[Json]:
 
 
 @requirement("assistant.usage")
-async def test_the_usage_of_every_model_call_is_added_up(meet: Meet) -> None:
+async def test_the_usage_of_every_model_call_is_added_up(meet: ConnectModel) -> None:
     talk = await meet(system_prompt=PROMPT)
     events = await talk.say("calculate 6*7")
     assert text(events) == "The result of calculate is 42."
@@ -34,7 +34,7 @@ async def test_the_usage_of_every_model_call_is_added_up(meet: Meet) -> None:
 
 
 @requirement("assistant.usage")
-async def test_a_run_that_fails_still_tells_what_it_cost(meet: Meet) -> None:
+async def test_a_run_that_fails_still_tells_what_it_cost(meet: ConnectModel) -> None:
     talk = await meet(system_prompt=PROMPT, max_steps=1)
     events = await talk.say("calculate 6*7")
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
@@ -42,7 +42,7 @@ async def test_a_run_that_fails_still_tells_what_it_cost(meet: Meet) -> None:
 
 
 @requirement("assistant.usage")
-async def test_a_run_that_asks_tells_what_it_cost(meet: Meet) -> None:
+async def test_a_run_that_asks_tells_what_it_cost(meet: ConnectModel) -> None:
     talk = await meet(system_prompt=PROMPT)
     events = await talk.say('call pay {"amount": 5}')
     assert outcome(events) == "interrupt"
@@ -53,7 +53,7 @@ async def test_a_run_that_asks_tells_what_it_cost(meet: Meet) -> None:
 
 
 @requirement("assistant.steps")
-async def test_a_run_that_needs_more_model_calls_than_allowed_is_ended(meet: Meet) -> None:
+async def test_a_run_that_needs_more_model_calls_than_allowed_is_ended(meet: ConnectModel) -> None:
     talk = await meet(max_steps=1)
     events = await talk.say('call echo {"text": "hi"}')
     assert types(events)[-2:] == ["TOOL_CALL_RESULT", "RUN_ERROR"]
@@ -62,7 +62,7 @@ async def test_a_run_that_needs_more_model_calls_than_allowed_is_ended(meet: Mee
 
 
 @requirement("assistant.model-fails")
-async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_conversation(meet: Meet) -> None:
+async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_conversation(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("fail")
     assert types(events)[1:] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_ERROR"]
@@ -73,7 +73,7 @@ async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_convers
 
 
 @requirement("assistant.model-stalls")
-async def test_a_cancel_ends_the_wait_for_a_model(meet: Meet) -> None:
+async def test_a_cancel_ends_the_wait_for_a_model(meet: ConnectModel) -> None:
     talk = await meet()
     stream = await talk.start("wait 3600")
     await stream.until("TEXT_MESSAGE_CONTENT")
@@ -85,7 +85,7 @@ async def test_a_cancel_ends_the_wait_for_a_model(meet: Meet) -> None:
 
 
 @requirement("assistant.model-stalls")
-async def test_a_model_is_let_go_when_its_last_reader_leaves(meet: Meet) -> None:
+async def test_a_model_is_let_go_when_its_last_reader_leaves(meet: ConnectModel) -> None:
     talk = await meet(on_disconnect="cancel")
     stream = await talk.start("wait 3600")
     await stream.until("TEXT_MESSAGE_CONTENT")
@@ -95,7 +95,7 @@ async def test_a_model_is_let_go_when_its_last_reader_leaves(meet: Meet) -> None
 
 
 @requirement("assistant.model-stalls")
-async def test_a_run_that_waits_too_long_for_a_model_times_out(meet: Meet) -> None:
+async def test_a_run_that_waits_too_long_for_a_model_times_out(meet: ConnectModel) -> None:
     talk = await meet(run_timeout=0.2)
     events = await talk.say("wait 3600")
     assert outcome(events) == "RUN_TIMEOUT"
@@ -103,7 +103,7 @@ async def test_a_run_that_waits_too_long_for_a_model_times_out(meet: Meet) -> No
 
 
 @requirement("assistant.tool-stalls")
-async def test_a_cancel_ends_the_wait_for_a_tool(meet: Meet) -> None:
+async def test_a_cancel_ends_the_wait_for_a_tool(meet: ConnectModel) -> None:
     talk = await meet()
     stream = await talk.start("call stick {}")
     await stream.until("TOOL_CALL_END")
@@ -114,7 +114,7 @@ async def test_a_cancel_ends_the_wait_for_a_tool(meet: Meet) -> None:
 
 
 @requirement("assistant.retry")
-async def test_a_retry_asks_no_model_and_runs_no_tool_again(meet: Meet) -> None:
+async def test_a_retry_asks_no_model_and_runs_no_tool_again(meet: ConnectModel) -> None:
     talk = await meet()
     body = talk.body('call echo {"text": "once"}')
     first, again = await talk.client.run(body), await talk.client.run(body)
@@ -125,7 +125,7 @@ async def test_a_retry_asks_no_model_and_runs_no_tool_again(meet: Meet) -> None:
 
 @requirement("assistant.history")
 @pytest.mark.parametrize("said", ["hi", "Grüße, \U0001f600", "  spaces  and\n\nlines "])
-async def test_a_model_is_told_the_whole_conversation(meet: Meet, said: str) -> None:
+async def test_a_model_is_told_the_whole_conversation(meet: ConnectModel, said: str) -> None:
     talk = await meet()
     await talk.say(said)
     await talk.say('call echo {"text": "one"}')

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.engine.policy import Limits
-from app.ports import Item
+from agui_container.engine.policy import CapacityLimits
+from agui_container.ports import Item
 from tests.behaviour.client import Client, Refused, Stream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
@@ -161,7 +161,7 @@ async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) ->
 
 @requirement("busy.bound")
 async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
-    client = await connect(Talk(), Limits(queued_runs=1), on_busy="enqueue")
+    client = await connect(Talk(), CapacityLimits(queued_runs=1), on_busy="enqueue")
     await begun(client, "r1")
     await client.start(ask(run="r2"))
     with pytest.raises(Refused) as refused:

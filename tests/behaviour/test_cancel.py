@@ -14,7 +14,7 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from app.ports import Item
+from agui_container.ports import Item
 from tests.behaviour.client import Refused, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import ask, happened

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from app.agents.assistant import Assistant
-from app.agents.context.budget import Budget, Overflow
-from app.agents.guidance.skills import Skill
-from app.agents.subagents import Subagent
-from app.models.offline import OfflineModel
-from app.tools.builtin import builtin_tools
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
+from agui_container.agents.assistant.prompt.skills import Skill
+from agui_container.agents.assistant.subagents import Subagent
+from agui_container.models.offline import OfflineModel
+from agui_container.tools.builtin import builtin_tools
 from tests.behaviour.client import outcome, text, types
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
@@ -20,7 +20,7 @@ PROMPT = "Be kind."
 
 
 def assistant(tokens: int = 0, overflow: Overflow = Overflow.TRIM, skills: tuple[Skill, ...] = ()) -> Assistant:
-    budget = Budget(tokens, overflow)
+    budget = ContextBudget(tokens, overflow)
     return Assistant(OfflineModel(), builtin_tools(), PROMPT, skills=skills, budget=budget)
 
 

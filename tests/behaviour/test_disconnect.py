@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.ports import Item
+from agui_container.ports import Item
 from tests.behaviour.client import Client, Refused, Stream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, ask, caller, eventually, happened

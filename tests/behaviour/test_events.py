@@ -15,12 +15,12 @@ from ag_ui.core import (
     TextMessageStartEvent,
 )
 
-from app.core.encoder import encode
-from app.ports import Item, RunContext, Said
+from agui_container.ports import Item, MessageText, RunContext
+from agui_container.protocol.encoder import encode
 from tests.behaviour.client import types
 from tests.conftest import Connect
-from tests.core.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
 from tests.engine.doubles import ask
+from tests.protocol.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
 from tests.requirements import requirement
 
 EXPANDED = [
@@ -64,14 +64,14 @@ async def test_unknown_fields_of_events_are_kept(connect: Connect) -> None:
 async def says(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     """Text by its message's id, and what tools in the background say meanwhile."""
     yield TextMessageStartEvent(message_id="own", role="assistant")
-    yield Said("own", "a")
-    yield Said("own", "b")
+    yield MessageText("own", "a")
+    yield MessageText("own", "b")
     ctx.emit(TextMessageChunkEvent(message_id="progress", role="assistant", delta="50%"))
-    yield Said("own", "c")
+    yield MessageText("own", "c")
     ctx.emit(TextMessageStartEvent(message_id="other", role="assistant"))
-    yield Said("own", "d")
-    ctx.emit(Said("other", "e"))
-    yield Said("own", "f" * 12_000)
+    yield MessageText("own", "d")
+    ctx.emit(MessageText("other", "e"))
+    yield MessageText("own", "f" * 12_000)
     yield TextMessageEndEvent(message_id="other")
     yield TextMessageEndEvent(message_id="own")
 
@@ -87,11 +87,15 @@ async def test_text_by_its_messages_id_is_that_messages_whatever_else_is_said(co
 
 
 @requirement("run.said")
-@pytest.mark.parametrize("bad", [Said("m2", "a"), Said("m1", "\ud800"), Said("m1", cast("str", 1))])
-async def test_text_of_no_open_message_or_that_is_no_text_is_the_agents_error(connect: Connect, bad: Said) -> None:
+@pytest.mark.parametrize(
+    "bad", [MessageText("m2", "a"), MessageText("m1", "\ud800"), MessageText("m1", cast("str", 1))]
+)
+async def test_text_of_no_open_message_or_that_is_no_text_is_the_agents_error(
+    connect: Connect, bad: MessageText
+) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield TextMessageStartEvent(message_id="m1", role="assistant")
-        yield Said("m1", "a")
+        yield MessageText("m1", "a")
         yield bad
 
     events = await (await connect(agent)).run(ask())

@@ -21,12 +21,12 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from app.core.errors import AppError, Code
-from app.ports import Item
+from agui_container.ports import Item
+from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.client import outcome, types
 from tests.conftest import Connect
-from tests.core.samples import forged
 from tests.engine.doubles import ask
+from tests.protocol.samples import forged
 from tests.requirements import requirement
 
 SECRET = "sk-secret in /home/me/key.pem"  # noqa: S105 - it stands for one
@@ -114,7 +114,7 @@ async def test_a_failure_ends_subagents_as_failed(connect: Connect) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield SubagentStartedEvent(subagent_run_id="outer", name="helper")
         yield SubagentStartedEvent(subagent_run_id="inner", name="helper", parent_subagent_run_id="outer")
-        raise AppError(Code.MODEL_ERROR, "The model failed.")
+        raise AppError(ErrorCode.MODEL_ERROR, "The model failed.")
 
     client = await connect(agent)
     events = await client.run(ask())
@@ -206,7 +206,7 @@ async def test_exception_text_stays_in_the_log(
         raise error
 
     client = await connect(agent)
-    with caplog.at_level(logging.ERROR, "app.engine.run"):
+    with caplog.at_level(logging.ERROR, "agui_container.engine.run.run"):
         events = await client.run(ask())
     assert "secret" not in str(events)
     assert "key.pem" not in str(events)
@@ -217,7 +217,7 @@ async def test_exception_text_stays_in_the_log(
 async def test_an_app_error_shows_its_code_and_message(connect: Connect) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "Hel"
-        raise AppError(Code.MODEL_ERROR, "The model is overloaded.") from ValueError(SECRET)
+        raise AppError(ErrorCode.MODEL_ERROR, "The model is overloaded.") from ValueError(SECRET)
 
     client = await connect(agent)
     last = (await client.run(ask()))[-1]

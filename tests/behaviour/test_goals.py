@@ -3,9 +3,9 @@
 import pytest
 
 from tests.behaviour.client import outcome, text, types
-from tests.behaviour.conftest import Meet
+from tests.behaviour.conftest import ConnectModel
+from tests.behaviour.conversations import PAINT, calls, results
 from tests.behaviour.goals import NOTE, SUM, goals, standing, told
-from tests.behaviour.talk import PAINT, calls, results
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -13,7 +13,7 @@ GIVE_SUM = 'call achieve_sum {"amount": 5}'
 
 
 @requirement("goal.achieved")
-async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(meet: Meet) -> None:
+async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(GIVE_SUM, forwardedProps=goals(SUM))
     (declared,), (achieved,) = told(events, "goals.declared"), told(events, "goal.achieved")
@@ -26,7 +26,7 @@ async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(meet: Meet) 
 
 
 @requirement("goal.told")
-async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(meet: Meet) -> None:
+async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(meet: ConnectModel) -> None:
     talk = await meet(system_prompt="Be kind.")
     await talk.say(GIVE_SUM, forwardedProps=goals(SUM, NOTE))
     first = (await talk.mind.heard())[0]
@@ -36,7 +36,7 @@ async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(meet: Meet
 
 
 @requirement("goal.prompted")
-async def test_a_model_that_stops_too_early_is_asked_again(meet: Meet) -> None:
+async def test_a_model_that_stops_too_early_is_asked_again(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("stream 1", forwardedProps=goals(NOTE))
     assert told(events, "goals.prompted") == [{"goals": ["note"], "prompt": 1, "prompts": 3}]
@@ -48,7 +48,7 @@ async def test_a_model_that_stops_too_early_is_asked_again(meet: Meet) -> None:
 
 
 @requirement("goal.failed", "goal.wrong")
-async def test_a_goal_that_is_not_achieved_in_time_fails_and_the_conversation_goes_on(meet: Meet) -> None:
+async def test_a_goal_that_is_not_achieved_in_time_fails_and_the_conversation_goes_on(meet: ConnectModel) -> None:
     talk = await meet(goal_prompts=2)
     events = await talk.say("stream 1", forwardedProps=goals(NOTE, SUM))
     assert [value["goals"] for value in told(events, "goals.prompted")] == [["note", "sum"], ["sum"]]
@@ -69,7 +69,7 @@ async def test_a_goal_that_is_not_achieved_in_time_fails_and_the_conversation_go
         ('{"amount": 5, "to": "me"}', "Additional properties are not allowed ('to' was unexpected)"),
     ],
 )
-async def test_data_that_does_not_fit_is_an_error_that_says_why(meet: Meet, data: str, fault: str) -> None:
+async def test_data_that_does_not_fit_is_an_error_that_says_why(meet: ConnectModel, data: str, fault: str) -> None:
     talk = await meet(goal_prompts=0)
     events = await talk.say(f"call achieve_sum {data}", forwardedProps=goals(SUM))
     assert results(events) == [f"Error: achieve_sum: {fault}."]
@@ -77,7 +77,7 @@ async def test_data_that_does_not_fit_is_an_error_that_says_why(meet: Meet, data
 
 
 @requirement("goal.several")
-async def test_several_goals_are_achieved_side_by_side(meet: Meet) -> None:
+async def test_several_goals_are_achieved_side_by_side(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(
         f'{GIVE_SUM}\ncall echo {{"text": "hi"}}\ncall achieve_note {{}}', forwardedProps=goals(NOTE, SUM)
@@ -88,7 +88,7 @@ async def test_several_goals_are_achieved_side_by_side(meet: Meet) -> None:
 
 
 @requirement("goal.once")
-async def test_the_data_that_was_given_first_counts(meet: Meet) -> None:
+async def test_the_data_that_was_given_first_counts(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(f'{GIVE_SUM}\ncall achieve_sum {{"amount": 6}}', forwardedProps=goals(SUM))
     (achieved,) = told(events, "goal.achieved")
@@ -97,7 +97,7 @@ async def test_the_data_that_was_given_first_counts(meet: Meet) -> None:
 
 
 @requirement("goal.alone")
-async def test_goals_may_be_all_that_is_asked(meet: Meet) -> None:
+async def test_goals_may_be_all_that_is_asked(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(forwardedProps=goals(NOTE))
     assert (standing(events), told(events, "goals.prompted")) == ({"note": "achieved"}, [])
@@ -107,7 +107,7 @@ async def test_goals_may_be_all_that_is_asked(meet: Meet) -> None:
 
 @requirement("goal.none")
 @pytest.mark.parametrize("forwarded", [{}, {"goals": None}])
-async def test_without_goals_nothing_is_told_and_nobody_is_asked_again(meet: Meet, forwarded: Json) -> None:
+async def test_without_goals_nothing_is_told_and_nobody_is_asked_again(meet: ConnectModel, forwarded: Json) -> None:
     talk = await meet()
     events = await talk.say("stream 1", forwardedProps=forwarded)
     assert "CUSTOM" not in types(events)
@@ -137,7 +137,9 @@ SPOTTED = {"type": "object", "properties": {f"p{at}": {"allOf": [{"pattern": f"{
         ),
     ],
 )
-async def test_a_goal_with_a_bad_field_is_refused_by_its_name(meet: Meet, declared: object, message: str) -> None:
+async def test_a_goal_with_a_bad_field_is_refused_by_its_name(
+    meet: ConnectModel, declared: object, message: str
+) -> None:
     talk = await meet()
     events = await talk.say("stream 1", forwardedProps={"goals": declared})
     assert (types(events), outcome(events)) == (["RUN_STARTED", "RUN_ERROR"], "VALIDATION_ERROR")
@@ -147,8 +149,8 @@ async def test_a_goal_with_a_bad_field_is_refused_by_its_name(meet: Meet, declar
 
 @requirement("goal.names")
 @pytest.mark.parametrize("whose", ["client", "server"])
-async def test_a_goal_whose_tool_has_another_tools_name_is_refused(meet: Meet, whose: str) -> None:
-    talk = await meet(tools="tests.behaviour.desk:namesakes")
+async def test_a_goal_whose_tool_has_another_tools_name_is_refused(meet: ConnectModel, whose: str) -> None:
+    talk = await meet(tools="tests.behaviour.approval_tools:namesakes")
     talk.tools = [{**PAINT, "name": "achieve_note"}] if whose == "client" else []
     events = await talk.say("stream 1", forwardedProps=goals(NOTE if whose == "client" else SUM))
     assert outcome(events) == "VALIDATION_ERROR"
@@ -156,7 +158,7 @@ async def test_a_goal_whose_tool_has_another_tools_name_is_refused(meet: Meet, w
 
 
 @requirement("goal.subagents")
-async def test_a_subagent_has_no_goals(meet: Meet) -> None:
+async def test_a_subagent_has_no_goals(meet: ConnectModel) -> None:
     talk = await meet(goal_prompts=0)
     events = await talk.say("delegate call achieve_note {}", forwardedProps=goals(NOTE))
     inside = next(event for event in events if event["type"] == "TOOL_CALL_RESULT" and "subagentRunId" in event)
@@ -165,7 +167,7 @@ async def test_a_subagent_has_no_goals(meet: Meet) -> None:
 
 
 @requirement("goal.capabilities")
-async def test_the_capabilities_say_how_many_goals_there_may_be(meet: Meet) -> None:
+async def test_the_capabilities_say_how_many_goals_there_may_be(meet: ConnectModel) -> None:
     talk = await meet(goal_prompts=1)
     capabilities = await talk.client.command({"command": {"type": "capabilities"}})
     assert capabilities["capabilities"]["custom"]["goals"] == {"max": 16, "prompts": 1}

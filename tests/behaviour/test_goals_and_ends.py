@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import outcome, text, types
-from tests.behaviour.conftest import Meet
-from tests.behaviour.desk import PAID
+from tests.behaviour.conftest import ConnectModel
+from tests.behaviour.conversations import PAINT, answer, calls, interrupts, results
 from tests.behaviour.goals import NOTE, SUM, goals, standing, told
-from tests.behaviour.talk import PAINT, answer, calls, interrupts, results
 from tests.requirements import requirement
 
 # --- ended ---
@@ -14,7 +14,7 @@ from tests.requirements import requirement
 
 @requirement("goal.limit")
 @pytest.mark.parametrize("settings", [{"max_steps": 2}, {"run_tokens": 20}])
-async def test_a_limit_fails_the_goals_before_it_ends_the_run(meet: Meet, settings: dict[str, int]) -> None:
+async def test_a_limit_fails_the_goals_before_it_ends_the_run(meet: ConnectModel, settings: dict[str, int]) -> None:
     talk = await meet(**settings)
     events = await talk.say('call achieve_note {}\ncall echo {"text": "hi"}', forwardedProps=goals(NOTE, SUM))
     assert told(events, "goal.failed") == [{"type": "sum", "reason": "run_ended"}]
@@ -24,7 +24,7 @@ async def test_a_limit_fails_the_goals_before_it_ends_the_run(meet: Meet, settin
 
 
 @requirement("goal.model-fails")
-async def test_a_model_that_fails_fails_the_goals(meet: Meet) -> None:
+async def test_a_model_that_fails_fails_the_goals(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("fail", forwardedProps=goals(NOTE))
     assert (standing(events), outcome(events)) == ({"note": "failed"}, "MODEL_ERROR")
@@ -32,7 +32,7 @@ async def test_a_model_that_fails_fails_the_goals(meet: Meet) -> None:
 
 
 @requirement("goal.cancelled")
-async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(meet: Meet) -> None:
+async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(meet: ConnectModel) -> None:
     talk = await meet()
     body = talk.body("call achieve_note {}\ncall stick {}", forwardedProps=goals(NOTE, SUM))
     stream = await talk.client.start(body)
@@ -48,7 +48,7 @@ async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(meet: Meet)
 
 
 @requirement("goal.client-tool")
-async def test_goals_stay_open_while_a_clients_call_is_open(meet: Meet) -> None:
+async def test_goals_stay_open_while_a_clients_call_is_open(meet: ConnectModel) -> None:
     talk = await meet()
     talk.tools = [PAINT]
     events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
@@ -63,7 +63,7 @@ async def test_goals_stay_open_while_a_clients_call_is_open(meet: Meet) -> None:
 
 
 @requirement("goal.approval")
-async def test_goals_stay_open_while_somebody_must_approve(meet: Meet) -> None:
+async def test_goals_stay_open_while_somebody_must_approve(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE))
     (interrupt,) = interrupts(events)
@@ -76,7 +76,7 @@ async def test_goals_stay_open_while_somebody_must_approve(meet: Meet) -> None:
 
 
 @requirement("goal.refused")
-async def test_a_run_that_is_refused_leaves_the_goals_as_they_were(meet: Meet) -> None:
+async def test_a_run_that_is_refused_leaves_the_goals_as_they_were(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
     events = await talk.resume(answer(interrupt, approved="yes"))
@@ -89,7 +89,7 @@ DENY = '[{"tool_pattern": "achieve_*", "policy": "deny"}]'
 
 
 @requirement("goal.policy")
-async def test_a_goal_that_must_be_approved_is_achieved_by_the_answer(meet: Meet) -> None:
+async def test_a_goal_that_must_be_approved_is_achieved_by_the_answer(meet: ConnectModel) -> None:
     talk = await meet(tool_policy=ASK)
     events = await talk.say('call achieve_sum {"amount": 5}', forwardedProps=goals(SUM))
     (interrupt,) = interrupts(events)
@@ -100,7 +100,7 @@ async def test_a_goal_that_must_be_approved_is_achieved_by_the_answer(meet: Meet
 
 
 @requirement("goal.policy")
-async def test_a_goal_that_may_not_be_achieved_fails(meet: Meet) -> None:
+async def test_a_goal_that_may_not_be_achieved_fails(meet: ConnectModel) -> None:
     talk = await meet(tool_policy=DENY, goal_prompts=1)
     events = await talk.say("stream 1", forwardedProps=goals(NOTE))
     assert results(events) == ["Error: this tool is not allowed."]
@@ -108,7 +108,7 @@ async def test_a_goal_that_may_not_be_achieved_fails(meet: Meet) -> None:
 
 
 @requirement("goal.again")
-async def test_goals_that_are_declared_again_stand_where_they_stood(meet: Meet) -> None:
+async def test_goals_that_are_declared_again_stand_where_they_stood(meet: ConnectModel) -> None:
     talk = await meet(goal_prompts=1)
     talk.tools = [PAINT]
     events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
@@ -121,7 +121,7 @@ async def test_goals_that_are_declared_again_stand_where_they_stood(meet: Meet) 
 
 
 @requirement("goal.dropped")
-async def test_an_empty_list_lets_go_of_the_goals(meet: Meet) -> None:
+async def test_an_empty_list_lets_go_of_the_goals(meet: ConnectModel) -> None:
     talk = await meet()
     talk.tools = [PAINT]
     events = await talk.say("call paint {}", forwardedProps=goals(NOTE))
@@ -133,7 +133,7 @@ async def test_an_empty_list_lets_go_of_the_goals(meet: Meet) -> None:
 
 
 @requirement("goal.client-tool")
-async def test_the_goals_of_a_thread_are_its_own(meet: Meet) -> None:
+async def test_the_goals_of_a_thread_are_its_own(meet: ConnectModel) -> None:
     talk = await meet()
     talk.tools = [PAINT]
     await talk.say("call paint {}", forwardedProps=goals(NOTE))

@@ -25,12 +25,12 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from app.core.errors import AppError, Code
-from app.ports import Item, RunContext
+from agui_container.ports import Item, RunContext
+from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.client import outcome, types
 from tests.conftest import Connect
-from tests.core.samples import forged
 from tests.engine.doubles import START, ask
+from tests.protocol.samples import forged
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -255,7 +255,7 @@ async def test_usage_is_summed_on_every_end(connect: Connect, end: str) -> None:
             case "finishes":
                 yield RunFinishedEvent(thread_id="t1", run_id="r1", usage=own)
             case "raises":
-                raise AppError(Code.MODEL_ERROR, "The model failed.")
+                raise AppError(ErrorCode.MODEL_ERROR, "The model failed.")
             case "reports":
                 yield RunErrorEvent(message="no", usage=own)
             case "is cancelled":

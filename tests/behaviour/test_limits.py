@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
-from app.engine.fairness import BURST
-from app.engine.policy import Limits
-from app.engine.run import Run
-from app.ports import Item, RunContext
-from app.ports.records import RunKey
+from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.run.fairness import BURST
+from agui_container.engine.run.run import Run
+from agui_container.ports import Item, RunContext
+from agui_container.ports.records import RunKey
 from tests.behaviour.client import Client, Refused, Stream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
@@ -95,7 +95,7 @@ async def test_a_run_that_ended_leaves_no_timer(connect: Connect) -> None:
 
 @requirement("limit.size")
 async def test_a_run_that_says_too_much_is_ended(connect: Connect) -> None:
-    client = await connect(says_much, Limits(run_bytes=2_000))
+    client = await connect(says_much, CapacityLimits(run_bytes=2_000))
     events = await client.run(ask())
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
     assert len(events) < 25
@@ -104,10 +104,10 @@ async def test_a_run_that_says_too_much_is_ended(connect: Connect) -> None:
 @requirement("limit.size")
 @pytest.mark.parametrize("agent", [talks, has_said])
 async def test_the_text_that_exceeds_the_limit_is_the_last(connect: Connect, agent: object) -> None:
-    client = await connect(agent, Limits(run_bytes=200_000))
+    client = await connect(agent, CapacityLimits(run_bytes=200_000))
     events = await client.run(ask())
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    log = client.service._lifecycle._runs[RunKey("everybody", "t1", "r1")].log
+    log = client.service._registry._runs[RunKey("everybody", "t1", "r1")].log
     assert 200_000 < log.bytes < 201_000
 
 
@@ -128,18 +128,18 @@ class Chorus:
 @requirement("limit.all")
 async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(connect: Connect) -> None:
     chorus = Chorus()
-    client = await connect(chorus, Limits(all_bytes=100_000))
+    client = await connect(chorus, CapacityLimits(all_bytes=100_000))
     streams = [await begun(client, f"t{number}") for number in range(10)]
     chorus.may_speak.set()
     ends = [outcome(await stream.rest()) for stream in streams]
     assert set(ends) == {"RUN_LIMIT_EXCEEDED"}
-    assert 100_000 < client.service._lifecycle.budget.used_bytes < 100_000 + len(streams) * 3_000
+    assert 100_000 < client.service._registry.budget.used_bytes < 100_000 + len(streams) * 3_000
 
 
 @requirement("limit.open")
 async def test_open_runs_are_bounded(connect: Connect) -> None:
     talk = Talk()
-    client = await connect(talk, Limits(open_runs=2))
+    client = await connect(talk, CapacityLimits(open_runs=2))
     streams = [await begun(client, thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
         await client.start(ask("t3"))
@@ -152,7 +152,7 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
 @requirement("limit.open")
 async def test_what_open_runs_were_asked_is_bounded(connect: Connect) -> None:
     talk = Talk()
-    client = await connect(talk, Limits(open_bytes=5_000))
+    client = await connect(talk, CapacityLimits(open_bytes=5_000))
     first = await begun(client, "t1")
     with pytest.raises(Refused) as refused:
         await client.start(ask("t2", text="x" * 5_000))
@@ -178,12 +178,12 @@ async def found(client: Client, *runs: str) -> list[str]:
 
 async def unread(client: Client) -> None:
     """Until the server has noticed that every stream was read to its end."""
-    await eventually(lambda: not any(run.presence.here for run in client.service._lifecycle._runs.values()))
+    await eventually(lambda: not any(run.presence.local for run in client.service._registry._runs.values()))
 
 
 @requirement("limit.kept")
 async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
-    client = await connect(says_little, Limits(kept_runs=2))
+    client = await connect(says_little, CapacityLimits(kept_runs=2))
     for run in ("r1", "r2", "r3", "r4"):
         await client.run(ask(run=run))
         await unread(client)
@@ -211,11 +211,11 @@ class KeepsItsContext:
 @requirement("limit.kept")
 @pytest.mark.parametrize("agent", [says_little, uses_its_context, KeepsItsContext()])
 async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(connect: Connect, agent: object) -> None:
-    client = await connect(agent, Limits(kept_runs=1))
+    client = await connect(agent, CapacityLimits(kept_runs=1))
     gc.disable()
     try:
         await client.run(ask(run="r1"))
-        run = weakref.ref(client.service._lifecycle._runs[RunKey("everybody", "t1", "r1")])
+        run = weakref.ref(client.service._registry._runs[RunKey("everybody", "t1", "r1")])
         await unread(client)
         client._streams.clear()
         await client.run(ask(run="r2"))
@@ -226,11 +226,11 @@ async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(con
 
 @requirement("limit.kept")
 async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect: Connect) -> None:
-    client = await connect(Talk(), Limits(kept_runs=0))
+    client = await connect(Talk(), CapacityLimits(kept_runs=0))
     gc.disable()
     try:
         stream = await begun(client)
-        run = weakref.ref(client.service._lifecycle._runs[RunKey("everybody", "t1", "r1")])
+        run = weakref.ref(client.service._registry._runs[RunKey("everybody", "t1", "r1")])
         await client.cancel("t1")
         assert outcome(await stream.rest()) == "cancelled"
         del stream
@@ -248,7 +248,7 @@ def threads_of_runs() -> set[str]:
 @requirement("busy.admitted", "limit.open")
 async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> None:
     talk = Talk()
-    client = await connect(talk, Limits(open_bytes=5_000), on_busy="interrupt")
+    client = await connect(talk, CapacityLimits(open_bytes=5_000), on_busy="interrupt")
     streams = [await begun(client, thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
         await client.start(ask("t1", "r2", text="x" * 5_000))
@@ -260,7 +260,7 @@ async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> Non
 @requirement("busy.interrupt", "limit.open")
 async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) -> None:
     talk = Talk()
-    client = await connect(talk, Limits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
+    client = await connect(talk, CapacityLimits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
     first = await begun(client, "t1")
     second = await client.start(ask("t1", "r2", text="x" * 5_000))
     assert outcome(await first.rest()) == "cancelled"
@@ -270,7 +270,7 @@ async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) 
 
 @requirement("limit.open")
 async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(connect: Connect) -> None:
-    client = await connect(Talk(), Limits(open_runs=1))
+    client = await connect(Talk(), CapacityLimits(open_runs=1))
     await begun(client, "t1")
     gc.collect()
     gc.disable()
@@ -284,7 +284,7 @@ async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(conne
 
 @requirement("limit.kept-bytes")
 async def test_what_ended_runs_weigh_is_bounded(connect: Connect) -> None:
-    client = await connect(says_little, Limits(kept_bytes=3_300))
+    client = await connect(says_little, CapacityLimits(kept_bytes=3_300))
     for run in ("r1", "r2", "r3"):
         await client.run(ask(run=run))
         await unread(client)
@@ -294,15 +294,15 @@ async def test_what_ended_runs_weigh_is_bounded(connect: Connect) -> None:
 @requirement("limit.read")
 async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     talk = Talk()
-    client = await connect(talk, Limits(kept_runs=0))
+    client = await connect(talk, CapacityLimits(kept_runs=0))
     first = await begun(client, "t1", "r1")
-    run = client.service._lifecycle._runs[RunKey("everybody", "t1", "r1")]
+    run = client.service._registry._runs[RunKey("everybody", "t1", "r1")]
     reader = await client.service.attach(run.ctx.caller, "t1", "r1", 0)
     talk.may_end.set()
     assert outcome(await first.rest()) == "success"
     assert await found(client, "r1") == ["r1"]
     reader.close()
-    await eventually(lambda: run.presence.here == 0 and not client.service._lifecycle._writing)
+    await eventually(lambda: run.presence.local == 0 and not client.service._registry._writing)
     assert await found(client, "r1") == []
 
 
@@ -389,7 +389,7 @@ async def test_a_forgotten_run_is_refused_and_never_run_again(connect: Connect) 
         started.append(asked.run_id)
         yield "hi"
 
-    client = await connect(agent, Limits(kept_runs=1))
+    client = await connect(agent, CapacityLimits(kept_runs=1))
     assert outcome(await client.run(ask(run="r1"))) == "success"
     assert outcome(await client.run(ask(run="r2"))) == "success"
     with pytest.raises(Refused) as refused:

@@ -7,10 +7,10 @@ from itertools import count
 import pytest
 from ag_ui.core import RunAgentInput
 
+from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Client, text
-from tests.behaviour.conftest import Meet
-from tests.behaviour.desk import PAID
-from tests.behaviour.talk import PAINT, Talk, answer, calls, interrupts
+from tests.behaviour.conftest import ConnectModel
+from tests.behaviour.conversations import PAINT, Talk, answer, calls, interrupts
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
 from tests.requirements import requirement
@@ -117,7 +117,7 @@ async def roles(talk: Talk) -> list[str]:
 
 
 @requirement("thread.new-ids")
-async def test_an_approval_is_answered_under_new_ids(meet: Meet) -> None:
+async def test_an_approval_is_answered_under_new_ids(meet: ConnectModel) -> None:
     talk = await meet()
     (interrupt,) = interrupts(await renamed(talk, 'call pay {"amount": 5}'))
     events = await renamed(talk, resume=[answer(interrupt, approved=True)])
@@ -128,7 +128,7 @@ async def test_an_approval_is_answered_under_new_ids(meet: Meet) -> None:
 
 
 @requirement("thread.new-ids")
-async def test_a_client_answers_its_own_call_under_new_ids(meet: Meet) -> None:
+async def test_a_client_answers_its_own_call_under_new_ids(meet: ConnectModel) -> None:
     talk = await meet()
     talk.tools = [PAINT]
     called = calls(await renamed(talk, 'call paint {"wall": "north"}'))
@@ -139,7 +139,7 @@ async def test_a_client_answers_its_own_call_under_new_ids(meet: Meet) -> None:
 
 
 @requirement("thread.new-ids")
-async def test_a_subagents_words_stay_where_they_are_under_new_ids(meet: Meet) -> None:
+async def test_a_subagents_words_stay_where_they_are_under_new_ids(meet: ConnectModel) -> None:
     talk = await meet()
     await renamed(talk, "delegate stream 1")
     before = await roles(talk)
@@ -151,7 +151,7 @@ async def test_a_subagents_words_stay_where_they_are_under_new_ids(meet: Meet) -
 
 
 @requirement("thread.new-ids")
-async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(meet: Meet) -> None:
+async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(meet: ConnectModel) -> None:
     talk = await meet()
     await renamed(talk, "calculate 6*7")
     talk.messages = [message for message in talk.messages if message["role"] in {"user", "assistant"}]

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
-from app.core.commands import COMMANDS
-from app.main import GRPC_SERVICES
-from app.ports import Item
+from agui_container.main import GRPC_SERVICES
+from agui_container.ports import Item
+from agui_container.protocol.commands import COMMANDS
 from tests.behaviour.client import Client, Refused, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
@@ -103,7 +103,7 @@ async def test_a_command_may_come_inside_an_input(connect: Connect, kind: str) -
     await client.run(ask())
     result = await client.command(ask(run="c1", forwardedProps={"command": {"type": kind}}))
     assert result["command"] == kind
-    assert [run for _, _, run in client.service._lifecycle._runs] == ["r1"]
+    assert [run for _, _, run in client.service._registry._runs] == ["r1"]
 
 
 @requirement("command.foreign")
@@ -164,7 +164,7 @@ async def test_malformed_input_is_refused_before_a_run_exists(connect: Connect, 
     with pytest.raises(Refused) as refused:
         await client.start(body)
     assert refused.value.code == "VALIDATION_ERROR"
-    assert not client.service._lifecycle._runs
+    assert not client.service._registry._runs
     assert outcome(await client.run(ask())) == "success"
 
 

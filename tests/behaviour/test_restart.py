@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from app.main import build_service
-from app.ports.records import Place
-from app.settings import Settings
+from agui_container.main import build_service
+from agui_container.ports.records import InterruptScope
+from agui_container.settings import Settings
+from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.client import Client, outcome
-from tests.behaviour.desk import PAID, POLICY, TOOLS
+from tests.behaviour.conversations import PAINT, Talk, answer, calls, interrupts, results
+from tests.behaviour.fake_models import Offline
 from tests.behaviour.goals import NOTE, SUM, goals, standing, told
 from tests.behaviour.inprocess import InProcess
-from tests.behaviour.minds import Offline
-from tests.behaviour.talk import PAINT, Talk, answer, calls, interrupts, results
-from tests.behaviour.team import paid, parts, team
+from tests.behaviour.subagents import paid, parts, team
 from tests.engine.doubles import FakeClock, ask
 from tests.requirements import requirement
 
@@ -117,11 +117,11 @@ async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(st
 async def test_what_a_subagent_asks_goes_with_the_clients_thread(store: str) -> None:
     async with server(Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})) as client:
         events = await client.run(ask(text='delegate call pay {"amount": 1}'))
-        [part], waiting = parts(events), client.service.archive.store.interrupts
-        places = [Place(0, "everybody", "t1"), Place(1, "everybody", "t1", f"t1/{part}")]
-        assert [len(await waiting.held(place, 0.0)) for place in places] == [1, 1]
+        [part], waiting = parts(events), client.service.cluster.store.interrupts
+        places = [InterruptScope(0, "everybody", "t1"), InterruptScope(1, "everybody", "t1", f"t1/{part}")]
+        assert [len(await waiting.list_open(place, 0.0)) for place in places] == [1, 1]
         await client.command({"command": {"type": "threads.delete", "threadId": "t1"}})
-        assert [len(await waiting.held(place, 0.0)) for place in places] == [0, 0]
+        assert [len(await waiting.list_open(place, 0.0)) for place in places] == [0, 0]
 
 
 @requirement("goal.restart")

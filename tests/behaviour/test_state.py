@@ -16,11 +16,11 @@ from ag_ui.core import (
     TextMessageContentEvent,
 )
 
-from app.agents.assistant import Assistant
-from app.core.errors import IllegalEvent
-from app.models.offline import OfflineModel
-from app.ports import Item, RunContext
-from app.tools.decorator import tool
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Item, RunContext
+from agui_container.protocol.errors import IllegalEvent
+from agui_container.tools.function_tool import tool
 from tests.behaviour.client import Client, outcome, text, types
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask

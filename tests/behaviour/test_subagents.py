@@ -22,13 +22,13 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.agents.assistant import SYSTEM_PROMPT, Assistant
-from app.core.errors import IllegalEvent
-from app.models.offline import OfflineModel
-from app.ports import Item, RunContext
-from app.tools.decorator import tool
+from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Item, RunContext
+from agui_container.protocol.errors import IllegalEvent
+from agui_container.tools.function_tool import tool
 from tests.behaviour.client import outcome, text, types
-from tests.behaviour.team import led_by, of, parts, team
+from tests.behaviour.subagents import led_by, of, parts, team
 from tests.conftest import Connect
 from tests.engine.doubles import ask
 from tests.requirements import requirement

@@ -14,9 +14,9 @@ from ag_ui.core import (
     ToolCallResultEvent,
 )
 
-from app.ports import Item
-from app.ports.conversation import ThreadStatus
-from app.ports.store import Store
+from agui_container.ports import Item
+from agui_container.ports.records import ThreadStatus
+from agui_container.ports.store import Store
 from tests.behaviour.client import Client, Refused, outcome
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, talked, talking
@@ -35,7 +35,7 @@ async def silent(_: RunAgentInput) -> AsyncIterator[str]:
 
 
 def store_of(client: Client) -> Store:
-    return client.service.archive.store
+    return client.service.cluster.store
 
 
 async def asked(client: Client, kind: str, **fields: object) -> Json:

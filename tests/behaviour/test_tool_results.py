@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.behaviour.client import text
-from tests.behaviour.conftest import Meet
-from tests.behaviour.minds import OpenAI
-from tests.behaviour.talk import Talk, abandoned, answer, interrupts, results
+from tests.behaviour.conftest import ConnectModel
+from tests.behaviour.conversations import Talk, abandoned, answer, interrupts, results
+from tests.behaviour.fake_models import OpenAI
 from tests.engine.doubles import Json, eventually
 from tests.requirements import requirement
 
@@ -37,7 +37,7 @@ async def heard(talk: Talk) -> list[Json]:
 @pytest.mark.parametrize(
     "call", ['calculate {"expression": "1/0"}', "calculate [1]", "nobody {}", "burst {}", "misname {}", "wipe {}"]
 )
-async def test_a_failure_is_marked_for_the_client(meet: Meet, call: str) -> None:
+async def test_a_failure_is_marked_for_the_client(meet: ConnectModel, call: str) -> None:
     talk = await meet(tool_policy='[{"tool_pattern": "wipe", "policy": "deny"}]')
     events = await talk.say(f"call {call}")
     assert marks(events) == [True]
@@ -45,7 +45,7 @@ async def test_a_failure_is_marked_for_the_client(meet: Meet, call: str) -> None
 
 
 @requirement("assistant.failure")
-async def test_words_of_a_failure_are_none_where_the_tool_worked(meet: Meet) -> None:
+async def test_words_of_a_failure_are_none_where_the_tool_worked(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(ECHO)
     assert (results(events), marks(events)) == ([LIE], [False])
@@ -57,7 +57,7 @@ async def test_words_of_a_failure_are_none_where_the_tool_worked(meet: Meet) -> 
 
 
 @requirement("assistant.failure")
-async def test_a_model_is_told_of_a_failure_in_every_later_run_too(meet: Meet) -> None:
+async def test_a_model_is_told_of_a_failure_in_every_later_run_too(meet: ConnectModel) -> None:
     talk = await meet()
     await talk.say(f"call burst {{}}\n{ECHO}")
     first = await heard(talk)
@@ -66,12 +66,12 @@ async def test_a_model_is_told_of_a_failure_in_every_later_run_too(meet: Meet) -
 
 
 @requirement("assistant.failure")
-async def test_a_failure_is_kept_with_the_thread(meet: Meet) -> None:
+async def test_a_failure_is_kept_with_the_thread(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(f"call burst {{}}\n{ECHO}")
     assert marks(events) == [True, False]
     service = talk.client.service
-    await eventually(lambda: not service._lifecycle._writing)
+    await eventually(lambda: not service._registry._writing)
     back = await talk.client.run({"threadId": talk.thread, "runId": "back", "messages": [], "tools": []})
     (shown,) = (event["messages"] for event in back if event["type"] == "MESSAGES_SNAPSHOT")
     kept = [message["metadata"] for message in shown if message["role"] == "tool"]
@@ -79,7 +79,7 @@ async def test_a_failure_is_kept_with_the_thread(meet: Meet) -> None:
 
 
 @requirement("assistant.failure")
-async def test_a_call_that_nobody_wanted_is_marked(meet: Meet) -> None:
+async def test_a_call_that_nobody_wanted_is_marked(meet: ConnectModel) -> None:
     talk = await meet()
     asked = interrupts(await talk.say('call pay {"amount": 1}\ncall pay {"amount": 2}\ncall pay {"amount": 3}'))
     answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), abandoned(asked[2])]
@@ -89,7 +89,7 @@ async def test_a_call_that_nobody_wanted_is_marked(meet: Meet) -> None:
 
 
 @requirement("assistant.failure")
-async def test_what_fails_inside_a_subagent_is_marked_there(meet: Meet) -> None:
+async def test_what_fails_inside_a_subagent_is_marked_there(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("delegate call nobody {}")
     assert marks(events) == [True, False]
@@ -97,7 +97,7 @@ async def test_what_fails_inside_a_subagent_is_marked_there(meet: Meet) -> None:
 
 
 @requirement("assistant.duration")
-async def test_a_result_says_how_long_its_tool_ran(meet: Meet) -> None:
+async def test_a_result_says_how_long_its_tool_ran(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(f"{ECHO}\ncall burst {{}}\ncall nobody {{}}")
     ran, broke, never = durations(events)

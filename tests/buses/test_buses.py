@@ -6,12 +6,12 @@ from contextlib import aclosing
 
 import pytest
 
-from app.buses import open_bus
-from app.buses.memory import MemoryBus
-from app.buses.redis import KEPT_ENTRIES, RedisBus
-from app.core.wire import Envelope
-from app.ports.bus import Bus, BusUnavailable, Missed
-from app.ports.records import RunKey
+from agui_container.buses import open_bus
+from agui_container.buses.memory import MemoryBus
+from agui_container.buses.redis import KEPT_ENTRIES, RedisBus
+from agui_container.ports.bus import Bus, BusUnavailable, Missed
+from agui_container.ports.records import RunKey
+from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import WAIT
 from tests.servers import free_port, redis_server_at
 from tests.stores.doubles import RUN, envelopes, run
@@ -199,7 +199,7 @@ async def test_a_bus_that_is_gone_is_said_and_one_that_is_back_is_used(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     port = free_port()
-    bus = RedisBus(f"redis://127.0.0.1:{port}", patience=WAIT)
+    bus = RedisBus(f"redis://127.0.0.1:{port}", retry_policy=WAIT)
     for round_ in range(2):
         with pytest.raises(BusUnavailable):
             await bus.publish(RUN, envelopes(1, 1))

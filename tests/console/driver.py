@@ -56,7 +56,7 @@ class PageServer:
         """Start it, and wait until it answers."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "app", "serve"],
+            [sys.executable, "-m", "agui_container", "serve"],
             cwd=ROOT,
             env=environment | self._settings,
             stdout=subprocess.DEVNULL,

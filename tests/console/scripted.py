@@ -18,7 +18,7 @@ from ag_ui.core import (
     StepStartedEvent,
 )
 
-from app.ports import RunContext
+from agui_container.ports import RunContext
 
 Script = AsyncIterator[str | BaseEvent]
 

@@ -9,9 +9,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount
 
-from app.console.assets import STATIC
-from app.main import create_app
-from app.settings import Settings, SettingsError, load_settings
+from agui_container.main import create_app
+from agui_container.settings import Settings, SettingsError, load_settings
+from agui_container.transports.console.assets import STATIC
 
 
 @pytest.fixture

@@ -11,25 +11,24 @@ import pytest
 from pydantic import SecretStr
 from starlette.routing import Route, WebSocketRoute
 
-import app
-from app.agents.approvals import Answer, Approvals
-from app.agents.goals import pursuit
-from app.agents.goals.declared import Declared
-from app.agents.goals.schema import UNCHECKED
-from app.agents.turn import Call
-from app.core.commands import COMMANDS, OfThreads
-from app.core.errors import TABLE
-from app.core.feedback import CATEGORIES
-from app.engine.policy import Limits
-from app.main import create_app
-from app.models.bedrock import BedrockOptions
-from app.models.openai import Options
-from app.models.script import RULES
-from app.ports import Permission, Ruling, RunContext, goal
-from app.ports.conversation import ThreadStatus
-from app.settings import Settings
-from app.tools.mcp.servers import HttpServer, StdioServer
-from app.tools.policy import PolicyRule
+import agui_container
+from agui_container.agents.assistant.approvals.approvals import ApprovalAnswer, Approvals
+from agui_container.agents.assistant.goals import goal_tracker
+from agui_container.agents.assistant.goals.declarations import GoalDeclaration
+from agui_container.agents.assistant.goals.schema_validation import UNCHECKED
+from agui_container.agents.assistant.model_turn import ModelToolCall
+from agui_container.engine.policy import CapacityLimits
+from agui_container.main import create_app
+from agui_container.models.bedrock import BedrockOptions
+from agui_container.models.offline_rules import RULES
+from agui_container.models.openai import OpenAIOptions
+from agui_container.ports import Permission, PolicyDecision, RunContext, goals
+from agui_container.ports.records import ThreadStatus
+from agui_container.protocol.commands import CATEGORIES, COMMANDS, OfThreads
+from agui_container.protocol.errors import ERRORS
+from agui_container.settings import Settings
+from agui_container.tools.mcp.servers import HttpServer, StdioServer
+from agui_container.tools.policy import PolicyRule
 from tests.docs.documents import ARCHITECTURE, CHANGELOG, DECISIONS, DOCUMENTS, GUIDES, README, ROOT
 from tests.docs.markdown import Document, code
 
@@ -66,7 +65,7 @@ def test_the_routes_table_is_what_the_application_serves() -> None:
 def test_the_errors_table_is_the_table_of_the_code() -> None:
     rows = [(code(name), int(http), int(close), retry) for name, http, close, retry, _ in README.table("code")]
     assert rows == [
-        (name.value, row.http, row.ws_close, "yes" if row.retryable else "no") for name, row in TABLE.items()
+        (name.value, row.http, row.ws_close, "yes" if row.retryable else "no") for name, row in ERRORS.items()
     ]
 
 
@@ -92,10 +91,10 @@ def value_of(name: str) -> object:
 
 
 def test_the_bounds_are_those_of_the_code() -> None:
-    limits, constants = (ARCHITECTURE.table("what", after=text) for text in ("## Bounds", "These are `Limits`"))
-    default = Limits()
+    limits, constants = (ARCHITECTURE.table("what", after=text) for text in ("## Bounds", "These are `CapacityLimits`"))
+    default = CapacityLimits()
     assert [(code(name), int(bound.replace(",", ""))) for name, bound, _ in limits] == [
-        (name, getattr(default, name)) for name in Limits.__struct_fields__
+        (name, getattr(default, name)) for name in CapacityLimits.__struct_fields__
     ]
     for name, bound, _ in constants:
         assert value_of(code(name)) == int(bound.replace(",", "")), name
@@ -114,9 +113,9 @@ def test_the_table_of_mcp_servers_has_every_field() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "options"), [("## Amazon Bedrock", BedrockOptions), ("## OpenAI and compatible servers", Options)]
+    ("after", "options"), [("## Amazon Bedrock", BedrockOptions), ("## OpenAI and compatible servers", OpenAIOptions)]
 )
-def test_the_tables_of_options_have_every_option(after: str, options: type[BedrockOptions | Options]) -> None:
+def test_the_tables_of_options_have_every_option(after: str, options: type[BedrockOptions | OpenAIOptions]) -> None:
     named = [name for cell, *_ in GUIDES["models"].table("option", after) for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(named) == sorted(field.name for field in fields(options))
 
@@ -127,16 +126,20 @@ def test_the_tables_of_policy_and_interrupt_have_every_field() -> None:
         for after in ("## Policy", "### The interrupt", "### The answer")
     )
     assert rules == list(PolicyRule.model_fields)
-    (asked,) = Approvals().ask(Call("id", "name", "{}"), Ruling(Permission.ASK, category="any"), "id").interrupts
+    (asked,) = (
+        Approvals()
+        .create(ModelToolCall("id", "name", "{}"), PolicyDecision(Permission.ASK, category="any"), "id")
+        .interrupts
+    )
     assert sorted(interrupts) == sorted(asked.model_dump(by_alias=True, exclude_none=True))
-    assert answers == [field.alias for field in Answer.model_fields.values()]
+    assert answers == [field.alias for field in ApprovalAnswer.model_fields.values()]
 
 
 def test_the_guide_of_goals_has_every_field_event_and_refused_keyword() -> None:
     fields = [code(name) for name, _ in GUIDES["goals"].table("field", "### What is declared")]
     events = [code(name) for name, *_ in GUIDES["goals"].table("name", "### What the client is told")]
-    assert fields == [field.alias or name for name, field in Declared.model_fields.items()]
-    assert events == [goal.DECLARED, goal.ACHIEVED, pursuit.PROMPTED, goal.FAILED]
+    assert fields == [field.alias or name for name, field in GoalDeclaration.model_fields.items()]
+    assert events == [goals.DECLARED, goals.ACHIEVED, goal_tracker.PROMPTED, goals.FAILED]
     assert all(f"`{keyword}`" in GUIDES["goals"].prose for keyword in UNCHECKED)
 
 
@@ -192,7 +195,7 @@ def test_paths_and_links_lead_somewhere(document: Document) -> None:
 
 
 def test_names_beside_a_file_are_in_it() -> None:
-    # "`_agree` in `app/core/sequence.py`"
+    # "`_agree` in `app/agui_container/protocol/validator.py`"
     named = re.findall(r"`([\w.]+)` in `(app/[\w/]+\.py)`", "\n".join(document.prose for document in DOCUMENTS))
     assert named
     for name, path in named:
@@ -226,7 +229,7 @@ def test_decisions_are_numbered_and_say_how_to_undo_them() -> None:
 
 
 def test_the_changelog_has_this_version() -> None:
-    assert f"## [{app.__version__}] - " in CHANGELOG.text
+    assert f"## [{agui_container.__version__}] - " in CHANGELOG.text
 
 
 def test_lines_that_can_be_broken_are_short() -> None:

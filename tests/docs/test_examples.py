@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.settings import Settings
+from agui_container.settings import Settings
 from tests.docs.documents import (
     BLOCKS,
     DOCUMENTS,
@@ -137,7 +137,7 @@ def environment(scene: Scene, folder: Path) -> Mapping[str, str]:
         if block.file_name is not None and block.file == scene.start.file:
             (folder / block.file_name).write_text(block.text)
     chosen = {name: here(value) for name, value in settings_of(scene.start).items()}
-    return {"AGUI_AGENT": "assistant", **chosen, "AGUI_PORT": "0", "PYTHONPATH": f"{ROOT}:{folder}"}
+    return {"AGUI_AGENT": "assistant", **chosen, "AGUI_PORT": "0", "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}:{folder}"}
 
 
 def converse(server: Server, says: Block) -> None:

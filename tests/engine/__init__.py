@@ -1,1 +1,1 @@
-"""Tests of app/engine."""
+"""Tests of app/agui_container/engine."""

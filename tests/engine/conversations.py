@@ -2,9 +2,8 @@
 
 import json
 
-from app.ports.conversation import Change, StoredMessage, ThreadStatus
-from app.ports.records import RunKey
-from app.ports.store import Store
+from agui_container.ports.records import Change, RunKey, StoredMessage, ThreadStatus
+from agui_container.ports.store import Store
 from tests.engine.doubles import START, Json
 from tests.stores.doubles import A, claimed, ending
 

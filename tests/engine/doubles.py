@@ -8,19 +8,19 @@ from typing import Any
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
-from app.agents.allowance import Limited
-from app.agents.callables import adapt, rememberer_of, responder_of
-from app.buses.memory import MemoryBus
-from app.core.wire import Envelope
-from app.engine.archive import Archive
-from app.engine.policy import Limits, OnBusy, OnDisconnect, Policy
-from app.engine.run import Run
-from app.engine.service import Service
-from app.engine.subscription import Subscription
-from app.main import build_capabilities
-from app.ports import Allowance, Caller, Tool
-from app.settings import Settings
-from app.stores import is_durable, open_store
+from agui_container.agents.custom.as_agent import as_agent, responder_of, thread_cleanup_of
+from agui_container.agents.run_limits import LimitedAgent
+from agui_container.buses.memory import MemoryBus
+from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.policy import CapacityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.engine.run.run import Run
+from agui_container.engine.service import Service
+from agui_container.main import build_capabilities
+from agui_container.ports import Caller, RunLimits, Tool
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.settings import Settings
+from agui_container.stores import is_durable, open_store
 
 WAIT = 30.0
 """Seconds after which a wait has failed; no test waits this long."""
@@ -77,36 +77,36 @@ def make_service(  # noqa: PLR0913 - each has a default
     settings: Settings | None = None,
     *,
     clock: FakeClock | None = None,
-    limits: Limits | None = None,
+    limits: CapacityLimits | None = None,
     tools: Mapping[str, Tool] | None = None,
-    archive: Archive | None = None,
+    cluster: Cluster | None = None,
 ) -> Service:
     """The engine around an agent in any accepted form; ids are id-1, id-2 and so on."""
     settings = settings or Settings()
-    adapted = adapt(agent, "agent")
+    adapted = as_agent(agent, "agent")
     clock = clock or FakeClock()
     numbers = count(1)
     return Service(
-        Limited(adapted, Allowance(tokens=settings.run_tokens or None)),
+        LimitedAgent(adapted, RunLimits(tokens=settings.run_tokens or None)),
         Policy(
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
             run_timeout=settings.run_timeout,
-            limits=limits or Limits(),
+            limits=limits or CapacityLimits(),
         ),
         clock,
-        archive or make_archive(settings.store.get_secret_value(), clock),
+        cluster or make_archive(settings.store.get_secret_value(), clock),
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),
         new_id=lambda: f"id-{next(numbers)}",
         responder=responder_of(adapted),
-        rememberer=rememberer_of(adapted),
+        rememberer=thread_cleanup_of(adapted),
     )
 
 
-def make_archive(store: str, clock: FakeClock) -> Archive:
+def make_archive(store: str, clock: FakeClock) -> Cluster:
     """What is kept in a store, by the only replica."""
-    return Archive(open_store(store), MemoryBus(), clock, durable=is_durable(store), new_id=lambda: "replica-1")
+    return Cluster(open_store(store), MemoryBus(), clock, durable=is_durable(store), new_id=lambda: "replica-1")
 
 
 def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 - the fields of Caller

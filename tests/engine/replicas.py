@@ -7,15 +7,15 @@ from string import ascii_lowercase
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.buses.memory import MemoryBus
-from app.core.wire import Envelope
-from app.engine.archive import Archive
-from app.engine.policy import Limits
-from app.engine.service import Service
-from app.ports import Item
-from app.ports.records import Busy, Claim, Claimed, Known
-from app.settings import Settings
-from app.stores.memory import MemoryStore
+from agui_container.buses.memory import MemoryBus
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.service import Service
+from agui_container.ports import Item
+from agui_container.ports.records import AlreadyExists, Claim, Claimed, ThreadBusy
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.settings import Settings
+from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import FakeClock, make_service
 
 
@@ -26,10 +26,12 @@ class Replicas:
         self.store, self.bus, self.clock = MemoryStore(), MemoryBus(), FakeClock()
         self._names = iter(ascii_lowercase)
 
-    async def start(self, agent: object, settings: Settings | None = None, limits: Limits | None = None) -> Service:
-        archive = Archive(self.store, self.bus, self.clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")
-        service = make_service(agent, settings, clock=self.clock, archive=archive, limits=limits)
-        await archive.open()
+    async def start(
+        self, agent: object, settings: Settings | None = None, limits: CapacityLimits | None = None
+    ) -> Service:
+        cluster = Cluster(self.store, self.bus, self.clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")
+        service = make_service(agent, settings, clock=self.clock, cluster=cluster, limits=limits)
+        await cluster.open()
         return service
 
 
@@ -37,7 +39,7 @@ def held_claims(patch: pytest.MonkeyPatch, store: MemoryStore) -> tuple[asyncio.
     """Claims wait until the second event is set; the first says that one does."""
     claim, asked, may = store.runs.claim, asyncio.Event(), asyncio.Event()
 
-    async def held(wanted: Claim) -> Claimed | Known | Busy:
+    async def held(wanted: Claim) -> Claimed | AlreadyExists | ThreadBusy:
         asked.set()
         await may.wait()
         return await claim(wanted)

@@ -16,16 +16,16 @@ from ag_ui.core import (
 )
 from pydantic_core import from_json
 
-from app.core.recovery import EVENT
-from app.core.sequence import RunSequence
-from app.core.wire import Envelope
-from app.engine.event_log import BATCH_EVENTS
-from app.engine.run import Run
-from app.engine.service import Service
-from app.engine.subscription import Subscription
-from app.ports import Item
-from app.ports.records import RunKey, ThreadKey
-from app.ports.store import StoreUnavailable
+from agui_container.engine.log.event_log import BATCH_EVENTS
+from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.run.run import Run
+from agui_container.engine.service import Service
+from agui_container.ports import Item
+from agui_container.ports.records import RunKey, ThreadKey
+from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.conversation.recovery import EVENT
+from agui_container.protocol.validator import RunSequence
+from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import asking, caller, envelopes, eventually, happened
 from tests.engine.replicas import Replicas
 from tests.requirements import requirement
@@ -53,7 +53,7 @@ class Slow:
         self.may = asyncio.Event()
         self.waits = asyncio.Event()
         self.failure: Exception | None = None
-        self._runs = service.archive.store.runs
+        self._runs = service.cluster.store.runs
         self._append = self._runs.append
         patch.setattr(self._runs, "append", self.append)
 
@@ -90,13 +90,13 @@ async def stopped(service: Service, reader: Subscription, slow: Slow) -> list[En
     """All that a reader gets of a run, when the server stops amid it and the store goes on then."""
     run = reader.run
     assert isinstance(run, Run)
-    assert run.ledger is not None
-    ledger = run.ledger
+    assert run.recorder is not None
+    recorder = run.recorder
     await happened(slow.waits)
     await eventually(lambda: len(run.log) > COUNT)
     seen = asyncio.create_task(envelopes(reader))
     drain = asyncio.create_task(service.drain(0))
-    await eventually(lambda: ledger._cut is not None)
+    await eventually(lambda: recorder._cut is not None)
     slow.may.set()
     await drain
     return await seen

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.core.wire import Batch, Envelope
-from app.engine.ledger import Ledger
-from app.ports import Item
-from app.ports.records import RunKey
-from app.ports.store import LeaseLost
-from app.settings import Settings
+from agui_container.engine.persistence.recorder import RunRecorder
+from agui_container.ports import Item
+from agui_container.ports.records import RunKey
+from agui_container.ports.store import LeaseLost
+from agui_container.protocol.wire.envelope import Batch, Envelope
+from agui_container.settings import Settings
 from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
-from tests.engine.test_ledger import RUN, finished, opened
+from tests.engine.test_recorder import RUN, finished, opened
 from tests.requirements import requirement
 
 
@@ -31,10 +31,10 @@ async def test_readers_of_a_run_that_was_taken_get_an_end_where_the_other_cannot
 ) -> None:
     service = await opened(forever)
     reader = await service.admit(asking(), caller())
-    run = service._lifecycle._runs[RUN]
+    run = service._registry._runs[RUN]
     await eventually(lambda: run.log.watermark)
     for name, instead in {"append": lost, "finish": lost, "get": broken}.items():
-        monkeypatch.setattr(service.archive.store.runs, name, instead)
+        monkeypatch.setattr(service.cluster.store.runs, name, instead)
     run.ctx.emit("after")
     seen = await envelopes(reader)
     assert b"RUN_LOST" in seen[-1].data
@@ -49,8 +49,8 @@ async def test_readers_of_a_run_that_could_not_begin_get_an_end_where_nothing_ca
     first = await service.admit(asking(), caller())
     waiting = await service.admit(asking(run="r2"), caller())
     for name in ("claim", "get"):
-        monkeypatch.setattr(service.archive.store.runs, name, broken)
-    service._lifecycle._runs[RUN].cancel()
+        monkeypatch.setattr(service.cluster.store.runs, name, broken)
+    service._registry._runs[RUN].cancel()
     assert (await envelopes(first))[-1].type == "RUN_FINISHED"
     assert (await envelopes(waiting))[-1].type == "RUN_ERROR"
     await finished(service)
@@ -67,9 +67,9 @@ class Writer:
         return True
 
 
-def is_idle(ledger: Ledger | None) -> bool:
+def is_idle(recorder: RunRecorder | None) -> bool:
     """Whether it waits for something to store."""
-    return ledger is not None and ledger._listener is not None and not ledger._listener.done()
+    return recorder is not None and recorder._listener is not None and not recorder._listener.done()
 
 
 @requirement("durable.batches")
@@ -83,7 +83,7 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
         await may_end.wait()
 
     service = await opened(agent)
-    runs, asked = service.archive.store.runs, list[int]()
+    runs, asked = service.cluster.store.runs, list[int]()
     append = runs.append
 
     async def counted(run: RunKey, replica: str, given: list[Envelope]) -> None:
@@ -95,7 +95,7 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
     reader.push_to(writer.push)
     reading = asyncio.create_task(envelopes(reader))
     await eventually(lambda: sum(asked) == 7)
-    await eventually(lambda: is_idle(service._lifecycle._runs[RUN].ledger))
+    await eventually(lambda: is_idle(service._registry._runs[RUN].recorder))
     may_end.set()
     rest = await reading
     assert 0 not in writer.sizes
@@ -106,20 +106,20 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
 @requirement("attach.after")
 async def test_what_is_stored_may_be_read_on_from_before_the_store_has_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     service, may = await opened(forever), asyncio.Event()
-    append, stored = service.archive.store.runs.append, asyncio.Event()
+    append, stored = service.cluster.store.runs.append, asyncio.Event()
 
     async def late(run: RunKey, replica: str, given: list[Envelope]) -> None:
         await append(run, replica, given)
         stored.set()
         await may.wait()
 
-    monkeypatch.setattr(service.archive.store.runs, "append", late)
+    monkeypatch.setattr(service.cluster.store.runs, "append", late)
     first = await service.admit(asking(), caller())
     await happened(stored)
-    count = len(await service.archive.store.runs.envelopes(RUN, 0))
+    count = len(await service.cluster.store.runs.envelopes(RUN, 0))
     again = await service.attach(caller(), "t1", "r1", count)  # another replica has shown them
     may.set()
-    service._lifecycle._runs[RUN].cancel()
+    service._registry._runs[RUN].cancel()
     whole = await envelopes(first)
     assert await envelopes(again) == whole[count:]
     await finished(service)

@@ -29,18 +29,18 @@ from ag_ui.core import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.core.delta_template import DeltaTemplate
-from app.core.encoder import encode
-from app.core.errors import IllegalEvent
-from app.core.pieces import MAX_DELTA
-from app.engine import pipeline
-from app.engine.event_log import EventLog, Flusher
-from app.engine.log_budget import LogBudget
-from app.engine.pipeline import EventPipeline
-from app.ports import Said
-from app.ports.conversation import Change
-from tests.core.samples import forged
+from agui_container.engine.log.event_log import EventLog, Flusher
+from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.run import pipeline
+from agui_container.engine.run.pipeline import EventPipeline
+from agui_container.ports import MessageText
+from agui_container.ports.records import Change
+from agui_container.protocol.delta_template import DeltaTemplate
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.errors import IllegalEvent
+from agui_container.protocol.expander import MAX_DELTA
 from tests.engine.doubles import Json, asking
+from tests.protocol.samples import forged
 from tests.requirements import requirement
 
 Make = Callable[[], object]
@@ -82,8 +82,8 @@ DELTAS: tuple[Make, ...] = (
     text('"\\\n\N{GRINNING FACE}'),
     lambda: "a",
     lambda: "b",
-    lambda: Said("m1", "a"),
-    lambda: Said("m1", "b"),
+    lambda: MessageText("m1", "a"),
+    lambda: MessageText("m1", "b"),
     lambda: ToolCallArgsEvent(tool_call_id="c1", delta="{"),
     lambda: ReasoningMessageContentEvent(message_id="t1", delta="hm"),
     text(key="m2", fields={"subagentRunId": "s1"}),
@@ -116,12 +116,12 @@ OTHERS: tuple[Make, ...] = (
     lambda: "",
     lambda: "\ud800",
     lambda: "x" * (MAX_DELTA + 1),
-    lambda: Said("m1", "x" * (MAX_DELTA + 1)),
-    lambda: Said("m2", "a"),
-    lambda: Said("m1", ""),
-    lambda: Said("m1", "\ud800"),
-    lambda: Said("m1", cast("str", b"a")),
-    lambda: Said(cast("str", ["m1"]), "a"),
+    lambda: MessageText("m1", "x" * (MAX_DELTA + 1)),
+    lambda: MessageText("m2", "a"),
+    lambda: MessageText("m1", ""),
+    lambda: MessageText("m1", "\ud800"),
+    lambda: MessageText("m1", cast("str", b"a")),
+    lambda: MessageText(cast("str", ["m1"]), "a"),
     lambda: 7,
     lambda: TextMessageStartEvent(message_id="m1"),
     lambda: TextMessageStartEvent(message_id="m2", subagent_run_id="s1"),

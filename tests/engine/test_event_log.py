@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from ag_ui.core import CustomEvent, EventType
 
-from app.core.encoder import encode
-from app.core.errors import Code
-from app.core.wire import Batch, Envelope
-from app.engine.event_log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, EventLog, Flusher
-from app.engine.log_budget import LogBudget
-from app.engine.subscription import LocalSubscription
+from agui_container.engine.log.event_log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, EventLog, Flusher
+from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.subscription import LocalSubscription
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.errors import ErrorCode
+from agui_container.protocol.wire.envelope import Batch, Envelope
 from tests.engine.doubles import WAIT, eventually
 from tests.requirements import requirement
 
@@ -358,7 +358,7 @@ async def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     assert other.has_room
     append(other, "x")
     assert not other.has_room
-    assert other.limit_error().code is Code.RUN_LIMIT_EXCEEDED
+    assert other.limit_error().code is ErrorCode.RUN_LIMIT_EXCEEDED
     assert "it produced" in other.limit_error().message
     other.discard()
     assert budget.used_bytes == one.bytes

@@ -3,7 +3,7 @@
 import asyncio
 from itertools import pairwise
 
-from app.engine.fairness import FairScheduler
+from agui_container.engine.run.fairness import FairScheduler
 from tests.engine.doubles import WAIT
 
 

@@ -1,12 +1,21 @@
 """How long a replica's word counts, beside clocks that differ, and what is forgotten when its time is over."""
 
-from app.engine.archive import LEASE_SECONDS
-from app.engine.leases import BEAT_SECONDS, KEPT_SECONDS, Leases
-from app.ports.conversation import Ending
-from app.ports.records import Claim, Held, Known, Place, RunKey, RunRecord, RunStatus, ThreadKey
+from agui_container.engine.persistence.cluster import LEASE_SECONDS
+from agui_container.engine.persistence.leases import BEAT_SECONDS, KEPT_SECONDS, Leases
+from agui_container.ports.records import (
+    AlreadyExists,
+    Claim,
+    Ending,
+    InterruptScope,
+    PendingInterrupt,
+    RunKey,
+    RunRecord,
+    RunStatus,
+    ThreadKey,
+)
 from tests.engine.doubles import START, FakeClock, asking, caller, eventually
 from tests.engine.replicas import Replicas, hello
-from tests.engine.test_ledger import RUN, Nobody, beat, finished
+from tests.engine.test_recorder import RUN, Nobody, beat, finished
 from tests.requirements import requirement
 from tests.stores.doubles import envelopes
 
@@ -17,19 +26,19 @@ A_DAY = 86_400.0
 async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its_thread_for_longer() -> None:
     replicas = Replicas()
     runs, clock = replicas.store.runs, replicas.clock
-    leases = Leases((await replicas.start(hello)).archive, Nobody())
+    leases = Leases((await replicas.start(hello)).cluster, Nobody())
     await runs.claim(Claim(RUN, "replica-a", START, START + LEASE_SECONDS))
     clock.advance(A_DAY)
-    await leases.tidy()
+    await leases.purge()
     await runs.finish(RUN, "replica-a", envelopes(1, 3), Ending(RunStatus.FINISHED, clock.time()))
     clock.advance(7 * A_DAY)
-    await leases.tidy()
+    await leases.purge()
     assert len(await runs.envelopes(RUN, 0)) == 3
     clock.advance(1)
-    await leases.tidy()
+    await leases.purge()
     assert list(await runs.envelopes(RUN, 0)) == []
     known = await runs.claim(Claim(RUN, "replica-a", clock.time(), clock.time() + LEASE_SECONDS))
-    assert isinstance(known, Known)
+    assert isinstance(known, AlreadyExists)
     assert not known.run.kept
     assert await replicas.store.threads.get(ThreadKey(RUN.owner, RUN.thread_id)) is not None
     assert KEPT_SECONDS == 7 * A_DAY
@@ -39,24 +48,24 @@ async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its
 async def test_all_that_is_old_is_forgotten_however_much_it_is() -> None:
     replicas = Replicas()
     runs = replicas.store.runs
-    leases = Leases((await replicas.start(hello)).archive, Nobody())
+    leases = Leases((await replicas.start(hello)).cluster, Nobody())
     keys = [RunKey("everybody", f"t{number}", "r1") for number in range(150)]
     for key in keys:
         await runs.claim(Claim(key, "replica-a", START, START + LEASE_SECONDS))
         await runs.finish(key, "replica-a", envelopes(1, 1), Ending(RunStatus.FINISHED, START))
     replicas.clock.advance(KEPT_SECONDS + 1)
-    await leases.tidy()
+    await leases.purge()
     assert [key for key in keys if await runs.envelopes(key, 0)] == []
 
 
 @requirement("durable.forgets")
 async def test_what_waits_for_an_answer_is_removed_when_it_has_expired() -> None:
-    replicas, place = Replicas(), Place(0, "everybody", "t1")
-    leases, interrupts = Leases((await replicas.start(hello)).archive, Nobody()), replicas.store.interrupts
-    await interrupts.hold(place, [Held("early", b"", START + 10), Held("late", b"", START + 20)])
+    replicas, place = Replicas(), InterruptScope(0, "everybody", "t1")
+    leases, interrupts = Leases((await replicas.start(hello)).cluster, Nobody()), replicas.store.interrupts
+    await interrupts.put(place, [PendingInterrupt("early", b"", START + 10), PendingInterrupt("late", b"", START + 20)])
     replicas.clock.advance(10)
-    await leases.tidy()
-    assert [held.id for held in await interrupts.held(place, START)] == ["late"]
+    await leases.purge()
+    assert [held.id for held in await interrupts.list_open(place, START)] == ["late"]
 
 
 @requirement("replica.lost")
@@ -64,16 +73,16 @@ async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs() 
     replicas = Replicas()
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.watermark == 3)
-    leases = Leases(here.archive, here.holdings)
+    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    leases = Leases(here.cluster, here.local_runs)
     await leases.renew()
     for seconds in (LEASE_SECONDS - 2, 3):  # what is asked for in between is answered late
-        leases._note(replicas.clock.time())
+        leases._mark_reachable(replicas.clock.time())
         replicas.clock.advance(seconds)
-    await leases.bury()
+    await leases.reap()
     record = await replicas.store.runs.get(RUN)
     assert record is not None
-    assert record.active
+    assert record.is_active
 
 
 async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
@@ -81,10 +90,10 @@ async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
     replicas = Replicas()
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._lifecycle._runs[RUN].log.watermark == 3)
-    there = (await replicas.start(hello)).archive
+    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    there = (await replicas.start(hello)).cluster
     there.clock = theirs = FakeClock(START + seconds)
-    ours, others = Leases(here.archive, here.holdings), Leases(there, Nobody())
+    ours, others = Leases(here.cluster, here.local_runs), Leases(there, Nobody())
     for _ in range(10):
         await beat(others)  # at the worst moment: ours are about to speak
         await ours.renew()
@@ -101,7 +110,7 @@ async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
 async def test_a_replica_whose_clock_is_two_seconds_ahead_takes_nothing_from_one_that_lives() -> None:
     record = await beside_a_clock_ahead(2)
     assert record is not None
-    assert (record.replica, record.active) == ("replica-a", True)
+    assert (record.replica, record.is_active) == ("replica-a", True)
 
 
 @requirement("replica.lost")
@@ -114,7 +123,7 @@ async def test_a_replica_whose_clock_is_far_ahead_ends_runs_of_one_that_lives() 
 @requirement("replica.lost")
 async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_not_before() -> None:
     replicas = Replicas()
-    there = Leases((await replicas.start(hello)).archive, Nobody())
+    there = Leases((await replicas.start(hello)).cluster, Nobody())
     await replicas.store.runs.claim(Claim(RUN, "dead", START, START + LEASE_SECONDS))
     standing: list[RunStatus] = []
     for _ in range(5):
@@ -130,7 +139,7 @@ async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_no
 @requirement("replica.lost")
 async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_soon_as_before() -> None:
     replicas = Replicas()
-    there = Leases((await replicas.start(hello)).archive, Nobody())
+    there = Leases((await replicas.start(hello)).cluster, Nobody())
     for _ in range(5):
         await beat(there)
         replicas.clock.advance(BEAT_SECONDS)

@@ -6,21 +6,20 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.core.errors import AppError, Code
-from app.core.wire import Envelope
-from app.engine import ledger
-from app.engine.leases import Leases
-from app.engine.policy import OnBusy
-from app.engine.presence import HEARD_SECONDS
-from app.engine.service import Service
-from app.ports import Item
-from app.ports.conversation import Ending
-from app.ports.records import Busy, Claim, Claimed, Known, RunKey, ThreadKey
-from app.settings import Settings
+from agui_container.engine.log.presence import HEARD_SECONDS
+from agui_container.engine.persistence import recorder
+from agui_container.engine.persistence.leases import Leases
+from agui_container.engine.policy import OnBusy
+from agui_container.engine.service import Service
+from agui_container.ports import Item
+from agui_container.ports.records import AlreadyExists, Claim, Claimed, Ending, RunKey, ThreadBusy, ThreadKey
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.settings import Settings
 from tests.engine.conversations import talked
 from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually, happened, status
 from tests.engine.replicas import Replicas, hello, types
-from tests.engine.test_ledger import finished
+from tests.engine.test_recorder import finished
 from tests.requirements import requirement
 
 ENQUEUE = Settings(on_busy="enqueue")
@@ -57,9 +56,9 @@ async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.Mo
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)
-    claim, found = replicas.store.runs.claim, list[Claimed | Known | Busy]()
+    claim, found = replicas.store.runs.claim, list[Claimed | AlreadyExists | ThreadBusy]()
 
-    async def counted(claimed: Claim) -> Claimed | Known | Busy:
+    async def counted(claimed: Claim) -> Claimed | AlreadyExists | ThreadBusy:
         found.append(await claim(claimed))
         return found[-1]
 
@@ -72,7 +71,7 @@ async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.Mo
         reader = await waiting
     assert types(await envelopes(reader))[-1] == "RUN_FINISHED"
     assert holder.begun == ["r1", "r2"]
-    assert [type(each) for each in (found[0], found[-1])] == [Busy, Claimed]
+    assert [type(each) for each in (found[0], found[-1])] == [ThreadBusy, Claimed]
     await over(here, there)
 
 
@@ -89,9 +88,9 @@ async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() ->
     await eventually(lambda: holder.begun)
     sent = [{"id": key, "role": "user", "content": key} for key in ("u1", "u2")]  # what a client has seen till then
     waiting = asyncio.create_task(there.admit(asking(run="r2", messages=sent), caller()))
-    await eventually(lambda: there._lifecycle._runs)
-    run = there._lifecycle._runs[RunKey("everybody", "t1", "r2")]
-    await eventually(lambda: run.ledger is not None and run.ledger._behind)
+    await eventually(lambda: there._registry._runs)
+    run = there._registry._runs[RunKey("everybody", "t1", "r2")]
+    await eventually(lambda: run.recorder is not None and run.recorder._predecessors)
     holder.may_end.set()
     await envelopes(await waiting)
     first, answer, second = heard
@@ -104,7 +103,7 @@ async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() ->
 async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
     replicas, holder = Replicas(), Holder()
     here, there = await replicas.start(holder), await replicas.start(brief, Settings(on_busy="interrupt"))
-    keeping = asyncio.create_task(Leases(here.archive, here.holdings).keep())
+    keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     first = await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)
     assert types(await envelopes(await there.admit(asking(run="r2"), caller())))[-1] == "RUN_FINISHED"
@@ -116,12 +115,12 @@ async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
 
 @requirement("busy.reject")
 async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.engine.service.LEAVING_SECONDS", 0)
+    monkeypatch.setattr("agui_container.engine.service.LEAVING_SECONDS", 0)
     replicas, may = Replicas(), asyncio.Event()
     here, finish, claim = await replicas.start(hello), replicas.store.runs.finish, replicas.store.runs.claim
-    found = list[Claimed | Known | Busy]()
+    found = list[Claimed | AlreadyExists | ThreadBusy]()
 
-    async def counted(claimed: Claim) -> Claimed | Known | Busy:
+    async def counted(claimed: Claim) -> Claimed | AlreadyExists | ThreadBusy:
         found.append(await claim(claimed))
         return found[-1]
 
@@ -136,7 +135,7 @@ async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(mo
     monkeypatch.setattr(replicas.store.runs, "claim", counted)
     waiting = asyncio.create_task(here.admit(asking(run="r2"), caller()))
     await eventually(lambda: found)
-    assert isinstance(found[0], Busy)
+    assert isinstance(found[0], ThreadBusy)
     may.set()
     (await waiting).run.cancel()
     await finished(here)
@@ -144,14 +143,14 @@ async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(mo
 
 @requirement("replica.enqueue")
 async def test_a_run_does_not_wait_for_ever_for_another_replica(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "GIVE_UP_SECONDS", 0.05)
+    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.05)
     replicas, holder = Replicas(), Holder()
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)
     with pytest.raises(AppError) as refused:
         await there.admit(asking(run="r2"), caller())
-    assert refused.value.code is Code.THREAD_BUSY
+    assert refused.value.code is ErrorCode.THREAD_BUSY
     assert holder.begun == ["r1"]
     await over(here, there)
 
@@ -164,7 +163,7 @@ async def test_a_run_that_nobody_reads_gives_way_to_a_new_run_of_its_own_replica
     await eventually(lambda: holder.begun)
     with pytest.raises(AppError) as refused:
         await there.admit(asking(run="r2"), caller())
-    assert refused.value.code is Code.THREAD_BUSY
+    assert refused.value.code is ErrorCode.THREAD_BUSY
     holder.may_end.set()
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
     assert holder.begun == ["r1", "r3"]
@@ -177,10 +176,10 @@ async def test_a_run_that_is_read_elsewhere_does_not_give_way() -> None:
     here = await replicas.start(holder)
     (await here.admit(asking(run="r1"), caller())).close()
     await eventually(lambda: holder.begun)
-    here.holdings.watched(RunKey("everybody", "t1", "r1"), "somebody")
+    here.local_runs.reader_seen(RunKey("everybody", "t1", "r1"), "somebody")
     with pytest.raises(AppError) as refused:
         await here.admit(asking(run="r2"), caller())
-    assert refused.value.code is Code.THREAD_BUSY
+    assert refused.value.code is ErrorCode.THREAD_BUSY
     replicas.clock.advance(HEARD_SECONDS)
     holder.may_end.set()
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
@@ -203,7 +202,7 @@ async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ende
     replicas, holder = Replicas(), Holder()
     here, there = await replicas.start(holder), await replicas.start(holder)
     await here.admit(asking("long", "r1"), caller())
-    await eventually(lambda: here._lifecycle._runs[RunKey("everybody", "long", "r1")].log.watermark == 3)
+    await eventually(lambda: here._registry._runs[RunKey("everybody", "long", "r1")].log.watermark == 3)
     for number in range(105):
         await talked(replicas.store, thread=f"t{number}", run=f"ended-{number}", now=START + 1 + number)
     await talked(replicas.store, owner="session:ann", run="anns", now=START + 150)
@@ -260,7 +259,7 @@ async def test_what_was_sent_is_kept_of_a_run_that_is_cancelled_before_it_begins
     service = await replicas.start(hello)
     claim = replicas.store.runs.claim
 
-    async def slow(asking: Claim) -> Claimed | Known | Busy:
+    async def slow(asking: Claim) -> Claimed | AlreadyExists | ThreadBusy:
         asked.set()
         await go_on.wait()
         return await claim(asking)
@@ -284,7 +283,7 @@ async def test_a_command_that_names_a_thread_means_its_active_run_and_not_one_th
     going = await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)
     waiting = asyncio.create_task(there.admit(asking(run="r2"), caller()))
-    await eventually(lambda: there._lifecycle._runs)
+    await eventually(lambda: there._registry._runs)
     assert (await there.runs.find(caller(), "t1", None))["runId"] == "r1"
     await there.runs.cancel(caller(), "t1", "r2")
     await envelopes(await waiting)

@@ -19,15 +19,15 @@ from ag_ui.core import (
     TokenUsage,
 )
 
-from app.core.encoder import MAX_EVENT_BYTES
-from app.core.errors import AppError, Code
-from app.core.wire import Envelope
-from app.engine.fairness import BURST
-from app.engine.policy import Limits
-from app.engine.service import Service
-from app.ports import LOG_FIELDS, Item, RunContext
-from tests.core.samples import forged
+from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.run.fairness import BURST
+from agui_container.engine.service import Service
+from agui_container.ports import LOG_FIELDS, Item, RunContext
+from agui_container.protocol.encoder import MAX_EVENT_BYTES
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import asking, caller, envelopes, eventually, happened, make_service, status
+from tests.protocol.samples import forged
 from tests.requirements import requirement
 
 
@@ -37,12 +37,12 @@ def names(log: list[Envelope]) -> list[str]:
 
 async def logged(agent: object, **limits: int) -> list[Envelope]:
     """The log of one run."""
-    return await envelopes(make_service(agent, limits=Limits(**limits)).start(asking(), caller()))
+    return await envelopes(make_service(agent, limits=CapacityLimits(**limits)).start(asking(), caller()))
 
 
 async def idle(service: Service) -> None:
     """Until no run and no task is left."""
-    await eventually(lambda: not service._lifecycle._tasks)
+    await eventually(lambda: not service._registry._tasks)
 
 
 @requirement("cancel.at-once")
@@ -146,7 +146,7 @@ async def test_an_agent_cannot_change_what_the_run_is(field: str) -> None:
     reader = service.start(asking(), caller())
     assert names(await envelopes(reader)) == ["RUN_STARTED", "RUN_ERROR"]
     assert reader.run.key == ("everybody", "t1", "r1")
-    assert service._lifecycle._threads == {}
+    assert service._registry._threads == {}
 
 
 @requirement("attach.same")
@@ -199,7 +199,7 @@ async def test_an_error_that_is_none_fails_the_run_like_any_mistake(arguments: t
 async def test_an_error_that_no_event_can_hold_fails_the_run_with_another(caplog: pytest.LogCaptureFixture) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "hi"
-        raise AppError(Code.MODEL_ERROR, "x" * (MAX_EVENT_BYTES + 1))
+        raise AppError(ErrorCode.MODEL_ERROR, "x" * (MAX_EVENT_BYTES + 1))
 
     log = await logged(agent)
     assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
@@ -268,7 +268,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
             await asyncio.Event().wait()
         yield CustomEvent(name="n", value="x" * 600)
 
-    service = make_service(agent, limits=Limits(all_bytes=1_700, kept_runs=1))
+    service = make_service(agent, limits=CapacityLimits(all_bytes=1_700, kept_runs=1))
     silent = service.start(asking("t0", "silent"), caller())
     ends = []
     for run in ("r1", "r2"):
@@ -278,7 +278,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
     assert ends == ["RUN_FINISHED", "RUN_ERROR"]
     assert status(silent) == "running"
     reader = service.start(asking("t1", "r3"), caller())
-    assert service._lifecycle.budget.used_bytes < 1_700
+    assert service._registry.budget.used_bytes < 1_700
     await service.runs.cancel(caller(), "t0", "silent")
     await idle(service)
 
@@ -344,7 +344,7 @@ async def test_the_log_says_why_an_agent_was_blamed(caplog: pytest.LogCaptureFix
         yield {"r1": 7, "r2": CustomEvent(name="n", value=object())}[asked.run_id]
 
     service = make_service(agent)
-    with caplog.at_level(logging.ERROR, "app.engine.run"):
+    with caplog.at_level(logging.ERROR, "agui_container.engine.run.run"):
         for run in ("r1", "r2"):
             await envelopes(service.start(asking(run=run), caller()))
     assert "int is neither an AG-UI event nor a string" in caplog.text

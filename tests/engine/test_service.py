@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from ag_ui.core import AgentCapabilities, RunAgentInput, TokenUsage
 
-from app.agents.callables import adapt
-from app.buses.memory import MemoryBus
-from app.core.errors import AppError, Code
-from app.engine.archive import Archive
-from app.engine.policy import OnBusy, Policy, busy_choice
-from app.engine.run import Run
-from app.engine.service import Service
-from app.engine.subscription import Subscription
-from app.main import create_app
-from app.ports import Caller, Item
-from app.settings import Settings
-from app.stores.memory import MemoryStore
+from agui_container.agents.custom.as_agent import as_agent
+from agui_container.buses.memory import MemoryBus
+from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.policy import OnBusy, Policy, busy_choice
+from agui_container.engine.run.run import Run
+from agui_container.engine.service import Service
+from agui_container.main import create_app
+from agui_container.ports import Caller, Item
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.settings import Settings
+from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import (
     START,
     WAIT,
@@ -42,7 +42,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 async def slow(_: RunAgentInput) -> AsyncIterator[Item]:
     """Fail after one thing."""
     yield "hi"
-    raise AppError(Code.MODEL_TIMEOUT, "Too slow.")
+    raise AppError(ErrorCode.MODEL_TIMEOUT, "Too slow.")
 
 
 @requirement("drop.others")
@@ -52,7 +52,7 @@ async def test_closing_a_reader_twice_counts_once() -> None:
     await service.attach(caller(), "t1", "r1", 0)
     first.close()
     first.close()
-    assert (first.run.presence.here, status(first)) == (1, "running")
+    assert (first.run.presence.local, status(first)) == (1, "running")
     await service.drain(0)
 
 
@@ -63,7 +63,7 @@ async def test_a_reader_that_is_refused_is_no_reader() -> None:
     first.close()
     with pytest.raises(AppError):
         await service.attach(caller(), "t1", "r1", 9)
-    assert first.run.presence.here == 0
+    assert first.run.presence.local == 0
     assert first.run.presence.grace is not None
     await service.drain(0)
 
@@ -90,7 +90,7 @@ async def test_a_run_of_another_owner_is_found_by_nobody_else() -> None:
     for thread, run in (("t1", "r1"), (None, "r1"), ("t1", None)):
         with pytest.raises(AppError) as refused:
             await service.runs.find(caller("bob"), thread, run)
-        assert refused.value.code is Code.RUN_NOT_FOUND
+        assert refused.value.code is ErrorCode.RUN_NOT_FOUND
         assert (await service.runs.find(caller("alice"), thread, run))["runId"] == "r1"
     await service.drain(0)
 
@@ -179,9 +179,9 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
     def no_id() -> str:
         raise NotImplementedError
 
-    agent = adapt(brief, "agent")
-    archive = Archive(MemoryStore(), MemoryBus(), NoClock(), durable=False, new_id=no_id)
-    service = Service(agent, Policy(), NoClock(), archive, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
+    agent = as_agent(brief, "agent")
+    cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), durable=False, new_id=no_id)
+    service = Service(agent, Policy(), NoClock(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
     assert create_app(Settings(), service).state.service is service
     assert not service.health.ready
 
@@ -192,12 +192,12 @@ async def test_what_the_agents_parts_hold_is_let_go_of_when_the_service_closes()
     async def close() -> None:
         closed.append("a connection")
 
-    archive = Archive(MemoryStore(), MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica-1")
+    cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica-1")
     service = Service(
-        adapt(brief, "agent"),
+        as_agent(brief, "agent"),
         Policy(),
         FakeClock(),
-        archive,
+        cluster,
         tools={},
         capabilities=AgentCapabilities(),
         new_id=lambda: "id",
@@ -210,7 +210,7 @@ async def test_what_the_agents_parts_hold_is_let_go_of_when_the_service_closes()
 
 @requirement("busy.leaving")
 async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.engine.service.LEAVING_SECONDS", 2 * WAIT)
+    monkeypatch.setattr("agui_container.engine.service.LEAVING_SECONDS", 2 * WAIT)
     service = make_service(forever)
     first = service.start(asking(), caller())
     asked = asyncio.create_task(service.admit(asking(run="r2"), caller()))
@@ -247,5 +247,5 @@ async def test_a_thread_that_stays_busy_refuses_soon() -> None:
     service.start(asking(), caller())
     with pytest.raises(AppError) as refused:
         await service.admit(asking(run="r2"), caller())
-    assert refused.value.code is Code.THREAD_BUSY
+    assert refused.value.code is ErrorCode.THREAD_BUSY
     await service.drain(0)

@@ -10,17 +10,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-from app.buses.memory import MemoryBus
-from app.core.commands import OfThreads, ThreadsDelete, ThreadsDelta, ThreadsFeedback, ThreadsGet, ThreadsList
-from app.core.errors import AppError, Code
-from app.core.feedback import Sentiment
-from app.core.inbound import command_of
-from app.engine.archive import Archive
-from app.engine.threads import LARGE_BYTES, Runs, Threads, aside
-from app.ports.conversation import Change, Delta, Feedback, GoalStatus, StoredGoal, Triage
-from app.ports.records import RunKey, ThreadKey
-from app.ports.store import Store, StoreUnavailable
-from app.stores.memory import MemoryStore
+from agui_container.buses.memory import MemoryBus
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.threads.threads import LARGE_BYTES, RunControl, ThreadCommands, off_loop_if_large
+from agui_container.ports.records import (
+    Change,
+    Feedback,
+    GoalStatus,
+    RunKey,
+    StoredGoal,
+    ThreadDelta,
+    ThreadKey,
+    Triage,
+)
+from agui_container.ports.store import Store, StoreUnavailable
+from agui_container.protocol.commands import (
+    OfThreads,
+    Sentiment,
+    ThreadsDelete,
+    ThreadsDelta,
+    ThreadsFeedback,
+    ThreadsGet,
+    ThreadsList,
+)
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import parse_command
+from agui_container.stores.memory import MemoryStore
 from tests.engine.conversations import ANSWER, QUESTION, change, talked
 from tests.engine.doubles import START, WAIT, FakeClock, Json, caller
 from tests.requirements import requirement
@@ -29,9 +44,9 @@ from tests.stores.doubles import A, claimed
 RUN = RunKey("everybody", "t1", "r1")
 
 
-def threads_of(store: Store, runs: Runs | None = None) -> Threads:
-    archive = Archive(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
-    return Threads(archive, lambda: "fork", runs or NoRuns(), nothing)
+def threads_of(store: Store, runs: RunControl | None = None) -> ThreadCommands:
+    cluster = Cluster(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
+    return ThreadCommands(cluster, lambda: "fork", runs or NoRuns(), nothing)
 
 
 async def nothing(*_: object) -> list[Interrupt]:
@@ -47,9 +62,9 @@ class NoRuns:
 
     async def cancel(self, *_: object) -> None:
         self.cancels += 1
-        raise AppError(Code.RUN_NOT_FOUND, "There is no such run.")
+        raise AppError(ErrorCode.RUN_NOT_FOUND, "There is no such run.")
 
-    def drop(self, _: ThreadKey) -> None:
+    def forget_thread(self, _: ThreadKey) -> None:
         """There is nothing."""
 
 
@@ -65,7 +80,7 @@ class Follower:
     runs: dict[str, str] = field(default_factory=dict)
     rest: Json = field(default_factory=dict)
 
-    async def look(self, threads: Threads) -> None:
+    async def look(self, threads: ThreadCommands) -> None:
         delta: Json = await threads.answer(caller(), ThreadsDelta(thread_id="t1", since=self.token))
         new = {message["id"]: message for message in delta.pop("messages")}
         self.messages |= new
@@ -90,11 +105,11 @@ STATE = st.sampled_from([1, 2]).map(lambda n: change(state={"n": n}))
 STEPS = st.lists(st.one_of(SAID, SAID, ORDER, STATE, st.sampled_from(["look", "rename", "goal"])), max_size=20)
 
 
-async def do(store: Store, threads: Threads, step: Change | str, at: int) -> None:
+async def do(store: Store, threads: ThreadCommands, step: Change | str, at: int) -> None:
     if isinstance(step, Change):
         await store.runs.change(RUN, A, START + at, step)
     elif step == "rename":
-        await threads.answer(caller(), command_of({"type": "threads.rename", "threadId": "t1", "title": f"T{at}"}))  # type: ignore[arg-type]
+        await threads.answer(caller(), parse_command({"type": "threads.rename", "threadId": "t1", "title": f"T{at}"}))  # type: ignore[arg-type]
     elif step == "goal":
         await store.goals.declare(RUN, [StoredGoal("r1", at, "price", b"{}", START + at)])
 
@@ -161,7 +176,7 @@ async def test_messages_that_are_not_wanted_are_not_read(monkeypatch: pytest.Mon
     await talked(store)
     changes = store.threads.changes
 
-    async def counted(key: ThreadKey, since: str | None = None, *, messages: bool = True) -> Delta | None:
+    async def counted(key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
         delta = await changes(key, since, messages=messages)
         assert delta is not None
         read.append(len(delta.messages))
@@ -178,7 +193,7 @@ async def test_a_large_thread_is_read_off_the_event_loop(size: int, *, apart: bo
     await talked(store, {**QUESTION, "content": "x" * size})
     delta = await store.threads.changes(ThreadKey("everybody", "t1"))
     assert delta is not None
-    reading = await aside(lambda _: threading.get_ident(), delta)
+    reading = await off_loop_if_large(lambda _: threading.get_ident(), delta)
     assert (reading != threading.get_ident()) == apart
 
 
@@ -187,7 +202,7 @@ async def test_nothing_of_a_triage_reaches_a_user() -> None:
     store = MemoryStore()
     await talked(store)
     key = ThreadKey("everybody", "t1")
-    await store.feedbacks.give(key, Feedback("m4", "negative", ("slow",), "my words", START, START))
+    await store.feedbacks.put(key, Feedback("m4", "negative", ("slow",), "my words", START, START))
     secret = Triage("secret-label", "secret-note", "secret-operator", 1_234_567.0)
     assert {field.name for field in fields(Triage)} == {"label", "note", "resolved_by", "resolved_at"}
     await store.feedbacks.triage(key, "m4", secret)
@@ -207,20 +222,20 @@ async def test_a_thread_that_goes_while_it_is_rated_is_not_found(monkeypatch: py
     async def gone(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(store.feedbacks, "give", gone)
+    monkeypatch.setattr(store.feedbacks, "put", gone)
     with pytest.raises(AppError) as refused:
         await threads_of(store).answer(
             caller(), ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
         )
-    assert refused.value.code is Code.THREAD_NOT_FOUND
+    assert refused.value.code is ErrorCode.THREAD_NOT_FOUND
 
 
 @requirement("thread.delete-active")
 async def test_a_thread_whose_run_is_cancelled_and_nobody_hears_it_is_deleted_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.engine.threads.CANCEL_SECONDS", 0.01)
-    monkeypatch.setattr("app.engine.threads.LOOK_SECONDS", 0)
+    monkeypatch.setattr("agui_container.engine.threads.threads.CANCEL_SECONDS", 0.01)
+    monkeypatch.setattr("agui_container.engine.threads.threads.LOOK_SECONDS", 0)
     store, runs = MemoryStore(), NoRuns()
     await claimed(store, RUN)
     async with asyncio.timeout(WAIT):
@@ -240,7 +255,7 @@ async def test_a_store_that_does_not_answer_is_said_so(monkeypatch: pytest.Monke
     for asked in (ThreadsList(), ThreadsGet(thread_id="t1")):
         with pytest.raises(AppError) as refused:
             await threads_of(store).answer(caller(), asked)
-        assert (refused.value.code, refused.value.row.retryable) == (Code.STORE_UNAVAILABLE, True)
+        assert (refused.value.code, refused.value.spec.retryable) == (ErrorCode.STORE_UNAVAILABLE, True)
         assert "secret" not in refused.value.message
 
 

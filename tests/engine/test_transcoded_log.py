@@ -5,11 +5,11 @@ import threading
 
 from ag_ui.core import CustomEvent, EventType
 
-from app.core.encoder import encode
-from app.core.wire import Batch
-from app.engine.event_log import EventLog, Flusher
-from app.engine.log_budget import LogBudget
-from app.engine.transcoded_log import LARGE_BYTES, RECENT_BYTES, TranscodedLog
+from agui_container.engine.log.event_log import EventLog, Flusher
+from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.transcoded_log import LARGE_BYTES, RECENT_BYTES, TranscodedLog
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.wire.envelope import Batch
 from tests.engine.doubles import WAIT, eventually
 from tests.requirements import requirement
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.official.conftest import judge
+from tests.official.conversations import Sse, Transport, WebSocket
 from tests.official.judge import Judge
 from tests.official.servers import ROOT, Server, serving
-from tests.official.talk import Sse, Transport, WebSocket
 
 __all__ = ["judge"]
 

@@ -16,7 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 
-from tests.frameworks.script import ARGUMENTS, Use, answer
+from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
 class ScriptedModel(BaseChatModel):

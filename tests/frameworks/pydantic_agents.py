@@ -10,8 +10,8 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.ui import StateDeps
 
-from app import ports
-from tests.frameworks.script import ARGUMENTS, Use, answer
+from agui_container import ports
+from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
 async def stream(messages: Sequence[ModelMessage], _: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:

@@ -9,7 +9,7 @@ from strands.models import Model
 from strands.types.content import Messages
 from strands.types.streaming import StreamEvent
 
-from tests.frameworks.script import ARGUMENTS, Use, answer
+from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
 class ScriptedModel(Model):

@@ -36,14 +36,14 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
-from app.agents.callables import rememberer_of
-from app.agents.frameworks import framework_agent
-from app.agents.frameworks.langgraph_events import Graph, _pieces
-from app.core.errors import AppError, Code
-from app.core.fold import Transcript
-from app.core.history import MESSAGE
-from app.ports import Agent, Caller, Item
-from app.ports.records import ThreadKey
+from agui_container.agents.custom.as_agent import thread_cleanup_of
+from agui_container.agents.frameworks import framework_agent
+from agui_container.agents.frameworks.langgraph import Graph, _pieces
+from agui_container.ports import Agent, Caller, Item
+from agui_container.ports.records import ThreadKey
+from agui_container.protocol.conversation.merge import MESSAGE
+from agui_container.protocol.conversation.transcript import Transcript
+from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import client_tool, collected, of_type, run_context, run_input, types
 from tests.engine.doubles import asking, caller, envelopes, eventually, make_service
 from tests.frameworks import langgraph_agents
@@ -204,8 +204,8 @@ async def test_calls_that_a_node_returns_stand_before_their_results_in_the_kept_
     try:
         await envelopes(await service.admit(asking(), caller()))
         thread = ThreadKey("everybody", "t1")
-        await eventually(lambda: not service._lifecycle._writing and not service._lifecycle._tasks)
-        kept = await service.archive.store.threads.changes(thread)
+        await eventually(lambda: not service._registry._writing and not service._registry._tasks)
+        kept = await service.cluster.store.threads.changes(thread)
     finally:
         await service.drain(0)
     assert kept is not None
@@ -382,14 +382,14 @@ async def test_what_must_be_an_object_is_refused_where_it_is_none(field: str, na
     with pytest.raises(AppError) as caught:
         await items(langgraph_agents.agent, run_input("hi").model_copy(update={field: [1]}))
     assert (caught.value.code, caught.value.message) == (
-        Code.VALIDATION_ERROR,
+        ErrorCode.VALIDATION_ERROR,
         f"{name}: must be an object for this agent.",
     )
 
 
 async def test_a_deleted_thread_is_forgotten() -> None:
     thread = Thread(langgraph_agents.agent)
-    rememberer = rememberer_of(served(thread.graph))
+    rememberer = thread_cleanup_of(served(thread.graph))
     assert rememberer
     for owner, said in (("somebody else", "2 messages"), ("anonymous", "1 messages")):
         await items(thread.graph, run_input("say hi"))
@@ -406,7 +406,7 @@ async def test_a_checkpointer_that_cannot_delete_keeps_no_thread_from_being_dele
 
     saver = InMemorySaver()
     monkeypatch.setattr(saver, "adelete_thread", cannot)
-    rememberer = rememberer_of(served(langgraph_agents.agent.copy({"checkpointer": saver})))
+    rememberer = thread_cleanup_of(served(langgraph_agents.agent.copy({"checkpointer": saver})))
     assert rememberer
     await rememberer.forget_thread("anonymous", "thread")
     assert "its checkpoints stay" in caplog.text

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from tests.frameworks.conftest import Framework, Serve
+from tests.official.conversations import Ask, Transport, WebSocket, check
 from tests.official.judge import Json, Judge
 from tests.official.servers import Server
-from tests.official.talk import Ask, Transport, WebSocket, check
 
 Connect = Callable[[Judge, Server], Transport]
 

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from app.agents.callables import AgentLoadError
-from app.agents.frameworks import framework_agent
-from app.agents.loader import load_agent
+from agui_container.agents.custom.as_agent import AgentLoadError
+from agui_container.agents.frameworks import framework_agent
+from agui_container.agents.loader import load_agent
 from tests.frameworks import langgraph_agents, pydantic_agents
 from tests.official.servers import ROOT
 
@@ -43,7 +43,7 @@ def test_anything_else_is_left_to_others(source: object) -> None:
 def test_a_missing_package_is_named_with_its_extra(
     source: object, title: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("app.agents.frameworks.")]:
+    for name in [name for name in sys.modules if name.startswith("agui_container.agents.frameworks.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(AgentLoadError) as caught:
@@ -67,7 +67,7 @@ def test_dependencies_that_only_the_author_can_make_are_refused_at_the_start() -
 
 def test_no_framework_is_imported_for_an_agent_of_another_kind() -> None:
     code = (
-        "import sys; from app.agents.loader import load_agent; load_agent('examples.hello_agent:agent');"
+        "import sys; from agui_container.agents.loader import load_agent; load_agent('examples.hello_agent:agent');"
         "print({'strands', 'langgraph', 'langchain_core', 'pydantic_ai'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

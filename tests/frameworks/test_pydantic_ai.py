@@ -16,9 +16,9 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.agents.loader import load_agent
-from app.core.errors import AppError, Code
-from app.ports import Item
+from agui_container.agents.loader import load_agent
+from agui_container.ports import Item
+from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import collected, of_type, run_context, run_input
 
 YES = {"approved": True}
@@ -50,7 +50,7 @@ async def test_a_state_that_the_agent_cannot_take_is_refused() -> None:
     request = run_input("use visit").model_copy(update={"state": {"visits": "many"}})
     with pytest.raises(AppError, match=r"^state\.visits: Input should be a valid integer") as caught:
         await items("stateful", request)
-    assert caught.value.code is Code.VALIDATION_ERROR
+    assert caught.value.code is ErrorCode.VALIDATION_ERROR
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -109,4 +109,4 @@ async def test_answers_that_leave_a_call_open_are_refused_before_anything_runs(
 ) -> None:
     with pytest.raises(AppError) as caught:
         await answered(waiting("a", "b"), *entries)
-    assert (caught.value.code, caught.value.message) == (Code.VALIDATION_ERROR, message)
+    assert (caught.value.code, caught.value.message) == (ErrorCode.VALIDATION_ERROR, message)

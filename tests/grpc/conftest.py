@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import grpc
 import pytest
 
-from tests.behaviour.desk import POLICY
+from tests.behaviour.approval_tools import POLICY
 from tests.sockets.process import Server, Servers
 
 ASSISTANT = {"AGUI_AGENT": "assistant", "AGUI_TOOLS": "tests.grpc.tools:tools", "AGUI_TOOL_POLICY": POLICY}

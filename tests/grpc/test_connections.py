@@ -19,9 +19,9 @@ import pytest
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
-from app.edge.grpc.connection import MAX_CONTROLS
-from app.edge.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from app.edge.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.grpc.connection import MAX_CONTROLS
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.client import Talk
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import PREFACE, WAIT, Raw, message, text
@@ -79,7 +79,7 @@ def test_grpc_can_be_switched_off(servers: Servers) -> None:
 def test_nothing_of_grpc_is_imported_before_the_first_connection(dial: Dial, tmp_path: Path) -> None:
     """A tool tells what is imported: once over HTTP/1.1, then over gRPC."""
     (tmp_path / "telling.py").write_text(
-        "import sys\n\nfrom app.tools.decorator import tool\n\n\n@tool\ndef modules() -> str:\n"
+        "import sys\n\nfrom agui_container.tools.function_tool import tool\n\n\n@tool\ndef modules() -> str:\n"
         "    '''Tell what is imported.'''\n"
         "    return ' '.join(n for n in sys.modules if n.split('.')[0] in ('grpclib', 'h2') or n.endswith('_pb2'))\n"
     )

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
-from app.edge.grpc.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import Talk
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.sockets.process import Server, Servers

@@ -4,13 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.core.errors import TABLE
-from app.edge.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from app.edge.grpc.gen.roz.v1 import agent_pb2 as roz
-from app.edge.grpc.status import STATUSES
+from agui_container.protocol.errors import ERRORS
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.grpc.status import STATUSES
 
 ROOT = Path(__file__).parents[2]
-GENERATED = ROOT / "app" / "edge" / "grpc" / "gen"
+GENERATED = ROOT / "app" / "agui_container" / "transports" / "grpc" / "gen"
 
 
 def test_the_compiled_files_are_current(tmp_path: Path) -> None:
@@ -38,5 +38,5 @@ def test_numbers_are_those_of_kontekst() -> None:
 
 
 def test_every_error_has_a_status() -> None:
-    assert STATUSES.keys() == TABLE.keys()
-    assert {status.name for status in STATUSES.values()} == {row.grpc for row in TABLE.values()}
+    assert STATUSES.keys() == ERRORS.keys()
+    assert {status.name for status in STATUSES.values()} == {row.grpc for row in ERRORS.values()}

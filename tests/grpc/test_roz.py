@@ -7,7 +7,7 @@ import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from app.edge.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import Talk
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.sockets.process import Server, Servers

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from ag_ui.core import EventType
 
-from app.core.errors import AppError
-from app.edge.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from app.edge.grpc.gen.roz.v1 import agent_pb2 as roz
-from app.edge.grpc.interrupts import approval_requests, text_of
-from app.edge.grpc.kontekst.events import RunEvents
-from app.edge.grpc.kontekst.requests import first_input, next_input
-from app.edge.grpc.options import RozWire
-from app.edge.grpc.roz.events import TurnEvents
-from app.edge.grpc.roz.requests import history_of, tool_message, tool_of, user_message
-from app.edge.grpc.roz.team import TeamEvents
-from app.edge.grpc.roz.tools import MAX_TOOLS, ClientTools, offered
-from app.edge.grpc.roz.wire import Wire
+from agui_container.protocol.errors import AppError
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.grpc.interrupts import approval_requests, text_of
+from agui_container.transports.grpc.kontekst.events import RunEvents
+from agui_container.transports.grpc.kontekst.requests import first_input, next_input
+from agui_container.transports.grpc.options import RozWire
+from agui_container.transports.grpc.roz.events import TurnEvents
+from agui_container.transports.grpc.roz.requests import history_of, tool_message, tool_of, user_message
+from agui_container.transports.grpc.roz.team import TeamEvents
+from agui_container.transports.grpc.roz.tools import MAX_TOOLS, ClientTools, offered
+from agui_container.transports.grpc.roz.wire import Wire
 
 Event = dict[str, Any]
 

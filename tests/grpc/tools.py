@@ -1,7 +1,7 @@
 """The tools of the assistant in the gRPC tests: ``AGUI_TOOLS=tests.grpc.tools:tools``."""
 
-from app.tools.decorator import tool
-from tests.behaviour import desk
+from agui_container.tools.function_tool import tool
+from tests.behaviour import approval_tools
 
 
 def shown(path: str, text: str) -> str:
@@ -15,4 +15,4 @@ async def write_file(path: str, text: str) -> str:
     return f"wrote {len(text)} characters to {path}"
 
 
-tools = [*desk.tools, write_file]
+tools = [*approval_tools.tools, write_file]

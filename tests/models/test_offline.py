@@ -19,10 +19,10 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 
-from app.core.errors import AppError, Code
-from app.models.offline import OfflineModel
-from app.models.script import HELP, MAX_DELTAS, MAX_SECONDS, Call, Repeat, Wait, plan
-from app.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.models.offline import OfflineModel
+from agui_container.models.offline_rules import HELP, MAX_DELTAS, MAX_SECONDS, CallTool, Repeat, Wait, make_plan
+from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import run_input
 
 BUILTIN = ("calculate", "current_time")
@@ -80,7 +80,7 @@ async def test_stream_n_gives_n_text_deltas(said: str) -> None:
 
 @pytest.mark.parametrize("digits", ["1000001", "9" * 10_000])
 def test_stream_n_has_a_cap(digits: str) -> None:
-    assert plan(run_input(f"stream {digits}").messages, ()) == (Repeat("hello world, ", MAX_DELTAS),)
+    assert make_plan(run_input(f"stream {digits}").messages, ()) == (Repeat("hello world, ", MAX_DELTAS),)
 
 
 async def test_stream_0_streams_nothing() -> None:
@@ -116,7 +116,7 @@ async def test_wait_sleeps_that_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_wait_has_a_cap() -> None:
-    assert plan(run_input("wait 99999").messages, ())[1] == Wait(MAX_SECONDS)
+    assert make_plan(run_input("wait 99999").messages, ())[1] == Wait(MAX_SECONDS)
 
 
 async def test_fail_raises_after_the_first_delta() -> None:
@@ -125,7 +125,7 @@ async def test_fail_raises_after_the_first_delta() -> None:
     pieces.append(await anext(stream))
     with pytest.raises(AppError, match=r"^The model failed\.$") as caught:
         pieces.append(await anext(stream))
-    assert caught.value.code is Code.MODEL_ERROR
+    assert caught.value.code is ErrorCode.MODEL_ERROR
     assert [type(piece) for piece in pieces] == [TextDelta]
 
 
@@ -251,7 +251,7 @@ async def test_a_conversation_without_a_user_is_answered_too() -> None:
 
 def test_everything_that_can_be_tried_does_something() -> None:
     for example in (part.split("”")[0] for part in HELP.split("“")[1:]):
-        assert plan(run_input(example).messages, BUILTIN) != plan(run_input("hello").messages, BUILTIN)
+        assert make_plan(run_input(example).messages, BUILTIN) != make_plan(run_input("hello").messages, BUILTIN)
 
 
 async def test_the_text_of_content_parts_is_read() -> None:
@@ -271,8 +271,8 @@ async def test_the_same_prompt_gives_the_same_deltas() -> None:
 @pytest.mark.timeout(10)
 def test_no_message_takes_long_to_read(start: str, filler: str) -> None:
     # 200 kB: linear patterns need milliseconds, a quadratic one would need minutes.
-    assert plan(run_input(f"{start}x{filler * 200_000}x").messages, BUILTIN)
-    assert plan(run_input(f"{start} {filler * 200_000}\x00").messages, BUILTIN)
+    assert make_plan(run_input(f"{start}x{filler * 200_000}x").messages, BUILTIN)
+    assert make_plan(run_input(f"{start} {filler * 200_000}\x00").messages, BUILTIN)
 
 
 # --- usage ----------------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ async def test_usage_counts_calls_and_results() -> None:
 
 
 def test_a_plan_is_plain_data() -> None:
-    assert plan(run_input('call add {"a": 1}').messages, ()) == (Call("add", '{"a": 1}'),)
+    assert make_plan(run_input('call add {"a": 1}').messages, ()) == (CallTool("add", '{"a": 1}'),)
 
 
 @pytest.mark.parametrize("edge", [" ", "x", "\n x"])

@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.official.talk")
+pytest.register_assert_rewrite("tests.official.conversations")

@@ -6,7 +6,7 @@ from typing import cast
 
 from ag_ui.core import RunAgentInput, UserMessage
 
-from app.ports import Item, RunContext
+from agui_container.ports import Item, RunContext
 from tests.official.scripts import Meddle, Pause
 from tests.official.scripts_values import SCRIPTS
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.official.conversations import Protobuf, Sse, Transport, WebSocket
 from tests.official.judge import Judge, missing
 from tests.official.servers import Server, serving
-from tests.official.talk import Protobuf, Sse, Transport, WebSocket
 
 
 @pytest.fixture(scope="session")

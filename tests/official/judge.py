@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from ag_ui.core import BaseEvent
 
-from app.core.encoder import encode
+from agui_container.protocol.encoder import encode
 
 JS = Path(__file__).parents[1] / "js"
 CLIENT = JS / "node_modules" / "@ag-ui" / "client" / "package.json"

@@ -44,8 +44,8 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.core.errors import AppError, Code
-from app.ports import RunContext
+from agui_container.ports import RunContext
+from agui_container.protocol.errors import AppError, ErrorCode
 
 FINISHED, ERROR = "RUN_FINISHED", "RUN_ERROR"
 
@@ -138,7 +138,7 @@ class UnprintableError(Exception):
 
 
 RAISED: dict[str, Script] = {
-    "an AppError": Script(["a"], raises=AppError(Code.RATE_LIMIT_EXCEEDED, "Too fast.")),
+    "an AppError": Script(["a"], raises=AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "Too fast.")),
     "SystemExit": Script(["a"], raises=SystemExit(3)),
     "CancelledError": Script(["a"], raises=asyncio.CancelledError()),
     "GeneratorExit": Script(["a"], raises=GeneratorExit()),

@@ -37,14 +37,14 @@ class Server:
 
 @contextmanager
 def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[Server]:
-    """``python -m app serve`` with these ``AGUI_*`` settings, until the block is left."""
+    """``python -m agui_container serve`` with these ``AGUI_*`` settings, until the block is left."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
     given = {f"AGUI_{name.upper()}": value for name, value in settings.items()}
     env = {**kept, "AGUI_HOST": "127.0.0.1", "AGUI_PORT": str(port), **given}
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen([python, "-m", "app", "serve"], cwd=ROOT, env=env, stdout=log, stderr=log)
+        process = subprocess.Popen([python, "-m", "agui_container", "serve"], cwd=ROOT, env=env, stdout=log, stderr=log)
         try:
             if not _answers(process, port):
                 log.seek(0)

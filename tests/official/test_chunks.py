@@ -12,16 +12,15 @@ from itertools import count, islice
 import pytest
 from ag_ui.core import BaseEvent, EventType, TextMessageChunkEvent, TextMessageContentEvent
 
-from app.core.chunks import Expander
-from app.core.encoder import encode
-from app.core.errors import IllegalEvent
-from app.core.pieces import MAX_DELTA
-from app.core.sequence import RunSequence
-from app.ports import Item, Said
-from tests.core.chunk_walks import CHUNKS, ChunkWalk
-from tests.core.walks import VOCABULARY
+from agui_container.ports import Item, MessageText
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.errors import IllegalEvent
+from agui_container.protocol.expander import MAX_DELTA, Expander
+from agui_container.protocol.validator import RunSequence
 from tests.official.judge import Json, Judge, walk_json
 from tests.official.rules import CHUNK_RULES, rule
+from tests.protocol.random_chunk_walks import CHUNKS, ChunkWalk
+from tests.protocol.random_walks import VOCABULARY
 
 WALKS = 6_000
 BATCH = 500
@@ -94,7 +93,7 @@ class Sample:
 
 def as_event(item: Item, made: list[BaseEvent]) -> BaseEvent | None:
     """What the client is asked: the item itself or what it means, or for a string the chunk of the message it is in."""
-    if isinstance(item, Said):
+    if isinstance(item, MessageText):
         return TextMessageContentEvent(message_id=item.message_id, delta=item.delta)
     if not isinstance(item, str):
         return item

@@ -22,13 +22,13 @@ from ag_ui.core import (
     SubagentStartedEvent,
 )
 
-from app.core.encoder import encode
-from app.core.errors import IllegalEvent
-from app.core.order import EVENTS
-from app.core.sequence import RunSequence
-from tests.core.walks import VOCABULARY, Walk
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.errors import IllegalEvent
+from agui_container.protocol.grammar import EVENTS
+from agui_container.protocol.validator import RunSequence
 from tests.official.judge import Judge, walk_json
 from tests.official.rules import OUT_OF_REACH, RULES, rule
+from tests.protocol.random_walks import VOCABULARY, Walk
 
 WALKS = 20_000
 BATCH = 1_000

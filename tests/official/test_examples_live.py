@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.official.conversations import Ask, Transport, check
 from tests.official.judge import Json, Judge
 from tests.official.servers import Server, serving
-from tests.official.talk import Ask, Transport, check
 
 
 @pytest.fixture(scope="module")

@@ -29,10 +29,10 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.core.encoder import encode
-from app.core.fold import Transcript
-from app.core.patch import PatchError
-from app.core.state import SharedState
+from agui_container.protocol.conversation.json_patch import PatchError
+from agui_container.protocol.conversation.state import SharedState
+from agui_container.protocol.conversation.transcript import Transcript
+from agui_container.protocol.encoder import encode
 from tests.official.judge import Judge
 
 ROUNDS = 60

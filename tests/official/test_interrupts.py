@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.behaviour.desk import POLICY, TOOLS
+from tests.behaviour.approval_tools import POLICY, TOOLS
+from tests.official.conversations import NUMBERS, check
 from tests.official.judge import Conversation, Json, Judge
 from tests.official.servers import Server, serving
-from tests.official.talk import NUMBERS, check
 from tests.requirements import requirement
 
 RULE = "it costs money"

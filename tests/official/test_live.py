@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.official.conversations import Ask, Transport, check
 from tests.official.judge import Json, Judge
 from tests.official.servers import Server
-from tests.official.talk import Ask, Transport, check
 from tests.requirements import requirement
 
 CONFIRM = {

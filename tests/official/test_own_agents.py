@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 from ag_ui.core import EventType
 
-from app.core.chunks import Expander
-from app.ports import Item
+from agui_container.ports import Item
+from agui_container.protocol.expander import Expander
+from tests.official.conversations import TERMINAL, Ask, Protobuf, Transport, check
 from tests.official.judge import Judge
 from tests.official.scripts import WAITING, Pause
 from tests.official.scripts_values import ALL_TYPES, SCRIPTS, WARNED
-from tests.official.talk import TERMINAL, Ask, Protobuf, Transport, check
 
 CHUNK_TYPES = {"TEXT_MESSAGE_CHUNK", "TOOL_CALL_CHUNK", "REASONING_MESSAGE_CHUNK"}
 

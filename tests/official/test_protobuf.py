@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from ag_ui.core import BaseEvent, CustomEvent, MessagesSnapshotEvent, StateDeltaEvent, TextMessageStartEvent
 
-from app.core.encoder import encode
-from app.core.proto.encoder import frame
-from tests.core.arbitrary import CLASSES, event
-from tests.core.samples import SAMPLES
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.wire.protobuf.encoder import encode_frame
 from tests.official.judge import Binary, Json, Judge
 from tests.official.servers import Server
+from tests.protocol.random_events import CLASSES, event
+from tests.protocol.samples import SAMPLES
 from tests.requirements import requirement
 
 EACH = 60
@@ -23,7 +23,7 @@ EACH = 60
 def official(judge: Judge, events: Sequence[BaseEvent]) -> tuple[list[bytes], Binary]:
     """Our bytes, and what the official encoder and decoder make of the same events and of our bytes."""
     data = [encode(event) for event in events]
-    ours = [frame(each)[4:] for each in data]
+    ours = [encode_frame(each)[4:] for each in data]
     return ours, judge.binary(data, ours)
 
 

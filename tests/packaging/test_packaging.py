@@ -19,9 +19,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import app
-from app.agents.frameworks import FRAMEWORKS
-from app.settings import Settings
+import agui_container
+from agui_container.agents.frameworks import FRAMEWORKS
+from agui_container.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -96,7 +96,7 @@ def test_everything_in_the_image_is_a_wheel_for_aarch64() -> None:
 
 
 def test_the_version_is_said_once_more_in_the_package() -> None:
-    assert PROJECT["version"] == app.__version__
+    assert PROJECT["version"] == agui_container.__version__
 
 
 # --- Makefile ---------------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_the_image_runs_as_a_numeric_user_and_gets_signals_itself() -> None:
     assert of(final, "USER") == ["1000"]
     assert of(final, "EXPOSE") == ["8080"]
     assert json.loads(of(final, "ENTRYPOINT")[0]) == []
-    assert json.loads(of(final, "CMD")[0]) == ["python", "-m", "app", "serve"]
+    assert json.loads(of(final, "CMD")[0]) == ["python", "-m", "agui_container", "serve"]
 
 
 def test_the_image_takes_only_what_exists_and_the_ignore_file_lets_in() -> None:

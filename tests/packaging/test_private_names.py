@@ -58,7 +58,9 @@ def marked() -> Iterator[str]:
 
 
 def test_no_other_private_names_are_imported() -> None:
-    private = {name for name in imported() if is_private(name) and name.split(".")[0] not in SERVER | {"app"}}
+    private = {
+        name for name in imported() if is_private(name) and name.split(".")[0] not in SERVER | {"agui_container"}
+    }
     assert private == set(chain.from_iterable(IMPORTED.values()))
 
 

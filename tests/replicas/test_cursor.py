@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.replicas.conftest import Start
-from tests.replicas.readers import (
+from tests.replicas.subscribers import (
     Piece,
     Pieces,
     Reading,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.replicas.conftest import Start
-from tests.replicas.readers import CUT, Piece, Pieces, all_of, as_shown, by_after, by_attach, over_sse, over_ws
+from tests.replicas.subscribers import CUT, Piece, Pieces, all_of, as_shown, by_after, by_attach, over_sse, over_ws
 from tests.requirements import requirement
 from tests.sockets.agents import EXECUTIONS
 from tests.sockets.client import PATIENCE, Json, ask, post, run_input, say

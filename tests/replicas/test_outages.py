@@ -6,9 +6,9 @@ import resource
 
 import pytest
 
-from app.engine.policy import Limits
+from agui_container.engine.policy import CapacityLimits
 from tests.replicas.conftest import Start
-from tests.replicas.readers import Reading, all_of, as_shown, by_after, by_attach, over_sse
+from tests.replicas.subscribers import Reading, all_of, as_shown, by_after, by_attach, over_sse
 from tests.requirements import requirement
 from tests.servers import Program
 from tests.sockets.agents import piece
@@ -112,7 +112,7 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
         await asyncio.wait([ending], timeout=0.2)
     assert (await ending).events[-1]["code"] == "STORE_UNAVAILABLE"
     await over(server, flood)
-    assert server.memory - before < 4 * Limits().run_bytes
+    assert server.memory - before < 4 * CapacityLimits().run_bytes
     frail_postgres.start()
     await works(server, thread=asked["threadId"])
     assert len(server.faults) == 1  # of the run that said too much

@@ -195,7 +195,7 @@ async def test_an_operator_cancels_a_run(replica: Start, postgres_url: str, redi
     asked = run_input("hold")
     held = await (await Exchange.open(here.port, post(asked))).until(is_text)
     settings = environment({"AGUI_STORE": postgres_url, "AGUI_BUS": redis_url})
-    command = (sys.executable, "-m", "app", "runs", "cancel", "everybody", asked["threadId"], asked["runId"])
+    command = (sys.executable, "-m", "agui_container", "runs", "cancel", "everybody", asked["threadId"], asked["runId"])
     done = await asyncio.to_thread(subprocess.run, command, env=settings, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["status"] == "running"
     await held.until(is_last)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.replicas.conftest import Start
-from tests.replicas.readers import Piece, Reading, as_shown, by_attach, by_last_event_id, over_sse
+from tests.replicas.subscribers import Piece, Reading, as_shown, by_attach, by_last_event_id, over_sse
 from tests.requirements import requirement
 from tests.sockets.client import Exchange, Json, hear, is_text, post, run_input, socket_to
 from tests.sockets.process import Server

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.main import create_app
-from app.settings import Settings
+from agui_container.main import create_app
+from agui_container.settings import Settings
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving as in_process
 from tests.engine.doubles import Json

@@ -15,9 +15,9 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.edge.roboto.messages import Active, shown, unanswered
-from app.edge.roboto.notes import CANCELLED, Failure, MessageNotes, Notes
-from app.edge.roboto.requests import ToolSpec
+from agui_container.transports.roboto.messages import Active, shown, unanswered
+from agui_container.transports.roboto.notes import CANCELLED, Failure, MessageNotes, Notes
+from agui_container.transports.roboto.requests import ToolSpec
 
 NOTES = Notes(tools=[ToolSpec(name="client_look")])
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.core.errors import AppError
-from app.edge.roboto.messages import Message, text_block
-from app.edge.roboto.position import NOTHING, Position, missing
+from agui_container.protocol.errors import AppError
+from agui_container.transports.roboto.messages import Message, text_block
+from agui_container.transports.roboto.position import NOTHING, Position, missing
 
 USE = {"content_type": "tool_use", "tool_use_id": "c1"}
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from app.core.errors import AppError
-from app.edge.roboto import inputs
-from app.edge.roboto.goals import contexts, declared
-from app.edge.roboto.notes import MessageNotes, Notes
-from app.edge.roboto.requests import (
+from agui_container.protocol.errors import AppError
+from agui_container.transports.roboto import inputs
+from agui_container.transports.roboto.goals import contexts, declared
+from agui_container.transports.roboto.notes import MessageNotes, Notes
+from agui_container.transports.roboto.requests import (
     CreateEvents,
     DatasetSummary,
     DatasetTriage,

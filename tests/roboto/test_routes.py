@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.errors import TABLE
-from app.edge.roboto import routes, turn, views
-from app.main import create_app
-from app.settings import Settings
+from agui_container.main import create_app
+from agui_container.protocol.errors import ERRORS
+from agui_container.settings import Settings
+from agui_container.transports.roboto import routes, turn, views
 from tests.engine.doubles import Json
 from tests.roboto.conftest import Api, serving_api
 
@@ -204,7 +204,7 @@ async def test_a_session_of_another_caller_is_not_there(api: Api) -> None:
 
 
 def test_every_status_of_the_error_table_has_an_exception() -> None:
-    refused = {row.http for row in TABLE.values()} - {200, 500}
+    refused = {row.http for row in ERRORS.values()} - {200, 500}
     assert refused <= routes.CLASSES.keys()
 
 
@@ -299,9 +299,7 @@ async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_nothing_of_it_is_imported_where_it_is_off() -> None:
-    code = (
-        "import sys; from app.main import *; create_app(Settings()); print([m for m in sys.modules if 'roboto' in m])"
-    )
+    code = "import sys; from agui_container.main import *; create_app(Settings()); print([m for m in sys.modules if 'roboto' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
 

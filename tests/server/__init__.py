@@ -1,1 +1,1 @@
-"""Tests of app/server."""
+"""Tests of app/agui_container/server."""

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from app.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
 
 P = TypeVar("P", bound=HttpToolsProtocol)
 

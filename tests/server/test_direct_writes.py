@@ -11,10 +11,10 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Send
 
-from app.main import create_app
-from app.ports import Item
-from app.server.uvicorn_protocols import HttpProtocol
-from app.settings import Settings
+from agui_container.main import create_app
+from agui_container.ports import Item
+from agui_container.server.uvicorn_protocols import HttpProtocol
+from agui_container.settings import Settings
 from tests.engine.doubles import ask, make_service
 from tests.requirements import requirement
 from tests.server.doubles import WAIT_SECONDS, serving

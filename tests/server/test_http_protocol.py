@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from app.server.uvicorn_protocols import MAX_HEAD, HttpProtocol
+from agui_container.server.uvicorn_protocols import MAX_HEAD, HttpProtocol
 from tests.server.doubles import (
     HEAD,
     UPGRADE,

@@ -1,4 +1,4 @@
-"""The names of uvicorn and websockets that ``app/server/uvicorn_protocols.py`` uses, and that they may change."""
+"""The names of uvicorn and websockets that ``app/agui_container/server/uvicorn_protocols.py`` uses, and that they may change."""
 
 import ast
 import tomllib
@@ -16,7 +16,7 @@ from websockets.server import ServerProtocol
 from tests.server.doubles import HEAD, RecordingApp, RecordingTransport, connect_http, connect_socket, until
 
 ROOT = Path(__file__).parents[2]
-ONLY_FILE = ROOT / "app/server/uvicorn_protocols.py"
+ONLY_FILE = ROOT / "app/agui_container/server/uvicorn_protocols.py"
 PRIVATE_MODULES = ("uvicorn._types", "uvicorn.protocols", "websockets")
 HTTP_METHODS = (
     *("connection_made", "connection_lost", "data_received", "handle_websocket_upgrade", "send_400_response"),

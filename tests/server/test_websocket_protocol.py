@@ -5,7 +5,7 @@ import uvicorn
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
-from app.server.uvicorn_protocols import MAX_FRAMES, MAX_HEAD, WebSocketProtocol
+from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_HEAD, WebSocketProtocol
 from tests.server.doubles import UPGRADE, RecordingApp, RecordingTransport, connect_socket, until
 
 

@@ -1,1 +1,1 @@
-"""What only real sockets and a real process can show: the server as ``python -m app serve`` runs it."""
+"""What only real sockets and a real process can show: the server as ``python -m agui_container serve`` runs it."""

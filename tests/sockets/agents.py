@@ -24,11 +24,11 @@ from pathlib import Path
 
 from ag_ui.core import RunAgentInput, UserMessage
 
-from app.agents.assistant import Assistant
-from app.models.offline import OfflineModel
-from app.ports import Item, RunContext
-from app.tools.builtin import builtin_tools
-from app.tools.function import FunctionTool
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Item, RunContext
+from agui_container.tools.builtin import builtin_tools
+from agui_container.tools.function_tool import FunctionTool
 
 LONGEST = 50.0
 """Seconds after which whatever holds gives up, so that a failing test leaves nothing behind."""

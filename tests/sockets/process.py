@@ -24,17 +24,17 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
     """This process's environment without its ``AGUI_*`` variables, and the given ones in their place."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
     defaults = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0", "AGUI_AGENT": AGENT}
-    return {**inherited, "PYTHONPATH": str(ROOT), **defaults, **settings}
+    return {**inherited, "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}", **defaults, **settings}
 
 
 WARNINGS = ("-W", "error", "-W", "ignore::ResourceWarning")
 """Errors, but for what uvloop says of connections that a client leaves open: raising that would hang its loop."""
 
-COMMAND = (sys.executable, *WARNINGS, "-m", "app", "serve")
+COMMAND = (sys.executable, *WARNINGS, "-m", "agui_container", "serve")
 
 
 class Server:
-    """``python -m app serve`` on a free port. A context manager; ``log`` grows while it runs.
+    """``python -m agui_container serve`` on a free port. A context manager; ``log`` grows while it runs.
 
     Args:
         command: what starts it, where it is started by something else.

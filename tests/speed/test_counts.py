@@ -19,17 +19,18 @@ from ag_ui.core import (
 )
 from starlette.types import ASGIApp
 
-from app.core.delta_template import DeltaTemplate
-from app.core.encoder import encode
-from app.core.fold import Transcript
-from app.engine import boundary, pipeline, run
-from app.engine.fairness import BURST
-from app.main import create_app
-from app.ports import Item, RunContext
-from app.settings import Settings
-from tests.edge.exchange import Exchange
+from agui_container.engine import terminal_events
+from agui_container.engine.run import pipeline, run
+from agui_container.engine.run.fairness import BURST
+from agui_container.main import create_app
+from agui_container.ports import Item, RunContext
+from agui_container.protocol.conversation.transcript import Transcript
+from agui_container.protocol.delta_template import DeltaTemplate
+from agui_container.protocol.encoder import encode
+from agui_container.settings import Settings
 from tests.engine.doubles import asking, caller, envelopes, make_service
 from tests.requirements import requirement
+from tests.transports.exchange import Exchange
 
 ROOT = Path(__file__).parents[2]
 DELTAS = 6 * BURST
@@ -67,7 +68,7 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
         return data
 
     monkeypatch.setattr(DeltaTemplate, "encode_next", count_next)
-    for module in (boundary, pipeline, run):
+    for module in (terminal_events, pipeline, run):
         monkeypatch.setattr(module, "encode", count)
     service = make_service(talker)
     first = service.start(asking(), caller())
@@ -197,7 +198,18 @@ def test_the_messages_of_ten_times_as_many_calls_are_ten_times_the_work() -> Non
 # --- imports ----------------------------------------------------------------------------------------------------------
 
 AT_START = {
-    *("ag_ui", "annotated_doc", "annotated_types", "anyio", "app", "click", "fastapi", "h11", "httptools", "idna"),
+    *(
+        "ag_ui",
+        "annotated_doc",
+        "annotated_types",
+        "anyio",
+        "agui_container",
+        "click",
+        "fastapi",
+        "h11",
+        "httptools",
+        "idna",
+    ),
     *("msgspec", "opentelemetry", "orjson", "pydantic", "pydantic_core", "python_multipart", "multipart", "sniffio"),
     *("sse_starlette", "starlette", "typing_extensions", "typing_inspection", "uvicorn", "uvloop", "websockets"),
 }
@@ -207,44 +219,49 @@ NEVER_AT_START = (
     *("boto3", "botocore", "docstring_parser", "dotenv", "google", "grpc", "httpx", "httpx2", "jsonschema", "mcp"),
     *("openai", "pydantic_settings", "yaml"),
 )
-NONE_OF_OURS_AT_START = ("app.core.proto", "app.models.bedrock", "app.models.openai", "app.tools.mcp")
+NONE_OF_OURS_AT_START = (
+    "agui_container.protocol.wire.protobuf",
+    "agui_container.models.bedrock",
+    "agui_container.models.openai",
+    "agui_container.tools.mcp",
+)
 
 LOADED = """
 import sys
 before = set(sys.modules)
-import app.server.run
-from app.main import create_app
-from app.settings import load_settings
+import agui_container.server.run
+from agui_container.main import create_app
+from agui_container.settings import load_settings
 create_app(load_settings())
 print(*sys.modules.keys() - before)
 """
 
 ANOTHER_AGENT = """
 import sys
-from app.main import build_service
-from app.settings import Settings
+from agui_container.main import build_service
+from agui_container.settings import Settings
 build_service(Settings(agent="tests.speed.test_counts:talker"))
 print(*sys.modules)
 """
 
 FIRST_RUN = """
 import asyncio, sys
-from app.main import create_app
-from app.settings import Settings
-from tests.edge.exchange import Exchange
+from agui_container.main import create_app
+from agui_container.settings import Settings
+from tests.transports.exchange import Exchange
 app = create_app(Settings(agent="tests.speed.test_counts:talker"))
 before = set(sys.modules)
 asyncio.run(Exchange().answer(app))
 print("answered", *sys.modules.keys() - before)
 """
 
-COMMAND = "import sys; before = set(sys.modules); import app.__main__; print(*sys.modules.keys() - before)"
+COMMAND = "import sys; before = set(sys.modules); import agui_container.__main__; print(*sys.modules.keys() - before)"
 
 SERVING = """
 import gc, sys, uvicorn
 async def main_loop(_): print(gc.isenabled(), gc.get_freeze_count() > 10_000, gc.get_threshold()[0])
 uvicorn.Server.main_loop = main_loop
-from app.__main__ import main
+from agui_container.__main__ import main
 sys.exit(main(["serve"]))
 """
 
@@ -260,8 +277,8 @@ def said(code: str) -> list[str]:
 
 
 PUT_OFF = """
-from app.main import create_app
-from app.settings import Settings
+from agui_container.main import create_app
+from agui_container.settings import Settings
 from fastapi.openapi.models import Contact, OpenAPI
 from pydantic import BaseModel
 app = create_app(Settings())
@@ -286,7 +303,11 @@ def test_a_start_loads_only_what_it_needs() -> None:
 
 
 def test_another_agent_loads_nothing_of_the_assistant() -> None:
-    assert not {"app.assembly", "app.agents.assistant", "app.agents.approvals"} & set(said(ANOTHER_AGENT))
+    assert not {
+        "agui_container.assistant_factory",
+        "agui_container.agents.assistant.assistant",
+        "agui_container.agents.assistant.approvals.approvals",
+    } & set(said(ANOTHER_AGENT))
 
 
 def test_the_first_run_of_a_process_loads_nothing_more() -> None:
@@ -296,7 +317,7 @@ def test_the_first_run_of_a_process_loads_nothing_more() -> None:
 
 def test_the_command_line_loads_nothing_but_the_standard_library() -> None:
     packages = {name.partition(".")[0] for name in said(COMMAND)}
-    assert packages - set(sys.stdlib_module_names) == {"app"}
+    assert packages - set(sys.stdlib_module_names) == {"agui_container"}
 
 
 def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_too_often() -> None:
@@ -304,6 +325,6 @@ def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_
 
 
 def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
-    chooses = "import gc, app.server.run\nmake = app.server.run.create_app\n"
-    agents = "def create(settings): gc.set_threshold(5); return make(settings)\napp.server.run.create_app = create\n"
+    chooses = "import gc, agui_container.server.run\nmake = agui_container.server.run.create_app\n"
+    agents = "def create(settings): gc.set_threshold(5); return make(settings)\nagui_container.server.run.create_app = create\n"
     assert said(chooses + agents + SERVING) == ["True", "True", "5"]

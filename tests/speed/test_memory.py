@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput, RunStartedEvent, TextMessageContentEvent, TextMessageStartEvent
 
-from app.engine.event_log import EventLog, Flusher
-from app.engine.log_budget import LogBudget
-from app.engine.pipeline import EventPipeline
-from app.engine.service import Service
-from app.ports import Item
+from agui_container.engine.log.event_log import EventLog, Flusher
+from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.run.pipeline import EventPipeline
+from agui_container.engine.service import Service
+from agui_container.ports import Item
 from tests.engine.doubles import asking, caller, make_service
 from tests.requirements import requirement
 

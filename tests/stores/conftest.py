@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.ports.store import Store
-from app.stores import open_store
+from agui_container.ports.store import Store
+from agui_container.stores import open_store
 from tests.models.bedrock.doubles import as_nobody
 from tests.stores.agentcore.server import memory_service
 

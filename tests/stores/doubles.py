@@ -2,10 +2,20 @@
 
 from ag_ui.core import EventType
 
-from app.core.wire import Envelope
-from app.ports.conversation import Change, Ending, StoredMessage, ThreadStatus
-from app.ports.records import Claim, Claimed, RunKey, RunRecord, RunStatus, ThreadKey
-from app.ports.store import Store
+from agui_container.ports.records import (
+    Change,
+    Claim,
+    Claimed,
+    Ending,
+    RunKey,
+    RunRecord,
+    RunStatus,
+    StoredMessage,
+    ThreadKey,
+    ThreadStatus,
+)
+from agui_container.ports.store import Store
+from agui_container.protocol.wire.envelope import Envelope
 
 THREAD = ThreadKey("owner", "t1")
 RUN = RunKey(*THREAD, "r1")

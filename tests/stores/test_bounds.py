@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ports.conversation import Change, StoredMessage, ThreadRecord, ThreadStatus
-from app.ports.records import Claimed, Known, ThreadKey
-from app.stores.memory import MemoryStore, contents
-from app.stores.memory.contents import MESSAGE_BYTES, Bounds, Contents
+from agui_container.ports.records import (
+    AlreadyExists,
+    Change,
+    Claimed,
+    StoredMessage,
+    ThreadKey,
+    ThreadRecord,
+    ThreadStatus,
+)
+from agui_container.stores.memory import MemoryStore, data
+from agui_container.stores.memory.data import MESSAGE_BYTES, Bounds, MemoryData
 from tests.stores.doubles import A, claim, claimed, ending, envelopes, message, run, told
 
 MANY, POINTER = 5_000, 8
@@ -33,7 +40,7 @@ async def test_the_oldest_runs_are_forgotten_first() -> None:
         await ended(store, n)
     assert await kept(store, 4) == [False, False, True, True]
     again = await store.runs.claim(claim(run("r", "t0")))
-    assert isinstance(again, Known)
+    assert isinstance(again, AlreadyExists)
     assert not again.run.kept
 
 
@@ -58,7 +65,7 @@ async def test_ids_of_forgotten_runs_are_known_for_a_while() -> None:
     store = MemoryStore(Bounds(runs=1, records=2))
     for n in range(4):
         await ended(store, n)
-    assert isinstance(await store.runs.claim(claim(run("r", "t2"))), Known)
+    assert isinstance(await store.runs.claim(claim(run("r", "t2"))), AlreadyExists)
     assert isinstance(await store.runs.claim(claim(run("r", "t1"))), Claimed)
 
 
@@ -87,7 +94,7 @@ async def test_metadata_takes_of_the_room_of_threads() -> None:
 async def test_the_log_tells_now_and_then_that_threads_make_room(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contents, "LOGGED", 3)
+    monkeypatch.setattr(data, "LOGGED", 3)
     store = MemoryStore(Bounds(threads=2))
     for n in range(9):
         await told(store, key=run("r", f"t{n}"))
@@ -129,7 +136,7 @@ CHANGES = st.builds(
 @given(st.lists(st.tuples(st.sampled_from(["t0", "t1", "t2"]), CHANGES | st.none()), max_size=20))
 def test_what_threads_take_is_the_sum_of_what_they_hold(steps: list[tuple[str, Change | None]]) -> None:
     """``None`` is the thread's end."""
-    kept = Contents(Bounds(threads=2))
+    kept = MemoryData(Bounds(threads=2))
     for name, change in steps:
         record = ThreadRecord(ThreadKey("owner", name), ThreadStatus.USER_TURN, 1.0, 1.0)
         thread = kept.threads.get(record.key) or kept.make(record)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.ports.conversation import Change, Delta, StoredGoal, StoredMessage
-from app.ports.store import Store
-from app.stores.memory import MemoryStore
-from app.stores.memory.contents import Bounds, Contents
+from agui_container.ports.records import Change, StoredGoal, StoredMessage, ThreadDelta
+from agui_container.ports.store import Store
+from agui_container.stores.memory import MemoryStore
+from agui_container.stores.memory.data import Bounds, MemoryData
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, message, run, told
 
 
@@ -24,7 +24,7 @@ class Follower:
     state: bytes | None = None
     goals: list[StoredGoal] = field(default_factory=list)
 
-    async def look(self, store: Store) -> Delta:
+    async def look(self, store: Store) -> ThreadDelta:
         """Ask, and fold as ``Delta`` says."""
         delta = await store.threads.changes(THREAD, self.token)
         assert delta is not None
@@ -86,7 +86,7 @@ async def test_a_token_of_an_earlier_process_says_nothing_of_this_one() -> None:
 
 
 def test_processes_of_one_snapshot_give_numbers_of_their_own() -> None:
-    snapshot = Contents(Bounds())
+    snapshot = MemoryData(Bounds())
     one, other = (deepcopy(snapshot).next_number() for _ in range(2))
     assert one != other
     assert {one.bit_length(), other.bit_length()} <= {60}

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
-from app.ports.store import Store, StoreUnavailable
-from app.stores import open_store
-from app.stores.sql.store import SqlStore
+from agui_container.ports.store import Store, StoreUnavailable
+from agui_container.stores import open_store
+from agui_container.stores.sql.store import SqlStore
 from tests.requirements import requirement
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
-from tests.stores.relay import relayed
+from tests.stores.tcp_relay import relayed
 
 PATIENCE = 0.5
 
@@ -125,7 +125,7 @@ async def test_a_full_file_takes_nothing_in_part(sqlite_url: str) -> None:
     full = False
     record = await store.runs.get(RUN)
     assert record is not None
-    assert (record.last_seq, record.active) == (1, True)
+    assert (record.last_seq, record.is_active) == (1, True)
     await works(store, 2)
     await store.aclose()
 
@@ -147,7 +147,7 @@ async def test_a_full_server_takes_nothing_in_part(postgres_url: str) -> None:
             await store.runs.finish(RUN, A, envelopes(1, 3), ending())
         record = await store.runs.get(RUN)
         assert record is not None
-        assert (record.last_seq, record.active) == (0, True)
+        assert (record.last_seq, record.is_active) == (0, True)
         connection.execute("DROP FUNCTION full_disk CASCADE")
     await works(store, 3)
     await store.aclose()

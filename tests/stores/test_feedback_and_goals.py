@@ -2,9 +2,8 @@
 
 from msgspec.structs import replace
 
-from app.ports.conversation import Feedback, GoalStatus, Review, StoredGoal, Triage
-from app.ports.records import ThreadKey
-from app.ports.store import PAGE, Store
+from agui_container.ports.records import Feedback, GoalStatus, Review, StoredGoal, ThreadKey, Triage
+from agui_container.ports.store import PAGE, Store
 from tests.stores.doubles import RUN, THREAD, claimed, message, run, told
 
 SAID = Feedback("m1", "negative", ("incorrect", "slow"), "Wrong \0 year", 10.0, 10.0)
@@ -13,30 +12,30 @@ RESOLVED = Triage("model", "a note", "operator", 50.0)
 
 async def test_feedback_that_is_given_again_replaces_the_first(store: Store) -> None:
     await told(store, message("m1"), message("m2"))
-    assert await store.feedbacks.give(THREAD, SAID) == SAID
+    assert await store.feedbacks.put(THREAD, SAID) == SAID
     better = replace(SAID, sentiment="positive", categories=(), notes=None, created_at=20.0, changed_at=20.0)
-    given = await store.feedbacks.give(THREAD, better)
+    given = await store.feedbacks.put(THREAD, better)
     assert given == replace(better, created_at=10.0)
     other = replace(SAID, message_id="m2")
-    await store.feedbacks.give(THREAD, other)
-    assert list(await store.feedbacks.of(THREAD)) == [given, other]
+    await store.feedbacks.put(THREAD, other)
+    assert list(await store.feedbacks.list_for(THREAD)) == [given, other]
 
 
 async def test_feedback_on_what_nobody_said_is_none(store: Store) -> None:
     await told(store, message("m1"))
-    assert await store.feedbacks.give(THREAD, replace(SAID, message_id="unknown")) is None
-    assert await store.feedbacks.give(ThreadKey("owner", "unknown"), SAID) is None
-    assert list(await store.feedbacks.of(ThreadKey("owner", "unknown"))) == []
+    assert await store.feedbacks.put(THREAD, replace(SAID, message_id="unknown")) is None
+    assert await store.feedbacks.put(ThreadKey("owner", "unknown"), SAID) is None
+    assert list(await store.feedbacks.list_for(ThreadKey("owner", "unknown"))) == []
 
 
 async def test_operators_triage_what_users_do_not_see(store: Store) -> None:
     await told(store, message("m1"))
-    await store.feedbacks.give(THREAD, SAID)
+    await store.feedbacks.put(THREAD, SAID)
     review = await store.feedbacks.triage(THREAD, "m1", RESOLVED)
     assert review == Review(THREAD, SAID, RESOLVED)
-    assert list(await store.feedbacks.of(THREAD)) == [SAID]
+    assert list(await store.feedbacks.list_for(THREAD)) == [SAID]
     changed = replace(SAID, notes="Still wrong", changed_at=60.0)
-    assert await store.feedbacks.give(THREAD, changed) == changed
+    assert await store.feedbacks.put(THREAD, changed) == changed
     assert list((await store.feedbacks.reviews()).items) == [Review(THREAD, changed, RESOLVED)]
     assert await store.feedbacks.triage(THREAD, "m1", Triage()) == Review(THREAD, changed, Triage())
     assert await store.feedbacks.triage(THREAD, "m2", Triage()) is None
@@ -49,7 +48,7 @@ async def test_operators_see_what_everybody_said_page_by_page(store: Store) -> N
     for owner in ("one", "another"):
         await told(store, *map(message, names), key=run(owner=owner))
     for thread, name in said:
-        await store.feedbacks.give(thread, replace(SAID, message_id=name))
+        await store.feedbacks.put(thread, replace(SAID, message_id=name))
     first = await store.feedbacks.reviews()
     rest = await store.feedbacks.reviews(page=first.next)
     reviews = (*first.items, *rest.items)

@@ -6,12 +6,11 @@ import psycopg
 import pytest
 from sqlalchemy import event, make_url
 
-from app.ports.conversation import Change
-from app.ports.records import Known, Lease, RunStatus, Standing
-from app.ports.store import PAGE, LeaseLost, Store
-from app.stores import open_store
-from app.stores.sql.database import PATIENCE
-from app.stores.sql.store import SqlStore
+from agui_container.ports.records import AlreadyExists, Change, Lease, RunProgress, RunStatus
+from agui_container.ports.store import PAGE, LeaseLost, Store
+from agui_container.stores import open_store
+from agui_container.stores.sql.database import PATIENCE
+from agui_container.stores.sql.store import SqlStore
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
 from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
@@ -47,11 +46,11 @@ async def test_a_replica_says_how_its_active_runs_stand(store: Store) -> None:
     for key, replica in ((RUN, A), (theirs, B), (ended, A), (other, A)):
         await claimed(store, key, replica)
     await store.runs.finish(ended, A, [], ending())
-    await store.runs.note(A, [Standing(key, 2, b"[1]") for key in (RUN, theirs, ended)])
+    await store.runs.report_progress(A, [RunProgress(key, 2, b"[1]") for key in (RUN, theirs, ended)])
     stand = [await store.runs.get(key) for key in (RUN, theirs, ended, other)]
     assert [it and (it.readers, it.usage) for it in stand] == [(2, b"[1]"), (0, None), (0, ending().usage), (0, None)]
-    await store.runs.note(A, [Standing(RUN, 1, b"[2]")])
-    await store.runs.note(A, [])
+    await store.runs.report_progress(A, [RunProgress(RUN, 1, b"[2]")])
+    await store.runs.report_progress(A, [])
     await store.runs.renew(A, 500.0)
     [known, _] = (await store.runs.list("owner", active=True)).items[:0:-1]
     assert (known.key, known.readers, known.usage) == (RUN, 1, b"[2]")
@@ -66,7 +65,7 @@ async def test_a_replica_that_says_how_runs_stand_waits_for_no_threads_lock(post
         await holder.execute("SELECT 1 FROM threads FOR UPDATE")
         async with asyncio.timeout(PATIENCE / 2):
             assert list(await store.runs.renew(A, 300.0)) == [Lease(RUN)]
-            await store.runs.note(A, [Standing(RUN, 2)])
+            await store.runs.report_progress(A, [RunProgress(RUN, 2)])
     await store.aclose()
 
 
@@ -74,11 +73,11 @@ async def test_a_replica_that_says_how_runs_stand_waits_for_no_threads_lock(post
 async def test_a_replica_that_renews_hears_which_runs_are_unwanted(store: Store) -> None:
     await claimed(store, RUN, A)
     await claimed(store, run("r2", "t2"), A)
-    assert await store.runs.unwant(RUN)
-    assert set(await store.runs.renew(A, 300.0)) == {Lease(RUN, unwanted=True), Lease(run("r2", "t2"))}
+    assert await store.runs.request_cancel(RUN)
+    assert set(await store.runs.renew(A, 300.0)) == {Lease(RUN, is_cancel_requested=True), Lease(run("r2", "t2"))}
     await store.runs.finish(RUN, A, [], ending())
-    assert not await store.runs.unwant(RUN)
-    assert not await store.runs.unwant(run("nobody"))
+    assert not await store.runs.request_cancel(RUN)
+    assert not await store.runs.request_cancel(run("nobody"))
 
 
 async def test_a_run_that_is_taken_over_is_no_longer_its_replicas(store: Store) -> None:
@@ -97,7 +96,7 @@ async def test_a_run_that_is_taken_over_is_no_longer_its_replicas(store: Store) 
     await store.runs.finish(RUN, B, envelopes(3, 3), ending(status=RunStatus.ERROR))
     assert list(await store.runs.envelopes(RUN, 0)) == envelopes(1, 3)
     again = await store.runs.claim(claim(replica=A))
-    assert isinstance(again, Known)
+    assert isinstance(again, AlreadyExists)
     assert (again.run.replica, again.run.status) == (B, RunStatus.ERROR)
 
 
@@ -174,7 +173,7 @@ async def test_old_runs_are_forgotten_but_known(store: Store) -> None:
     assert await store.runs.forget(25.0) == 0
     assert list(await store.runs.envelopes(run("r1", "t1"), 0)) == []
     again = await store.runs.claim(claim(run("r1", "t1")))
-    assert isinstance(again, Known)
+    assert isinstance(again, AlreadyExists)
     assert (again.run.kept, again.run.last_seq) == (False, 2)
     assert len(await store.runs.envelopes(run("r2", "t2"), 0)) == 2
 

@@ -11,13 +11,12 @@ from sqlalchemy import Connection, Inspector, inspect, make_url, text
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.ports.records import Held, Place, RunStatus
-from app.ports.store import StoreUnavailable
-from app.stores import open_store
-from app.stores.sql.columns import digest
-from app.stores.sql.database import Database, _write_ahead
-from app.stores.sql.migration import upgrade
-from app.stores.sql.schema import METADATA
+from agui_container.ports.records import InterruptScope, PendingInterrupt, RunStatus
+from agui_container.ports.store import StoreUnavailable
+from agui_container.stores import open_store
+from agui_container.stores.sql.database import Database, _write_ahead
+from agui_container.stores.sql.migration import upgrade
+from agui_container.stores.sql.schema import METADATA, digest_of
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
 
 
@@ -85,11 +84,11 @@ async def test_an_older_database_keeps_its_data(url: str) -> None:
     async with writing(url) as connection:
         await connection.run_sync(upgrade, "0001")
         assert "goals" not in await connection.run_sync(described)
-        await connection.execute(text(OLD_THREAD), {"thread": digest(*THREAD)})
-        await connection.execute(text(OLD_RUN), {"run": digest(*RUN), "replica": A})
+        await connection.execute(text(OLD_THREAD), {"thread": digest_of(*THREAD)})
+        await connection.execute(text(OLD_RUN), {"run": digest_of(*RUN), "replica": A})
         await connection.execute(text(OLD_SEQ))
         await connection.execute(text(OLD_ENVELOPE), {"data": envelopes(1, 1)[0].data})
-        asked = {"thread": digest(*THREAD), "id": digest("i1"), "payload": b"asked"}
+        asked = {"thread": digest_of(*THREAD), "id": digest_of("i1"), "payload": b"asked"}
         await connection.execute(text(OLD_INTERRUPT), asked)
     store = open_store(url)
     await store.open()
@@ -102,9 +101,9 @@ async def test_an_older_database_keeps_its_data(url: str) -> None:
         delta = await store.threads.changes(THREAD)
         assert delta is not None
         assert list(delta.goals or ()) == []
-        place = Place(0, *THREAD)
-        assert list(await store.interrupts.held(place, 1.0)) == [Held("i1", b"asked", 1e9)]
-        assert await store.interrupts.take(place, "i1", b"answered", 1e9, 1.0)
+        place = InterruptScope(0, *THREAD)
+        assert list(await store.interrupts.list_open(place, 1.0)) == [PendingInterrupt("i1", b"asked", 1e9)]
+        assert await store.interrupts.settle(place, "i1", b"answered", 1e9, 1.0)
     finally:
         await store.aclose()
 

@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Sequence
 
 from ag_ui.core import Message, RunAgentInput, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent
 
-from app.buses.memory import MemoryBus
-from app.engine.archive import Archive
-from app.engine.service import Service
-from app.ports import Item
-from app.ports.records import ThreadKey
-from app.ports.store import Store
-from app.stores.memory import MemoryStore
+from agui_container.buses.memory import MemoryBus
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.service import Service
+from agui_container.ports import Item
+from agui_container.ports.records import ThreadKey
+from agui_container.ports.store import Store
+from agui_container.stores.memory import MemoryStore
 from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
@@ -41,7 +41,7 @@ async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[
     service = await opened(store, agent)
     sent = [{**message, "id": f"{number}-{position}"} for position, message in enumerate(messages)]
     await envelopes(await service.admit(asking(run=f"r{number}", messages=sent), caller()))
-    await eventually(lambda: not service._lifecycle._writing and not service._lifecycle._tasks)
+    await eventually(lambda: not service._registry._writing and not service._registry._tasks)
     kept = await store.threads.changes(THREAD)
     assert kept is not None
     return [message.id for message in kept.messages]
@@ -49,8 +49,8 @@ async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[
 
 async def opened(store: Store, agent: Calculator) -> Service:
     clock = FakeClock()
-    archive = Archive(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: "replica-1")
-    return make_service(agent, clock=clock, archive=archive)
+    cluster = Cluster(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: "replica-1")
+    return make_service(agent, clock=clock, cluster=cluster)
 
 
 def user(text: str) -> Json:

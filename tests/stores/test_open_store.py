@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url, text
 
-from app.stores import is_durable, open_store
-from app.stores.agentcore import AgentCoreStore
-from app.stores.memory import MemoryStore
-from app.stores.sql.store import SqlStore
+from agui_container.stores import is_durable, open_store
+from agui_container.stores.agentcore import AgentCoreStore
+from agui_container.stores.memory import MemoryStore
+from agui_container.stores.sql.store import SqlStore
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +20,7 @@ NORMAL = 1
 
 def loaded_by(url: str) -> set[str]:
     """The packages that a process has loaded once it has opened a store."""
-    code = "import sys; from app.stores import open_store; open_store(sys.argv[1]); print(*sys.modules)"
+    code = "import sys; from agui_container.stores import open_store; open_store(sys.argv[1]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, url], cwd=ROOT, capture_output=True, text=True, check=True)
     return {name.partition(".")[0] for name in done.stdout.split()}
 

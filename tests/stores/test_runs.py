@@ -6,10 +6,18 @@ from itertools import pairwise
 import pytest
 from ag_ui.core import EventType
 
-from app.core.wire import Envelope
-from app.ports.conversation import Change, ThreadStatus
-from app.ports.records import Busy, Claimed, Known, RunKey, RunStatus, ThreadKey
-from app.ports.store import PAGE, READ_BYTES, READ_EVENTS, BadToken, LeaseLost, Store
+from agui_container.ports.records import (
+    AlreadyExists,
+    Change,
+    Claimed,
+    RunKey,
+    RunStatus,
+    ThreadBusy,
+    ThreadKey,
+    ThreadStatus,
+)
+from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, BadToken, LeaseLost, Store
+from agui_container.protocol.wire.envelope import Envelope
 from tests.stores.conftest import Replica
 from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
 
@@ -30,16 +38,16 @@ async def test_a_claim_begins_a_run_and_its_thread(store: Store) -> None:
 
 async def test_a_second_claim_of_a_run_is_told_of_the_first(store: Store) -> None:
     first = await claimed(store)
-    assert await store.runs.claim(claim(replica=B, now=101.0)) == Known(first)
+    assert await store.runs.claim(claim(replica=B, now=101.0)) == AlreadyExists(first)
     await store.runs.finish(RUN, A, [], ending())
     again = await store.runs.claim(claim(replica=B))
-    assert isinstance(again, Known)
+    assert isinstance(again, AlreadyExists)
     assert again.run.status is RunStatus.FINISHED
 
 
 async def test_a_claim_on_a_busy_thread_is_told_of_the_active_run(store: Store) -> None:
     first = await claimed(store)
-    assert await store.runs.claim(claim(run("r2"), B)) == Busy(first)
+    assert await store.runs.claim(claim(run("r2"), B)) == ThreadBusy(first)
     assert await store.runs.get(run("r2")) is None
 
 
@@ -54,7 +62,7 @@ async def test_of_claims_at_once_one_gets_the_thread(replica: Replica) -> None:
     claims = [claim(run(f"r{n}"), f"replica-{n % 3}") for n in range(12)]
     answers = await asyncio.gather(*(stores[n % 3].runs.claim(each) for n, each in enumerate(claims)))
     (winner,) = [answer.run for answer in answers if isinstance(answer, Claimed)]
-    assert [answer for answer in answers if not isinstance(answer, Claimed)] == [Busy(winner)] * 11
+    assert [answer for answer in answers if not isinstance(answer, Claimed)] == [ThreadBusy(winner)] * 11
 
 
 async def test_of_equal_claims_at_once_one_runs(replica: Replica) -> None:
@@ -63,7 +71,7 @@ async def test_of_equal_claims_at_once_one_runs(replica: Replica) -> None:
         *(each.runs.claim(claim(replica=f"replica-{n}")) for n, each in enumerate(stores * 3))
     )
     (winner,) = [answer.run for answer in answers if isinstance(answer, Claimed)]
-    assert [answer for answer in answers if not isinstance(answer, Claimed)] == [Known(winner)] * 8
+    assert [answer for answer in answers if not isinstance(answer, Claimed)] == [AlreadyExists(winner)] * 8
 
 
 async def test_odd_names_are_names(store: Store) -> None:
@@ -71,7 +79,7 @@ async def test_odd_names_are_names(store: Store) -> None:
     record = await claimed(store, key)
     assert record.key == key
     assert await store.runs.get(key) == record
-    assert isinstance(await store.runs.claim(claim(key._replace(run_id="other"))), Busy)
+    assert isinstance(await store.runs.claim(claim(key._replace(run_id="other"))), ThreadBusy)
     assert [run.key for run in (await store.runs.list(ODD)).items] == [key]
     await store.runs.change(key, A, 1.0, Change([message(ODD * 400)], title=ODD))
     thread = await store.threads.get(key.thread)
@@ -183,7 +191,7 @@ async def test_an_end_with_a_gap_is_no_end(store: Store) -> None:
         await store.runs.finish(RUN, A, envelopes(5, 5), ending(Change([message("m1")])))
     record = await store.runs.get(RUN)
     assert record is not None
-    assert record.active
+    assert record.is_active
     delta = await store.threads.changes(THREAD)
     assert delta is not None
     assert list(delta.messages) == []

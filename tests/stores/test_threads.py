@@ -4,9 +4,17 @@ import pytest
 from msgspec.structs import replace
 from pydantic_core import from_json
 
-from app.ports.conversation import Change, Feedback, ThreadStatus
-from app.ports.records import Claimed, Held, Place, RunKey, ThreadKey
-from app.ports.store import BadToken, CannotFork, Store
+from agui_container.ports.records import (
+    Change,
+    Claimed,
+    Feedback,
+    InterruptScope,
+    PendingInterrupt,
+    RunKey,
+    ThreadKey,
+    ThreadStatus,
+)
+from agui_container.ports.store import BadToken, CannotFork, Store
 from tests.stores.doubles import RUN, THREAD, A, claim, claimed, ending, envelopes, message, run, told
 
 
@@ -107,11 +115,11 @@ async def test_an_end_gives_a_title_only_to_a_thread_without_one(store: Store) -
 async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
     await claimed(store)
     await store.runs.finish(RUN, A, envelopes(1, 3), ending(Change([message("m1")])))
-    await store.feedbacks.give(THREAD, Feedback("m1", "positive", (), None, 1.0, 1.0))
-    places = Place(1, *THREAD), Place(1, *THREAD, "t1/s")
-    others = Place(1, "owner", "t1/s"), Place(1, "owner", "t2", "t1")
+    await store.feedbacks.put(THREAD, Feedback("m1", "positive", (), None, 1.0, 1.0))
+    places = InterruptScope(1, *THREAD), InterruptScope(1, *THREAD, "t1/s")
+    others = InterruptScope(1, "owner", "t1/s"), InterruptScope(1, "owner", "t2", "t1")
     for place in (*places, *others):
-        await store.interrupts.hold(place, [Held("i", b"{}", 1e9)])
+        await store.interrupts.put(place, [PendingInterrupt("i", b"{}", 1e9)])
     await told(store, message("m1"), key=run("r1", "t2"))
     assert await store.threads.delete(THREAD)
     assert not await store.threads.delete(THREAD)
@@ -119,10 +127,10 @@ async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
     assert await store.threads.changes(THREAD) is None
     assert await store.runs.get(RUN) is None
     assert list(await store.runs.envelopes(RUN, 0)) == []
-    assert list(await store.feedbacks.of(THREAD)) == []
+    assert list(await store.feedbacks.list_for(THREAD)) == []
     assert list((await store.feedbacks.reviews()).items) == []
-    assert [bool(await store.interrupts.held(place, 1.0)) for place in places] == [False, False]
-    assert [bool(await store.interrupts.held(place, 1.0)) for place in others] == [True, True]
+    assert [bool(await store.interrupts.list_open(place, 1.0)) for place in places] == [False, False]
+    assert [bool(await store.interrupts.list_open(place, 1.0)) for place in others] == [True, True]
     assert await listed(store, "owner", 10) == ["t2"]
     assert isinstance(await store.runs.claim(claim()), Claimed)
     assert list(await store.runs.envelopes(RUN, 0)) == []
@@ -134,7 +142,7 @@ async def test_another_owner_cannot_reach_a_thread(store: Store) -> None:
     assert await store.threads.get(strange) is None
     assert await store.threads.changes(strange) is None
     assert not await store.threads.delete(strange)
-    assert await store.feedbacks.give(strange, Feedback("m1", "positive", (), None, 1.0, 1.0)) is None
+    assert await store.feedbacks.put(strange, Feedback("m1", "positive", (), None, 1.0, 1.0)) is None
     with pytest.raises(CannotFork):
         await store.threads.fork(strange, "m1", "t9", 1.0)
     assert await store.threads.get(THREAD) is not None

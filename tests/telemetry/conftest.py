@@ -56,6 +56,6 @@ def is_error(span: ReadableSpan) -> bool:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     """A provider of this test alone: OpenTelemetry takes only one for a process."""
     provider = TracerProvider()
-    monkeypatch.setattr("app.telemetry.spans.tracer", lambda: provider.get_tracer("tests"))
+    monkeypatch.setattr("agui_container.telemetry.spans.tracer", lambda: provider.get_tracer("tests"))
     yield Recorded(provider)
     provider.shutdown()

@@ -17,7 +17,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from app.telemetry import content
+from agui_container.telemetry import semconv
 from tests.requirements import requirement
 
 PICTURE = ImagePart(source=DataSource(value="AAAA" * 1_000, mime_type="image/png"))
@@ -52,20 +52,22 @@ TOLD_CALL = {"type": "tool_call", "id": "c1", "name": "pay", "arguments": '{"amo
     ids=["text", "a picture", "system", "reasoning", "a call", "text and a call", "a result"],
 )
 def test_a_message_is_its_role_and_its_parts(message: Message, role: str, parts: list[dict[str, str]]) -> None:
-    assert json.loads(content.conversation([message])) == [{"role": role, "parts": parts}]
+    assert json.loads(semconv.input_messages([message])) == [{"role": role, "parts": parts}]
 
 
 @requirement("trace.content")
 def test_an_answer_is_one_message_with_the_reason_of_its_end() -> None:
     said: list[Message] = [ReasoningMessage(id="t", content="hm"), AssistantMessage(id="m", content="Hello.")]
     parts = [{"type": "reasoning", "content": "hm"}, {"type": "text", "content": "Hello."}]
-    assert json.loads(content.answer(said, "stop")) == [{"role": "assistant", "parts": parts, "finish_reason": "stop"}]
+    assert json.loads(semconv.output_message(said, "stop")) == [
+        {"role": "assistant", "parts": parts, "finish_reason": "stop"}
+    ]
 
 
 @requirement("trace.content")
 def test_a_result_is_told_as_it_is_and_without_what_is_no_text() -> None:
-    assert content.words("42") == "42"
-    assert json.loads(content.words([TextPart(text="see"), PICTURE])) == [
+    assert semconv.result_text("42") == "42"
+    assert json.loads(semconv.result_text([TextPart(text="see"), PICTURE])) == [
         {"type": "text", "content": "see"},
         {"type": "image"},
     ]

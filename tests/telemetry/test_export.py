@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.ports import Item
-from app.telemetry import export
+from agui_container.ports import Item
+from agui_container.telemetry import export
 from tests.behaviour.client import outcome
 from tests.conftest import Connect
 from tests.engine.doubles import ask, eventually
@@ -31,9 +31,9 @@ class Provider:
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
     provider = Provider()
-    monkeypatch.setattr("app.telemetry.export.get_tracer_provider", lambda: provider)
-    monkeypatch.setattr("app.telemetry.export.get_meter_provider", lambda: provider)
-    monkeypatch.setattr("app.telemetry.export.get_logger_provider", object)
+    monkeypatch.setattr("agui_container.telemetry.export.get_tracer_provider", lambda: provider)
+    monkeypatch.setattr("agui_container.telemetry.export.get_meter_provider", lambda: provider)
+    monkeypatch.setattr("agui_container.telemetry.export.get_logger_provider", object)
     return provider
 
 
@@ -80,4 +80,4 @@ async def test_while_two_are_at_it_another_run_adds_none(connect: Connect, provi
 
 @requirement("trace.harmless")
 def test_without_an_sdk_there_is_nothing_to_send() -> None:
-    assert export.exporting() is None
+    assert export.make_exporter() is None

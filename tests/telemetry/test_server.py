@@ -16,7 +16,13 @@ from tests.requirements import requirement
 from tests.sockets.process import Server
 from tests.telemetry.collector import SECONDS, Collector, below, told
 
-COMMAND = (str(Path(sys.executable).parent / "opentelemetry-instrument"), sys.executable, "-m", "app", "serve")
+COMMAND = (
+    str(Path(sys.executable).parent / "opentelemetry-instrument"),
+    sys.executable,
+    "-m",
+    "agui_container",
+    "serve",
+)
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SESSION = "s" * 40
 HEADERS = {

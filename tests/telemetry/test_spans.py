@@ -12,14 +12,14 @@ from opentelemetry import baggage, trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import SpanKind
 
-from app.agents.assistant import Assistant
-from app.models.offline import OfflineModel
-from app.ports import Item, RunContext, ToolContent
-from app.telemetry.content import SWITCH
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Item, RunContext, ToolContent
+from agui_container.telemetry.semconv import SWITCH
 from tests.agents.doubles import ScriptedModel
-from tests.behaviour import desk
+from tests.behaviour import approval_tools
 from tests.behaviour.client import outcome, types
-from tests.behaviour.team import team
+from tests.behaviour.subagents import team
 from tests.behaviour.test_busy import Talk, begun
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask
@@ -40,7 +40,7 @@ class Giving:
 
 
 def at_the_desk() -> Assistant:
-    return Assistant(OfflineModel(), (desk.echo, desk.stick, desk.burst))
+    return Assistant(OfflineModel(), (approval_tools.echo, approval_tools.stick, approval_tools.burst))
 
 
 @requirement("trace.run")

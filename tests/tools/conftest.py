@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.tools.mcp.source import McpSource
+from agui_container.tools.mcp.source import McpSource
 from tests.tools.mcp_demo import Demo
-from tests.tools.mcp_rig import PROCESS, Rig, rigged
+from tests.tools.mcp_fixtures import PROCESS, Rig, rigged
 
 
 @pytest.fixture(params=["today", "before"])

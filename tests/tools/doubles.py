@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from app.ports import Tool
+from agui_container.ports import Tool
 
 
 def shown(made: Tool) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.ports import ToolError
-from app.tools.arithmetic import MAX_BITS, MAX_LENGTH, evaluate
+from agui_container.ports import ToolError
+from agui_container.tools.builtin import MAX_BITS, MAX_LENGTH, evaluate
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_nesting_that_exhausts_the_stack_is_refused(monkeypatch: pytest.MonkeyPa
     def exhausted(*_: object, **__: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("app.tools.arithmetic.ast.parse", exhausted)
+    monkeypatch.setattr("agui_container.tools.builtin.ast.parse", exhausted)
     with pytest.raises(ToolError, match="nested too deeply"):
         evaluate("1")
 
@@ -158,5 +158,5 @@ def test_expressions_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -
         return parse(source, mode=mode)
 
     with ThreadPoolExecutor(2) as threads, monkeypatch.context() as patched:
-        patched.setattr("app.tools.arithmetic.ast.parse", waits_for_another)
+        patched.setattr("agui_container.tools.builtin.ast.parse", waits_for_another)
         assert list(threads.map(evaluate, ["1+1", "2+2"])) == [2, 4]

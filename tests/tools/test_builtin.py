@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from app.ports import Tool, ToolContent, ToolError
-from app.tools.builtin import builtin_tools
+from agui_container.ports import Tool, ToolContent, ToolError
+from agui_container.tools.builtin import builtin_tools
 from tests.contexts import run_context
 
 

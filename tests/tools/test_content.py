@@ -4,10 +4,9 @@ import pytest
 from ag_ui.core import DataSource, DocumentPart, ImagePart, TextPart, ToolCallResultEvent, ToolMessage
 from pydantic import BaseModel
 
-from app.agents.assistant import Assistant
-from app.ports import TextDelta, ToolContent
-from app.tools.content import content_of
-from app.tools.decorator import tool
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.ports import TextDelta, ToolContent
+from agui_container.tools.function_tool import content_of, tool
 from tests.agents.doubles import ScriptedModel, asks
 from tests.contexts import collected, of_type, run_context, run_input
 

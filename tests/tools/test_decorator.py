@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from app.tools.arguments import ToolDefinitionError
-from app.tools.decorator import tool
+from agui_container.tools.function_tool import ToolDefinitionError, tool
 from tests.tools.doubles import Colour, Item, Point, shown
 
 ITEM = {

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from app.ports import RunContext, ToolError
-from app.tools.decorator import tool
+from agui_container.ports import RunContext, ToolError
+from agui_container.tools.function_tool import tool
 from tests.contexts import run_context
 from tests.tools.doubles import Colour, Item, Point, shown
 

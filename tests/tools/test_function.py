@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from app.daemons import Daemons
-from app.ports import RunContext, ToolContent, ToolError
-from app.tools import blocking
-from app.tools.blocking import in_thread
-from app.tools.function import FunctionTool
+from agui_container.ports import RunContext, ToolContent, ToolError
+from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.tools import threads
+from agui_container.tools.function_tool import FunctionTool
+from agui_container.tools.threads import run_in_thread
 from tests.contexts import run_context
 
 WAIT = 30
@@ -190,7 +190,7 @@ async def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> No
 
 
 async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "ACTIVE", 1)
+    monkeypatch.setattr(threads, "ACTIVE", 1)
     began, go_on = threading.Event(), threading.Event()
 
     def first() -> str:
@@ -201,7 +201,7 @@ async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> Non
     order: list[str] = []
 
     async def one(function: Callable[[], str]) -> None:
-        order.append(await in_thread(function))
+        order.append(await run_in_thread(function))
 
     async with asyncio.TaskGroup() as group:
         group.create_task(one(first))
@@ -215,7 +215,7 @@ async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_too_many_threads_left_behind_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "_alive", Daemons(1))
+    monkeypatch.setattr(threads, "_alive", DaemonThreadPool(1))
     began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def function() -> None:
@@ -237,7 +237,7 @@ async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(blocking, "_alive", Daemons(1))
+    monkeypatch.setattr(threads, "_alive", DaemonThreadPool(1))
     monkeypatch.setattr(threading.Thread, "start", start)
     for _ in range(2):
         with pytest.raises(ToolError, match="cannot start another tool call"):

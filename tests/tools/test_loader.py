@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.tools.loader import ToolLoadError, load_tools
+from agui_container.tools.loader import ToolLoadError, load_tools
 
 MODULE = """
-from app.tools.decorator import tool
+from agui_container.tools.function_tool import tool
 
 @tool
 def add(a: int, b: int) -> int:

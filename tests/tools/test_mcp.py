@@ -8,16 +8,16 @@ from collections.abc import Mapping
 import pytest
 from ag_ui.core import AudioPart, DataSource, DocumentPart, ImagePart, TextPart, ToolCallResultEvent
 
-from app.agents.assistant import Assistant
-from app.models.offline import OfflineModel
-from app.ports import ToolContent, ToolError
-from app.tools.builtin import builtin_tools
-from app.tools.mcp.servers import StdioServer
-from app.tools.mcp.source import MAX_AGE, McpSource
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import ToolContent, ToolError
+from agui_container.tools.builtin import builtin_tools
+from agui_container.tools.mcp.servers import StdioServer
+from agui_container.tools.mcp.source import MAX_AGE, McpSource
 from tests.contexts import collected, of_type, run_context, run_input
 from tests.engine.doubles import eventually
-from tests.tools.mcp_rig import WAIT, Rig, rigged
-from tests.tools.mcp_unkept import GIVEN
+from tests.tools.mcp_fixtures import WAIT, Rig, rigged
+from tests.tools.mcp_stateless import GIVEN
 
 # --- tools and what they give -----------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ async def test_runs_that_ask_at_once_share_one_list(rig: Rig) -> None:
 
 
 async def test_a_long_list_is_cut(rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr("app.tools.mcp.source.MAX_TOOLS", 2)
+    monkeypatch.setattr("agui_container.tools.mcp.source.MAX_TOOLS", 2)
     assert list(await rig.tools()) == ["demo_add", "demo_fail"]
     assert "it lists more tools than are used: the first 2 are" in caplog.text
 
@@ -172,7 +172,7 @@ async def test_a_closed_source_can_be_used_again(rig: Rig) -> None:
 
 async def test_what_a_server_says_of_its_results_is_not_checked() -> None:
     """By a pattern of its own it could hold up everybody for ever."""
-    source = McpSource(StdioServer(name="unkept", command=sys.executable, args=("-m", "tests.tools.mcp_unkept")))
+    source = McpSource(StdioServer(name="unkept", command=sys.executable, args=("-m", "tests.tools.mcp_stateless")))
     try:
         (tool,) = await source.tools(run_context())
         assert await tool.call({}, run_context()) == json.dumps(GIVEN, separators=(",", ":"))

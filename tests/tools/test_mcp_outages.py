@@ -6,17 +6,17 @@ import sys
 import pytest
 from ag_ui.core import CustomEvent, ToolCallResultEvent
 
-from app.agents.assistant import Assistant
-from app.models.offline import OfflineModel
-from app.ports import ToolError
-from app.tools.builtin import builtin_tools
-from app.tools.mcp import connection
-from app.tools.mcp.servers import HttpServer, Server, StdioServer
-from app.tools.mcp.source import McpSource
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import ToolError
+from agui_container.tools.builtin import builtin_tools
+from agui_container.tools.mcp import session
+from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
+from agui_container.tools.mcp.source import McpSource
 from tests.contexts import collected, of_type, run_context, run_input
 from tests.engine.doubles import eventually
 from tests.tools.mcp_demo import Demo, refusing, served
-from tests.tools.mcp_rig import WAIT, Rig, rigged
+from tests.tools.mcp_fixtures import WAIT, Rig, rigged
 
 UNREACHABLE = "The MCP server 'demo' cannot be reached."
 OUTAGE = {"source": "demo", "message": UNREACHABLE}
@@ -57,7 +57,7 @@ async def test_an_error_with_the_code_of_a_lost_connection_is_the_servers_own(
 
 
 async def test_a_server_that_is_away_is_tried_again_after_a_pause(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(session, "FIRST_PAUSE", 0.0)
     await rig.running.aclose()
     for _ in range(2):
         with pytest.raises(ToolError, match=UNREACHABLE):
@@ -69,7 +69,7 @@ async def test_a_server_that_is_away_is_tried_again_after_a_pause(rig: Rig, monk
 
 
 async def test_changes_are_told_again_after_the_stream_of_changes_broke(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(session, "FIRST_PAUSE", 0.0)
     async with rigged() as rig:
         await rig.tools()
         await rig.restart()

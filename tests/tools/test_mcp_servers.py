@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from app.tools.mcp import mcp_sources
-from app.tools.mcp.servers import HttpServer, McpConfigError, StdioServer, parse_servers
+from agui_container.tools.mcp import mcp_sources
+from agui_container.tools.mcp.servers import HttpServer, McpConfigError, StdioServer, parse_servers
 
 
 def test_both_kinds_are_read() -> None:
@@ -67,5 +67,7 @@ def test_each_server_is_a_source() -> None:
 
 
 def test_the_package_is_imported_only_when_there_is_a_server() -> None:
-    code = "import sys, app.main, app.tools.mcp as m; m.mcp_sources(()); print('mcp' in sys.modules)"
+    code = (
+        "import sys, agui_container.main, agui_container.tools.mcp as m; m.mcp_sources(()); print('mcp' in sys.modules)"
+    )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 from ag_ui.core import CustomEvent, ToolCallResultEvent
 
-from app.agents.assistant import Assistant
-from app.ports import Item, RunContext, TextDelta, Tool, ToolError, ToolSource
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.ports import Item, RunContext, TextDelta, Tool, ToolError, ToolSource
 from tests.agents.doubles import ScriptedModel, ScriptedTool, answering, asks
 from tests.contexts import client_tool, collected, of_type, run_context, run_input, types
 

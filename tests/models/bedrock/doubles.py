@@ -11,9 +11,9 @@ import pytest
 from ag_ui.core import Message, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
-from app.models.bedrock import BedrockModel, BedrockOptions
-from app.models.bedrock.seal import unsealed
-from app.ports import (
+from agui_container.models.bedrock import BedrockModel, BedrockOptions
+from agui_container.models.bedrock.reasoning_signature import verify_reasoning
+from agui_container.ports import (
     Delta,
     EncryptedDelta,
     Prompt,
@@ -102,7 +102,7 @@ def short(deltas: Sequence[Delta], model_id: str = MODEL) -> list[list[object]]:
             thought += delta.text
             shown.append(["reasoning", delta.text])
         elif isinstance(delta, EncryptedDelta):
-            shown.append(["sealed", _plain(unsealed(model_id, thought, delta.value))])
+            shown.append(["sealed", _plain(verify_reasoning(model_id, thought, delta.value))])
             thought = ""
         else:
             shown.append(_short(delta))

@@ -23,7 +23,7 @@ class Answer:
     """What the server sends for one request.
 
     ``hold`` and ``hold_head``: before the end, or before the first byte, wait until the test sets ``release`` or the
-    client goes. ``cut``: send only that many bytes and hang up. Frames go out in chunks of their own.
+    client goes. ``find_cut``: send only that many bytes and hang up. Frames go out in chunks of their own.
     """
 
     events: Sequence[Event] = ()

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from ag_ui.core import ReasoningEncryptedValueEvent, TextMessageContentEvent, TokenUsage, ToolCallResultEvent
 
-from app.agents.assistant import Assistant
-from app.core.errors import AppError
-from app.models.bedrock import CachePlace
-from app.tools.builtin import builtin_tools
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models.bedrock import CachePlace
+from agui_container.protocol.errors import AppError
+from agui_container.tools.builtin import builtin_tools
 from tests.contexts import client_tool, collected, expanded, of_type, run_context, run_input, types
 from tests.models.bedrock.doubles import END, METADATA, MODEL, START, Bedrock, text
 from tests.models.bedrock.server import Wire

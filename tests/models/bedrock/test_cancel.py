@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.core.errors import AppError
-from app.models.bedrock.client import Events
-from app.ports import Delta
+from agui_container.models.bedrock.client import BedrockEvents
+from agui_container.ports import Delta
+from agui_container.protocol.errors import AppError
 from tests.models.bedrock.doubles import (
     ANSWER,
     END,
@@ -64,7 +64,7 @@ async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_wa
 async def test_where_a_read_cannot_be_ended_the_thread_goes_when_the_read_does(
     wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Events, "abort", lambda _: None)  # urllib3 before 2.3
+    monkeypatch.setattr(BedrockEvents, "abort", lambda _: None)  # urllib3 before 2.3
     (answer,) = wire.will(Answer([START, text("Hel")], hold=True))
     task = asyncio.create_task(collected(bedrock().stream(prompt())))
     await answer.held.wait()
@@ -136,13 +136,13 @@ async def test_a_cancelled_call_leaves_no_noise(wire: Wire, bedrock: Bedrock, ca
 async def test_a_clean_up_that_fails_costs_neither_the_answer_nor_the_thread(
     wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    close = Events.close
+    close = BedrockEvents.close
 
-    def fail(events: Events) -> None:
+    def fail(events: BedrockEvents) -> None:
         close(events)
         raise LookupError
 
-    monkeypatch.setattr(Events, "close", fail)
+    monkeypatch.setattr(BedrockEvents, "close", fail)
     wire.will(ANSWER, ANSWER)
     model = bedrock(max_calls=1)
     for _ in range(2):

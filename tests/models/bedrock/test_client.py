@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from app.models.bedrock.client import _make
-from app.models.bedrock.options import BedrockOptions
+from agui_container.models.bedrock.client import _make
+from agui_container.models.bedrock.options import BedrockOptions
 
 
 def region_of(options: BedrockOptions) -> object:
@@ -29,7 +29,7 @@ def test_without_the_platforms_region_boto3_finds_its_own(monkeypatch: pytest.Mo
 
 LAZY = """
 import sys
-from app.models.bedrock import BedrockModel
+from agui_container.models.bedrock import BedrockModel
 BedrockModel("any.model")
 assert not {"boto3", "botocore"} & sys.modules.keys()
 """

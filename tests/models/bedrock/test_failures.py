@@ -7,10 +7,10 @@ import botocore.exceptions  # type: ignore[import-untyped]
 import pytest
 import urllib3.exceptions
 
-from app.core.errors import TABLE as CODES
-from app.models.bedrock.failures import TABLE, Fault, failure_of
-from app.models.bedrock.model import LONGEST_PAUSE, backoff
-from app.models.bedrock.reply import FAILED_STOPS, STOPS
+from agui_container.models.bedrock.failures import TABLE, StreamFault, failure_of
+from agui_container.models.bedrock.model import LONGEST_PAUSE, backoff
+from agui_container.models.bedrock.stream_parser import FAILED_STOPS, STOPS
+from agui_container.protocol.errors import ERRORS as CODES
 from tests.models.bedrock.rules import input_shape
 
 
@@ -43,7 +43,7 @@ def test_only_what_is_retryable_is_tried_again() -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (Fault("incomplete"), "MODEL_ERROR"),
+        (StreamFault("incomplete"), "MODEL_ERROR"),
         (ConnectionResetError("10.0.0.1"), "MODEL_UNAVAILABLE"),
         (urllib3.exceptions.ProtocolError("x"), "MODEL_ERROR"),
         (urllib3.exceptions.ReadTimeoutError(None, None, "x"), "MODEL_TIMEOUT"),  # type: ignore[arg-type]

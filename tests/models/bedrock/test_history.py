@@ -25,10 +25,10 @@ from ag_ui.core import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.models.bedrock import BedrockOptions, CachePlace
-from app.models.bedrock.history import BEGIN, GO_ON
-from app.models.bedrock.request import request_of
-from app.models.bedrock.seal import seal_redacted, seal_text
+from agui_container.models.bedrock import BedrockOptions, CachePlace
+from agui_container.models.bedrock.history import BEGIN, GO_ON
+from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text
+from agui_container.models.bedrock.request import request_of
 from tests.models.bedrock.doubles import MODEL, prompt
 from tests.models.bedrock.rules import broken_rules
 
@@ -49,7 +49,7 @@ def result(call: str, content: Any = "done", error: str | None = None, **metadat
 
 
 def thought(text: str = "hm", sealed: str | None = None) -> ReasoningMessage:
-    value = seal_text(MODEL, text, "signed") if sealed is None else sealed
+    value = sign_text(MODEL, text, "signed") if sealed is None else sealed
     return ReasoningMessage(id="r", content=text, encrypted_value=value)
 
 
@@ -159,7 +159,7 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
         [("user", [{"text": "a"}, {"text": "b"}])],
     ),
     "redacted reasoning": (
-        [user(), thought("", seal_redacted(MODEL, b"\0\1")), assistant("a"), user("b")],
+        [user(), thought("", sign_redacted(MODEL, b"\0\1")), assistant("a"), user("b")],
         [
             ("user", [{"text": "hi"}]),
             ("assistant", [{"reasoningContent": {"redactedContent": b"\0\1"}}, {"text": "a"}]),
@@ -287,7 +287,7 @@ calls = st.builds(
     id=ids,
     function=st.builds(FunctionCall, name=names, arguments=st.sampled_from(["", "{}", '{"a":1}', "{", "[]"])),
 )
-seals = st.sampled_from([None, "", "foreign", seal_text(MODEL, "a", "s"), seal_redacted(MODEL, b"x")])
+seals = st.sampled_from([None, "", "foreign", sign_text(MODEL, "a", "s"), sign_redacted(MODEL, b"x")])
 messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(UserMessage, id=st.just("u"), content=contents),
     st.builds(AssistantMessage, id=st.just("a"), content=texts, tool_calls=st.lists(calls, max_size=3)),

@@ -18,16 +18,16 @@ from ag_ui.core import (
     VideoPart,
 )
 
-from app.models.bedrock import BedrockOptions
-from app.models.bedrock.media import (
+from agui_container.models.bedrock import BedrockOptions
+from agui_container.models.bedrock.media import (
     DOCUMENT_FORMATS,
     MAX_DOCUMENT_BYTES,
     MAX_IMAGE_BYTES,
-    Media,
+    MediaConverter,
     document_name,
-    limited,
+    limit_media,
 )
-from app.models.bedrock.request import request_of
+from agui_container.models.bedrock.request import request_of
 from tests.models.bedrock.doubles import ANSWER, MODEL, Bedrock, collected, prompt
 from tests.models.bedrock.rules import broken_rules, input_shape
 from tests.models.bedrock.server import Wire
@@ -48,7 +48,7 @@ def document(name: object = None, mime: str = "application/pdf", data: bytes = b
 
 
 def blocks(*parts: ContentPart) -> list[dict[str, Any]]:
-    return Media().blocks(parts)
+    return MediaConverter().blocks(parts)
 
 
 def content(*parts: ContentPart) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def test_a_message_has_twenty_images_and_five_documents_at_most(caplog: pytest.L
 def test_limits_count_what_is_in_tool_results() -> None:
     picture = {"image": {"format": "png", "source": {"bytes": PNG}}}
     results = [{"toolResult": {"toolUseId": str(n), "content": [picture] * 15}} for n in range(3)]
-    kept = limited(results)
+    kept = limit_media(results)
     assert [len(block["toolResult"]["content"]) for block in kept] == [15, 5, 1]
     assert kept[2]["toolResult"]["content"] == [{"text": ""}]
 

@@ -5,10 +5,10 @@ from typing import Any
 from ag_ui.core import AssistantMessage, FunctionCall, ToolCall
 from ag_ui.core import Tool as ToolSpec
 
-from app.models.bedrock import BedrockOptions, CachePlace, Guardrail
-from app.models.bedrock.names import fitted
-from app.models.bedrock.request import request_of
-from app.ports import Prompt
+from agui_container.models.bedrock import BedrockOptions, CachePlace, Guardrail
+from agui_container.models.bedrock.request import request_of
+from agui_container.models.bedrock.tool_names import fit_name
+from agui_container.ports import Prompt
 from tests.models.bedrock.doubles import ANSWER, MODEL, Bedrock, collected, prompt
 from tests.models.bedrock.rules import broken_rules
 from tests.models.bedrock.server import Wire
@@ -78,7 +78,7 @@ def test_only_the_last_message_has_a_cache_point() -> None:
 def test_tools_that_are_only_in_the_history_are_described() -> None:
     body = body_of(prompt("a", CALLED, "b"))
     (tool,) = body["toolConfig"]["tools"]
-    assert tool == {"toolSpec": {"name": fitted("old/one"), "inputSchema": {"json": {"type": "object"}}}}
+    assert tool == {"toolSpec": {"name": fit_name("old/one"), "inputSchema": {"json": {"type": "object"}}}}
     assert [
         spec["toolSpec"]["name"] for spec in body_of(prompt("a", CALLED, tools=["now"]))["toolConfig"]["tools"]
     ] == ["now"]
@@ -103,7 +103,7 @@ def test_a_schema_is_an_object_and_a_description_is_not_blank() -> None:
 
 
 def test_no_tool_takes_the_name_of_another() -> None:
-    taken = fitted("files/read")
+    taken = fit_name("files/read")
     request = request_of(MODEL, BedrockOptions(), prompt(tools=["files/read", taken]))
     assert request.tool_names == {taken: "files/read"}
     config: Any = request.body["toolConfig"]
@@ -112,8 +112,8 @@ def test_no_tool_takes_the_name_of_another() -> None:
 
 def test_names_fit_stay_apart_and_never_change() -> None:
     names = ["now", "files/read", "files_read", "files.read", "n" * 64, "n" * 65, "n" * 66, "", "日本"]
-    fits = [fitted(name) for name in names]
+    fits = [fit_name(name) for name in names]
     assert len({*fits}) == len(names)
     assert all(0 < len(name) <= 64 for name in fits)
     assert (fits[0], fits[2], fits[4]) == ("now", "files_read", "n" * 64)
-    assert fitted("files/read") == "files_read_00b0e825"
+    assert fit_name("files/read") == "files_read_00b0e825"

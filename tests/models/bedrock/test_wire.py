@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.core.errors import AppError
-from app.models.bedrock import BedrockModel
-from app.ports import Delta
+from agui_container.models.bedrock import BedrockModel
+from agui_container.ports import Delta
+from agui_container.protocol.errors import AppError
 from tests.models.bedrock.doubles import (
     ANSWER,
     MODEL,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.models.openai import OpenAIModel, Options, Patience
+from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
 from tests.models.openai.server import WireServer, wire_server
 
 
@@ -29,10 +29,10 @@ class Models:
     opened: Callable[[Callable[[], Awaitable[None]]], object]
 
     def __call__(
-        self, *, options: Options | None = None, key: str | None = "sk-secret", read: float = 5.0
+        self, *, options: OpenAIOptions | None = None, key: str | None = "sk-secret", read: float = 5.0
     ) -> OpenAIModel:
-        patience = Patience(read=read, jitter=lambda: 0.0, sleep=self.naps)
-        model = OpenAIModel("m", self.wire.url, key, options, patience)
+        retry_policy = RetryPolicy(read=read, jitter=lambda: 0.0, sleep=self.naps)
+        model = OpenAIModel("m", self.wire.url, key, options, retry_policy)
         self.opened(model.aclose)
         return model
 

@@ -2,9 +2,9 @@
 
 from ag_ui.core import TextMessageContentEvent, ToolCallArgsEvent, ToolCallResultEvent
 
-from app.agents.assistant import Assistant
-from app.ports import RunContext
-from app.tools.builtin import builtin_tools
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.ports import RunContext
+from agui_container.tools.builtin import builtin_tools
 from tests.contexts import collected, expanded, of_type, run_context, run_input, types
 from tests.models.openai.conftest import Models
 from tests.models.openai.server import Answer, WireServer, says, speaks, sse

@@ -8,18 +8,18 @@ from contextlib import aclosing
 
 import pytest
 
-from app.core.errors import Code
-from app.models.openai import OpenAIModel, transport
-from app.models.openai import model as model_module
-from app.ports import TextDelta
+from agui_container.models.openai import OpenAIModel, transport
+from agui_container.models.openai import model as model_module
+from agui_container.ports import TextDelta
+from agui_container.protocol.errors import ErrorCode
 from tests.models.openai.conftest import Models
-from tests.models.openai.reading import PROMPT, said, text_in
 from tests.models.openai.server import Answer, End, WireServer, says, speaks, sse
+from tests.models.openai.stream_reader import PROMPT, said, text_in
 
 
 def test_nothing_is_imported_before_it_is_used() -> None:
     code = (
-        "import sys; from app.models.openai import OpenAIModel; OpenAIModel('m');"
+        "import sys; from agui_container.models.openai import OpenAIModel; OpenAIModel('m');"
         "sys.exit(any(name in sys.modules for name in ('httpx', 'httpcore', 'h11', 'openai')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -140,7 +140,7 @@ async def test_an_answer_without_streaming_that_breaks_off_is_unavailable(wire: 
     wire.gives(*[Answer([b'{"choices":['], type="application/json", end=End.ABORTED)] * 3)
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_UNAVAILABLE
+    assert failure.code is ErrorCode.MODEL_UNAVAILABLE
 
 
 async def test_an_answer_without_streaming_that_does_not_end_is_an_error(
@@ -150,4 +150,4 @@ async def test_an_answer_without_streaming_that_does_not_end_is_an_error(
     wire.gives(Answer([b"x" * 2000], type="application/json", end=End.SILENT))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_ERROR
+    assert failure.code is ErrorCode.MODEL_ERROR

@@ -7,33 +7,33 @@ from collections.abc import Mapping
 
 import pytest
 
-from app.core.errors import AppError, Code
-from app.models.openai import OpenAIModel, Options, Patience
-from app.models.openai.failures import TEXTS, ModelFailure, complaint_of, failure_of
-from app.models.openai.patience import asked_wait
+from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
+from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_of, parse_error_body
+from agui_container.models.openai.retry_policy import retry_after
+from agui_container.protocol.errors import AppError, ErrorCode
 from tests.models.openai.conftest import Models
-from tests.models.openai.reading import PROMPT, said, text_in
 from tests.models.openai.server import Answer, End, WireServer, refuses, says, speaks, sse
+from tests.models.openai.stream_reader import PROMPT, said, text_in
 
 STATUSES = {
-    301: (Code.MODEL_NOT_FOUND, False),
-    400: (Code.MODEL_REJECTED, False),
-    401: (Code.MODEL_ACCESS_DENIED, False),
-    402: (Code.MODEL_ACCESS_DENIED, False),
-    403: (Code.MODEL_ACCESS_DENIED, False),
-    404: (Code.MODEL_NOT_FOUND, False),
-    405: (Code.MODEL_NOT_FOUND, False),
-    408: (Code.MODEL_TIMEOUT, True),
-    409: (Code.MODEL_UNAVAILABLE, True),
-    413: (Code.MODEL_CONTEXT_EXCEEDED, False),
-    418: (Code.MODEL_REJECTED, False),
-    422: (Code.MODEL_REJECTED, False),
-    429: (Code.MODEL_THROTTLED, True),
-    500: (Code.MODEL_ERROR, True),
-    502: (Code.MODEL_UNAVAILABLE, True),
-    503: (Code.MODEL_UNAVAILABLE, True),
-    504: (Code.MODEL_TIMEOUT, True),
-    529: (Code.MODEL_UNAVAILABLE, True),
+    301: (ErrorCode.MODEL_NOT_FOUND, False),
+    400: (ErrorCode.MODEL_REJECTED, False),
+    401: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    402: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    403: (ErrorCode.MODEL_ACCESS_DENIED, False),
+    404: (ErrorCode.MODEL_NOT_FOUND, False),
+    405: (ErrorCode.MODEL_NOT_FOUND, False),
+    408: (ErrorCode.MODEL_TIMEOUT, True),
+    409: (ErrorCode.MODEL_UNAVAILABLE, True),
+    413: (ErrorCode.MODEL_CONTEXT_EXCEEDED, False),
+    418: (ErrorCode.MODEL_REJECTED, False),
+    422: (ErrorCode.MODEL_REJECTED, False),
+    429: (ErrorCode.MODEL_THROTTLED, True),
+    500: (ErrorCode.MODEL_ERROR, True),
+    502: (ErrorCode.MODEL_UNAVAILABLE, True),
+    503: (ErrorCode.MODEL_UNAVAILABLE, True),
+    504: (ErrorCode.MODEL_TIMEOUT, True),
+    529: (ErrorCode.MODEL_UNAVAILABLE, True),
 }
 HTML = b"<html><body><h1>sk-secret is no good, /etc/passwd</h1></body></html>"
 
@@ -58,28 +58,40 @@ async def test_a_status_has_a_code(
 
 
 BODIES = {
-    "openai length": (400, b'{"error":{"code":"context_length_exceeded","message":"x"}}', Code.MODEL_CONTEXT_EXCEEDED),
+    "openai length": (
+        400,
+        b'{"error":{"code":"context_length_exceeded","message":"x"}}',
+        ErrorCode.MODEL_CONTEXT_EXCEEDED,
+    ),
     "vllm length": (
         400,
         b'{"object":"error","message":"This model\'s maximum context length is 10 tokens","code":400}',
-        Code.MODEL_CONTEXT_EXCEEDED,
+        ErrorCode.MODEL_CONTEXT_EXCEEDED,
     ),
     "llama.cpp length": (
         500,
         b'{"error":{"type":"exceed_context_size_error","code":500}}',
-        Code.MODEL_CONTEXT_EXCEEDED,
+        ErrorCode.MODEL_CONTEXT_EXCEEDED,
     ),
-    "no quota": (429, b'{"error":{"code":"insufficient_quota","message":"You exceeded"}}', Code.MODEL_ACCESS_DENIED),
-    "fastapi detail": (422, b'{"detail":[{"loc":["body"],"msg":"bad"}]}', Code.MODEL_REJECTED),
-    "google list": (400, b'[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]', Code.MODEL_REJECTED),
-    "error as text": (404, b'{"error":"model not found"}', Code.MODEL_NOT_FOUND),
-    "number": (400, b"7", Code.MODEL_REJECTED),
-    "empty": (503, b"", Code.MODEL_UNAVAILABLE),
-    "no utf-8": (400, b"\xff\xfe", Code.MODEL_REJECTED),
+    "no quota": (
+        429,
+        b'{"error":{"code":"insufficient_quota","message":"You exceeded"}}',
+        ErrorCode.MODEL_ACCESS_DENIED,
+    ),
+    "fastapi detail": (422, b'{"detail":[{"loc":["body"],"msg":"bad"}]}', ErrorCode.MODEL_REJECTED),
+    "google list": (
+        400,
+        b'[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]',
+        ErrorCode.MODEL_REJECTED,
+    ),
+    "error as text": (404, b'{"error":"model not found"}', ErrorCode.MODEL_NOT_FOUND),
+    "number": (400, b"7", ErrorCode.MODEL_REJECTED),
+    "empty": (503, b"", ErrorCode.MODEL_UNAVAILABLE),
+    "no utf-8": (400, b"\xff\xfe", ErrorCode.MODEL_REJECTED),
     "words about tokens are no length when throttled": (
         429,
         b'{"error":{"message":"too many tokens per minute"}}',
-        Code.MODEL_THROTTLED,
+        ErrorCode.MODEL_THROTTLED,
     ),
 }
 
@@ -87,16 +99,16 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_can_say_more_than_its_status(name: str) -> None:
     status, body, code = BODIES[name]
-    assert failure_of(status, complaint_of(body)).code is code
+    assert failure_of(status, parse_error_body(body)).code is code
 
 
 def test_what_a_server_says_is_kept_short() -> None:
-    assert len(complaint_of(b'{"error":{"message":"' + b"x" * 9_000 + b'"}}').text) == 2_000
-    assert len(complaint_of(b"x" * 9_000).text) == 2_000
+    assert len(parse_error_body(b'{"error":{"message":"' + b"x" * 9_000 + b'"}}').text) == 2_000
+    assert len(parse_error_body(b"x" * 9_000).text) == 2_000
 
 
 def test_every_code_of_a_failure_has_a_sentence() -> None:
-    assert set(TEXTS) == {code for code in Code if code.startswith("MODEL_")}
+    assert set(TEXTS) == {code for code in ErrorCode if code.startswith("MODEL_")}
     assert all(re.fullmatch(r"[A-Z][^\n]*\.", text) for text in TEXTS.values())
 
 
@@ -110,7 +122,7 @@ async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(wire: WireS
     wire.gives(refuses(429, retry_after="3600"))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_THROTTLED
+    assert failure.code is ErrorCode.MODEL_THROTTLED
     assert models.naps.taken == []
 
 
@@ -136,14 +148,14 @@ WAITS: Mapping[str, tuple[Mapping[str, str], float | None]] = {
 @pytest.mark.parametrize("name", WAITS)
 def test_a_wait_is_read(name: str) -> None:
     headers, seconds = WAITS[name]
-    assert asked_wait(headers) == seconds
+    assert retry_after(headers) == seconds
 
 
 def test_waits_grow_to_a_limit_and_are_spread() -> None:
-    failure = ModelFailure(Code.MODEL_THROTTLED, retry=True)
-    patience = Patience(retries=9, jitter=lambda: 0.5)
-    assert [patience.wait(failure, attempt) for attempt in (0, 1, 8, 9)] == [0.375, 0.75, 15.0, None]
-    assert patience.wait(ModelFailure(Code.MODEL_REJECTED), 0) is None
+    failure = ModelFailure(ErrorCode.MODEL_THROTTLED, retry=True)
+    retry_policy = RetryPolicy(retries=9, jitter=lambda: 0.5)
+    assert [retry_policy.wait(failure, attempt) for attempt in (0, 1, 8, 9)] == [0.375, 0.75, 15.0, None]
+    assert retry_policy.wait(ModelFailure(ErrorCode.MODEL_REJECTED), 0) is None
 
 
 async def test_a_call_that_has_begun_is_not_made_again(wire: WireServer, models: Models) -> None:
@@ -153,7 +165,7 @@ async def test_a_call_that_has_begun_is_not_made_again(wire: WireServer, models:
     assert text_in(given) == "a"
     assert "usage" in given[-1]
     assert failure is not None
-    assert failure.code is Code.MODEL_THROTTLED
+    assert failure.code is ErrorCode.MODEL_THROTTLED
     assert len(wire.requests) == 1
 
 
@@ -164,17 +176,17 @@ async def test_an_error_in_the_stream_before_the_first_delta_is_tried_again(wire
     assert text_in(given) == "Hello"
 
 
-STREAMED: Mapping[str, tuple[Mapping[str, object], Code, bool]] = {
-    "status as a number": ({"code": 401}, Code.MODEL_ACCESS_DENIED, False),
-    "status as text": ({"code": "401", "type": "None"}, Code.MODEL_ACCESS_DENIED, False),
-    "throttled as text": ({"code": "429", "type": "None"}, Code.MODEL_THROTTLED, True),
-    "zero": ({"code": 0}, Code.MODEL_ERROR, True),
-    "negative": ({"code": -1, "type": "overloaded_error"}, Code.MODEL_UNAVAILABLE, True),
-    "too small": ({"code": 100, "type": "overloaded_error"}, Code.MODEL_UNAVAILABLE, True),
-    "too great": ({"code": 1302, "type": "rate_limit_error"}, Code.MODEL_THROTTLED, True),
-    "too great as text": ({"code": "1302", "type": "rate_limit_error"}, Code.MODEL_THROTTLED, True),
-    "both": ({"code": 7, "status": 401}, Code.MODEL_ACCESS_DENIED, False),
-    "yes": ({"code": True}, Code.MODEL_ERROR, True),
+STREAMED: Mapping[str, tuple[Mapping[str, object], ErrorCode, bool]] = {
+    "status as a number": ({"code": 401}, ErrorCode.MODEL_ACCESS_DENIED, False),
+    "status as text": ({"code": "401", "type": "None"}, ErrorCode.MODEL_ACCESS_DENIED, False),
+    "throttled as text": ({"code": "429", "type": "None"}, ErrorCode.MODEL_THROTTLED, True),
+    "zero": ({"code": 0}, ErrorCode.MODEL_ERROR, True),
+    "negative": ({"code": -1, "type": "overloaded_error"}, ErrorCode.MODEL_UNAVAILABLE, True),
+    "too small": ({"code": 100, "type": "overloaded_error"}, ErrorCode.MODEL_UNAVAILABLE, True),
+    "too great": ({"code": 1302, "type": "rate_limit_error"}, ErrorCode.MODEL_THROTTLED, True),
+    "too great as text": ({"code": "1302", "type": "rate_limit_error"}, ErrorCode.MODEL_THROTTLED, True),
+    "both": ({"code": 7, "status": 401}, ErrorCode.MODEL_ACCESS_DENIED, False),
+    "yes": ({"code": True}, ErrorCode.MODEL_ERROR, True),
 }
 
 
@@ -199,11 +211,11 @@ async def test_a_connection_that_is_dropped_is_tried_again(wire: WireServer, mod
 
 
 async def test_a_server_that_is_not_there_is_unavailable(wire: WireServer, models: Models) -> None:
-    model = OpenAIModel("m", "http://127.0.0.1:1/v1", patience=Patience(jitter=lambda: 0.0, sleep=models.naps))
+    model = OpenAIModel("m", "http://127.0.0.1:1/v1", retry_policy=RetryPolicy(jitter=lambda: 0.0, sleep=models.naps))
     _, failure = await said(model.stream(PROMPT))
     await model.aclose()
     assert failure is not None
-    assert failure.code is Code.MODEL_UNAVAILABLE
+    assert failure.code is ErrorCode.MODEL_UNAVAILABLE
     assert models.naps.taken == [0.5, 1.0]
 
 
@@ -211,7 +223,7 @@ async def test_a_silent_server_times_out_and_is_not_asked_again(wire: WireServer
     wire.gives(Answer(end=End.SILENT))
     _, failure = await said(models(read=0.05).stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_TIMEOUT
+    assert failure.code is ErrorCode.MODEL_TIMEOUT
     assert len(wire.requests) == 1
     await wire.closed.wait()
 
@@ -225,14 +237,14 @@ async def test_a_refusal_that_breaks_off_is_a_refusal(wire: WireServer, models: 
     wire.gives(Answer([b'{"error": {"mess'], 400, "application/json", end=End.ABORTED))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_REJECTED
+    assert failure.code is ErrorCode.MODEL_REJECTED
 
 
 async def test_an_endless_refusal_is_a_refusal(wire: WireServer, models: Models) -> None:
     wire.gives(Answer([b"x" * 70_000], 400, "text/plain", end=End.SILENT))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_REJECTED
+    assert failure.code is ErrorCode.MODEL_REJECTED
 
 
 async def test_usage_is_not_asked_for_where_that_is_refused(wire: WireServer, models: Models) -> None:
@@ -245,23 +257,23 @@ async def test_usage_is_not_asked_for_where_that_is_refused(wire: WireServer, mo
 
 async def test_a_server_that_refuses_usage_twice_is_believed(wire: WireServer, models: Models) -> None:
     wire.gives(*[refuses(400, {"error": {"message": "stream_options: no"}})] * 2)
-    _, failure = await said(models(options=Options(body={"stream_options": {"x": 1}})).stream(PROMPT))
+    _, failure = await said(models(options=OpenAIOptions(body={"stream_options": {"x": 1}})).stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_REJECTED
+    assert failure.code is ErrorCode.MODEL_REJECTED
 
 
 async def test_a_page_in_place_of_a_stream_is_a_wrong_address(wire: WireServer, models: Models) -> None:
     wire.gives(Answer([HTML], 200, "text/html"))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_NOT_FOUND
+    assert failure.code is ErrorCode.MODEL_NOT_FOUND
 
 
 async def test_an_answer_that_is_not_compressed_as_it_says_is_an_error(wire: WireServer, models: Models) -> None:
     wire.gives(Answer(sse(says("a")), headers={"Content-Encoding": "gzip"}))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
-    assert failure.code is Code.MODEL_ERROR
+    assert failure.code is ErrorCode.MODEL_ERROR
 
 
 async def test_a_cause_in_the_log_hides_the_key(
@@ -291,7 +303,7 @@ async def test_a_password_in_the_address_is_hidden_in_the_log(
 async def test_a_key_in_a_header_is_hidden_in_the_log_with_and_without_its_scheme(
     wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
-    options = Options(headers={"api-key": "a-secret", "authorization": "Bearer B-secret", "x-empty": ""})
+    options = OpenAIOptions(headers={"api-key": "a-secret", "authorization": "Bearer B-secret", "x-empty": ""})
     wire.gives(refuses(401, {"error": {"message": "no: a-secret, Bearer B-secret, B-secret", "code": "B-secret"}}))
     await said(models(options=options).stream(PROMPT))
     assert "words=<***> text=<no: ***, ***, ***>" in caplog.text

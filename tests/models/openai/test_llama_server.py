@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from ag_ui.core import Tool
 
-from app.core.errors import Code
-from app.models.openai import OpenAIModel, Options, Patience
-from app.models.openai.names import wire_name
-from app.ports import Prompt
-from tests.models.openai.reading import PROMPT, said, text_in
+from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
+from agui_container.models.openai.tool_names import wire_name
+from agui_container.ports import Prompt
+from agui_container.protocol.errors import ErrorCode
+from tests.models.openai.stream_reader import PROMPT, said, text_in
 
 PYTHON = os.environ.get("LLAMA_PYTHON")
 SCRIPT = Path(__file__).with_name("llama_server.py")
@@ -48,7 +48,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 async def test_llama_streams_text(url: str) -> None:
-    model = OpenAIModel("tiny", url, options=Options(body={"max_tokens": 20, "seed": 1}))
+    model = OpenAIModel("tiny", url, options=OpenAIOptions(body={"max_tokens": 20, "seed": 1}))
     given, failure = await said(model.stream(PROMPT))
     await model.aclose()
     assert failure is None
@@ -58,7 +58,7 @@ async def test_llama_streams_text(url: str) -> None:
 
 async def test_llama_calls_a_tool(url: str) -> None:
     choice = {"type": "function", "function": {"name": wire_name(SWITCH.name)}}
-    model = OpenAIModel("tiny", url, options=Options(body={"max_tokens": 60, "tool_choice": choice}))
+    model = OpenAIModel("tiny", url, options=OpenAIOptions(body={"max_tokens": 60, "tool_choice": choice}))
     given, failure = await said(model.stream(Prompt("", PROMPT.messages, [SWITCH])))
     await model.aclose()
     assert failure is None
@@ -69,17 +69,17 @@ async def test_llama_calls_a_tool(url: str) -> None:
 
 
 async def test_llama_says_no(url: str) -> None:
-    model = OpenAIModel("tiny", url, options=Options(body={"max_tokens": "many"}))
+    model = OpenAIModel("tiny", url, options=OpenAIOptions(body={"max_tokens": "many"}))
     _, failure = await said(model.stream(PROMPT))
     await model.aclose()
     assert failure is not None
-    assert failure.code in (Code.MODEL_REJECTED, Code.MODEL_ERROR)
+    assert failure.code in (ErrorCode.MODEL_REJECTED, ErrorCode.MODEL_ERROR)
 
 
 async def test_llama_gives_nothing_for_a_prompt_that_is_too_long(url: str) -> None:
     # It begins a stream before it looks at the prompt, and then drops the stream without a word.
-    model = OpenAIModel("tiny", url, patience=Patience(retries=0))
+    model = OpenAIModel("tiny", url, retry_policy=RetryPolicy(retries=0))
     _, failure = await said(model.stream(Prompt("word " * 1000, PROMPT.messages)))
     await model.aclose()
     assert failure is not None
-    assert failure.code is Code.MODEL_UNAVAILABLE
+    assert failure.code is ErrorCode.MODEL_UNAVAILABLE

@@ -7,13 +7,13 @@ import pytest
 from ag_ui.core import Message, Tool
 from pydantic import TypeAdapter
 
-from app.models.openai import Options
-from app.models.openai.names import MAX_NAME, Names, wire_name
-from app.models.openai.request import body_of
-from app.ports import Prompt
+from agui_container.models.openai import OpenAIOptions
+from agui_container.models.openai.request import request_body
+from agui_container.models.openai.tool_names import MAX_NAME, ToolNames, wire_name
+from agui_container.ports import Prompt
 from tests.models.openai.conftest import Models
-from tests.models.openai.reading import PROMPT, data, files, said
 from tests.models.openai.server import WireServer, speaks
+from tests.models.openai.stream_reader import PROMPT, data, files, said
 
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 TOOLS = TypeAdapter(list[Tool])
@@ -24,19 +24,19 @@ LONG = "a_name_of_more_than_sixty_four_characters_which_is_longer_than_any_serve
 def test_a_prompt_is_a_request(name: str, caplog: pytest.LogCaptureFixture) -> None:
     case = data("requests", name)
     prompt, options = parts_of(case)
-    assert json.loads(body_of("m", prompt, options)) == case["body"]
+    assert json.loads(request_body("m", prompt, options)) == case["body"]
     assert len(caplog.records) == case.get("warnings", 0)
 
 
-def parts_of(case: dict[str, Any]) -> tuple[Prompt, Options]:
+def parts_of(case: dict[str, Any]) -> tuple[Prompt, OpenAIOptions]:
     messages = MESSAGES.validate_python(case["messages"])
     prompt = Prompt(case.get("system", ""), messages, TOOLS.validate_python(case.get("tools", [])))
-    return prompt, Options(**case.get("options", {}))
+    return prompt, OpenAIOptions(**case.get("options", {}))
 
 
 async def test_the_request_on_the_wire(wire: WireServer, models: Models) -> None:
     wire.gives(speaks("Hello"))
-    model = models(options=Options(body={"temperature": 0}, headers={"x-title": "container"}))
+    model = models(options=OpenAIOptions(body={"temperature": 0}, headers={"x-title": "container"}))
     assert await said(model.stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
     (request,) = wire.requests
     assert request.line == "POST /v1/chat/completions HTTP/1.1"
@@ -61,14 +61,14 @@ async def test_without_a_key_there_is_no_authorization(wire: WireServer, models:
 
 
 def test_text_that_is_no_unicode_is_sent_all_the_same() -> None:
-    body = body_of("m", Prompt("a\ud800b", []), Options())
+    body = request_body("m", Prompt("a\ud800b", []), OpenAIOptions())
     assert json.loads(body)["messages"] == [{"role": "system", "content": "a?b"}]
 
 
 def test_a_request_is_the_beginning_of_the_next_one() -> None:
     case = data("requests", "calls")
     prompt, options = parts_of(case)
-    bodies = [json.loads(body_of("m", Prompt("", prompt.messages[:end]), options))["messages"] for end in (4, 5)]
+    bodies = [json.loads(request_body("m", Prompt("", prompt.messages[:end]), options))["messages"] for end in (4, 5)]
     assert bodies[1][: len(bodies[0])] == bodies[0]
 
 
@@ -78,7 +78,7 @@ def test_a_name_is_mapped_and_mapped_back(name: str) -> None:
     assert 0 < len(wired) <= MAX_NAME
     assert wired.isascii()
     assert wire_name(wired) == wired
-    assert Names([name]).original(wired) == name
+    assert ToolNames([name]).original(wired) == name
 
 
 def test_names_that_look_alike_stay_apart() -> None:
@@ -86,13 +86,13 @@ def test_names_that_look_alike_stay_apart() -> None:
 
 
 def test_a_tool_cannot_take_the_place_of_an_earlier_one() -> None:
-    names = Names(["files.read", wire_name("files.read")])
+    names = ToolNames(["files.read", wire_name("files.read")])
     assert names.original(wire_name("files.read")) == "files.read"
 
 
 def test_a_name_that_no_tool_has_stays_as_it_is() -> None:
-    assert Names([]).original("unknown") == "unknown"
+    assert ToolNames([]).original("unknown") == "unknown"
 
 
 def test_options_do_not_show_their_headers() -> None:
-    assert "secret" not in repr(Options(headers={"api-key": "secret"}))
+    assert "secret" not in repr(OpenAIOptions(headers={"api-key": "secret"}))

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from ag_ui.core import Tool
 
-from app.models.openai.failures import ModelFailure
-from app.models.openai.names import Names
-from app.models.openai.reading import Reading
-from app.models.openai.sse import SseReader
-from app.ports import Prompt
+from agui_container.models.openai.failures import ModelFailure
+from agui_container.models.openai.stream_parser import ChatStreamParser
+from agui_container.models.openai.tool_names import ToolNames
+from agui_container.models.openai.transport import SseReader
+from agui_container.ports import Prompt
 from tests.models.openai.conftest import Models
-from tests.models.openai.reading import PROMPT, Json, data, files, said, written
 from tests.models.openai.server import Answer, WireServer, sse
+from tests.models.openai.stream_reader import PROMPT, Json, data, files, said, written
 
 SCENARIOS = files("scenarios")
 
@@ -28,7 +28,7 @@ def test_there_are_scenarios() -> None:
 
 
 def test_a_stream_is_read(scenario: dict[str, Any]) -> None:
-    reading = Reading(Names(scenario.get("tools", ())), "openai-compatible", "m")
+    reading = ChatStreamParser(ToolNames(scenario.get("tools", ())), "openai-compatible", "m")
     given, failure = read(reading, sse(*scenario["events"]))
     assert given == scenario["deltas"]
     assert described(failure) == scenario.get("error")
@@ -46,7 +46,7 @@ async def test_a_stream_is_read_from_a_socket(scenario: dict[str, Any], wire: Wi
     assert len(wire.requests) == (3 if again else 1)
 
 
-def read(reading: Reading, pieces: Sequence[bytes]) -> tuple[list[Json], ModelFailure | None]:
+def read(reading: ChatStreamParser, pieces: Sequence[bytes]) -> tuple[list[Json], ModelFailure | None]:
     """As the model does it, without I/O."""
     sse_reader = SseReader()
     given: list[Json] = []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.stores.agentcore import AgentCoreStore
+from agui_container.stores.agentcore import AgentCoreStore
 from tests.models.bedrock.doubles import as_nobody
 from tests.stores.agentcore.server import Memory, memory_service
 

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from app.ports.conversation import Change, StoredMessage
-from app.ports.records import RunKey, ThreadKey
-from app.ports.store import Store
+from agui_container.ports.records import Change, RunKey, StoredMessage, ThreadKey
+from agui_container.ports.store import Store
 from tests.stores.doubles import THREAD, A, claimed, ending, run
 
 

@@ -8,16 +8,15 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from app.buses.memory import MemoryBus
-from app.engine.archive import Archive
-from app.ports import Item
-from app.ports.conversation import Change, Lapse
-from app.ports.records import Claimed
-from app.ports.store import StoreUnavailable
-from app.stores.agentcore import AgentCoreStore
-from app.stores.agentcore.client import ATTEMPTS
-from app.stores.agentcore.histories import UNREAD, UNWRITTEN
-from app.stores.agentcore.service import CALLS, Service
+from agui_container.buses.memory import MemoryBus
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.ports import Item
+from agui_container.ports.records import Change, Claimed, StoreWarning
+from agui_container.ports.store import StoreUnavailable
+from agui_container.stores.agentcore import AgentCoreStore
+from agui_container.stores.agentcore.client import ATTEMPTS
+from agui_container.stores.agentcore.histories import UNREAD, UNWRITTEN
+from agui_container.stores.agentcore.service import CALLS, MemoryService
 from tests.engine.doubles import FakeClock, asking, caller, make_service
 from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement
@@ -36,9 +35,9 @@ FAULTS = [
 ]
 
 
-def told(store: AgentCoreStore) -> list[Lapse]:
+def told(store: AgentCoreStore) -> list[StoreWarning]:
     """What the thread's next run would tell."""
-    return list(store.lapses(THREAD))
+    return list(store.take_warnings(THREAD))
 
 
 @requirement("memory.retries")
@@ -159,8 +158,8 @@ async def test_a_run_goes_on_while_the_service_stalls(process: Process, service:
 
     stalled = service.down = Fault(hold=True)
     clock = FakeClock()
-    archive = Archive(process(call_seconds=0.2), MemoryBus(), clock, durable=False, new_id=lambda: "replica-1")
-    engine = make_service(agent, clock=clock, archive=archive)
+    cluster = Cluster(process(call_seconds=0.2), MemoryBus(), clock, durable=False, new_id=lambda: "replica-1")
+    engine = make_service(agent, clock=clock, cluster=cluster)
     seen = await envelopes_of(await engine.admit(asking(), caller()))
     assert [seen[0].type, seen[-1].type] == ["RUN_STARTED", "RUN_FINISHED"]
     assert UNREAD.name.encode() in b"".join(envelope.data for envelope in seen)
@@ -184,7 +183,7 @@ async def test_the_event_loop_goes_on_while_the_service_stalls(store: AgentCoreS
 async def test_a_call_waits_for_a_thread_also_for_one_that_nobody_waits_for_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.stores.agentcore.service.CALLS", 1)
+    monkeypatch.setattr("agui_container.stores.agentcore.service.CALLS", 1)
     began, go_on = threading.Event(), threading.Event()
 
     def stalled() -> None:
@@ -192,7 +191,7 @@ async def test_a_call_waits_for_a_thread_also_for_one_that_nobody_waits_for_any_
         go_on.wait(10)
         raise LookupError
 
-    service = Service(MEMORY_ID)
+    service = MemoryService(MEMORY_ID)
     first = asyncio.create_task(service._call(stalled))
     assert await asyncio.to_thread(began.wait, 10)
     first.cancel()
@@ -211,7 +210,7 @@ async def test_whatever_ends_a_call_its_thread_is_free_again(error: BaseExceptio
     def call() -> None:
         raise error
 
-    service = Service(MEMORY_ID)
+    service = MemoryService(MEMORY_ID)
     for _ in range(CALLS + 1):
         with pytest.raises(StoreUnavailable, match=type(error).__name__):
             await service._call(call)

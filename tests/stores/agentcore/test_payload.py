@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from app.ports.conversation import Change, StoredMessage
-from app.stores.agentcore import AgentCoreStore
-from app.stores.agentcore.payload import MAX_SPOKEN, MAX_TEXT, said
+from agui_container.ports.records import Change, StoredMessage
+from agui_container.stores.agentcore import AgentCoreStore
+from agui_container.stores.agentcore.turn_events import MAX_SPOKEN, MAX_TEXT, spoken_text
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import answer, ids, stored, turn, user
@@ -31,7 +31,7 @@ PICTURE = [
     ],
 )
 def test_strategies_see_what_was_said(message: object, role: str, text: str) -> None:
-    item = said(StoredMessage("m", json.dumps(message).encode()))
+    item = spoken_text(StoredMessage("m", json.dumps(message).encode()))
     assert item == {"conversational": {"content": {"text": text}, "role": role}}
 
 
@@ -49,7 +49,7 @@ def test_strategies_see_what_was_said(message: object, role: str, text: str) -> 
     ],
 )
 def test_strategies_see_nothing_else(message: object) -> None:
-    assert said(StoredMessage("m", json.dumps(message).encode())) is None
+    assert spoken_text(StoredMessage("m", json.dumps(message).encode())) is None
 
 
 async def test_a_long_history_is_shown_to_strategies_from_its_end(store: AgentCoreStore, service: Memory) -> None:
@@ -91,7 +91,7 @@ async def test_a_turn_that_was_not_written_in_whole_is_not_read_in_part(
     await turn(store, 1, Change([user("u0", "before")]))
     service.faults += [Fault(403, "AccessDeniedException", only="CreateEvent", passes=1)]
     await turn(store, 2, Change(LARGE))
-    assert (len(service.kept()), [lapse.name for lapse in store.lapses(THREAD)]) == (2, ["history.unwritten"])
+    assert (len(service.kept()), [lapse.name for lapse in store.take_warnings(THREAD)]) == (2, ["history.unwritten"])
     assert await ids(process()) == ["u0"]
     await turn(store, 3, Change([user("u3", "after")]))
     assert await ids(process()) == ["u0", "u1", "a1", "a2", "u2", "u3"]
@@ -102,10 +102,10 @@ async def test_a_thread_beyond_what_is_read_is_read_from_its_end(
 ) -> None:
     for n in range(1, 251):
         await turn(store, n)
-    monkeypatch.setattr("app.stores.agentcore.service.MAX_READ", 20_000)
+    monkeypatch.setattr("agui_container.stores.agentcore.service.MAX_READ", 20_000)
     cut = process()
     await turn(cut, 251)
-    assert [lapse.name for lapse in cut.lapses(THREAD)] == ["history.unread"]
+    assert [lapse.name for lapse in cut.take_warnings(THREAD)] == ["history.unread"]
     read = await ids(cut) or ()
     assert 200 <= len(read) < 500
     assert read[-4:] == ["u250", "a250", "u251", "a251"]

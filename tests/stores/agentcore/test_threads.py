@@ -2,12 +2,11 @@
 
 import pytest
 
-from app.ports.conversation import Change, Feedback
-from app.ports.records import ThreadKey
-from app.ports.store import CannotFork, LeaseLost, StoreUnavailable
-from app.stores.agentcore import AgentCoreStore, client
-from app.stores.agentcore.names import HASHED, actor_id, session_id
-from app.stores.agentcore.payload import said
+from agui_container.ports.records import Change, Feedback, ThreadKey
+from agui_container.ports.store import CannotFork, LeaseLost, StoreUnavailable
+from agui_container.stores.agentcore import AgentCoreStore, client
+from agui_container.stores.agentcore.identifiers import HASHED, actor_id, session_id
+from agui_container.stores.agentcore.turn_events import spoken_text
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import answer, asked, ids, turn
@@ -90,7 +89,7 @@ async def test_feedback_can_be_given_to_a_message_of_an_earlier_process(
 ) -> None:
     await turn(store)
     feedback = Feedback("a1", "positive", (), None, 1.0, 1.0)
-    assert await process().feedbacks.give(THREAD, feedback) == feedback
+    assert await process().feedbacks.put(THREAD, feedback) == feedback
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------
@@ -123,12 +122,12 @@ async def test_threads_that_are_here_are_not_read_again_for_a_list(store: AgentC
 async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
     store: AgentCoreStore, process: Process, service: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.stores.agentcore.histories.MAX_KNOWN", 1)
+    monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_KNOWN", 1)
     for n in (1, 2):
         await turn(store, n)
         await turn(store, n, thread_id="t2")
     assert [[item for item in event["payload"] if "conversational" in item] for event in service.made()] == [
-        [said(message) for message in asked(n)] for n in (1, 1, 2, 2)
+        [spoken_text(message) for message in asked(n)] for n in (1, 1, 2, 2)
     ]
     assert await ids(process()) == ["u1", "a1", "u2", "a2"]
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.ports.conversation import Change, StoredMessage, ThreadStatus
-from app.ports.records import ThreadKey
-from app.stores.agentcore import AgentCoreStore
-from app.stores.memory.contents import Bounds
+from agui_container.ports.records import Change, StoredMessage, ThreadKey, ThreadStatus
+from agui_container.stores.agentcore import AgentCoreStore
+from agui_container.stores.memory.data import Bounds
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import answer, asked, ids, stored, turn, user
@@ -146,7 +145,7 @@ async def test_an_event_whose_answer_was_lost_is_made_once(
     await turn(store)
     assert (len(service.made()), len(service.kept())) == (2, 1)
     assert len({event["clientToken"] for event in service.made()}) == 1
-    assert not store.lapses(THREAD)
+    assert not store.take_warnings(THREAD)
 
 
 async def test_the_same_turn_of_another_thread_or_run_is_another_event(store: AgentCoreStore, service: Memory) -> None:

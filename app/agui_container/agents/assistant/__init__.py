@@ -1,0 +1,1 @@
+"""The built-in assistant: a loop of model calls and tool calls."""

@@ -1,0 +1,1 @@
+"""Calls that need an approval, and what becomes of them."""

@@ -1,0 +1,210 @@
+"""One model call as the client sees it: deltas in, AG-UI events and text out, and the message they add up to.
+
+Rule: reasoning is closed before text opens and text before a call opens; whatever is open is closed by ``close``. No
+await and no I/O: the assistant feeds it. ``feed`` is on the path of every token, so it stays lean: text is
+said by its message's id, which costs no event (decision 0031).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ag_ui.core import (
+    AssistantMessage,
+    BaseEvent,
+    CustomEvent,
+    FunctionCall,
+    Message,
+    ReasoningEncryptedValueEvent,
+    ReasoningEndEvent,
+    ReasoningMessage,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    TokenUsage,
+    ToolCall,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+)
+from msgspec import Struct, field
+
+from agui_container.ports import (
+    Delta,
+    EncryptedDelta,
+    Item,
+    MessageText,
+    ReasoningDelta,
+    RunContext,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    UsageDelta,
+)
+from agui_container.protocol.errors import AppError, ErrorCode
+
+MAX_CALLS = 1_000
+"""Calls in one answer of a model. They run side by side, so each one more makes all others of the process wait."""
+
+CUT_SHORT = frozenset({StopReason.LENGTH, StopReason.FILTERED})
+"""The model had more to say: what it said last may not be complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelToolCall:
+    """A tool call; ``arguments`` is the model's text, JSON or not, and not all of it where it is not ``complete``."""
+
+    id: str
+    name: str
+    arguments: str
+    complete: bool = True
+
+
+class _PartialCall(Struct):
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+
+class _ReasoningBlock(Struct):
+    id: str
+    texts: list[str] = field(default_factory=list)
+    encrypted_value: str | None = None
+
+
+_Open = Literal["nothing", "reasoning", "text"]  # no Enum: looking up a member takes longer than all else here
+
+Items = Sequence[Item]
+Events = Sequence[BaseEvent]
+
+
+class ModelTurn:
+    """Collects one model call. Text and calls share one assistant message; each stretch of reasoning is its own."""
+
+    def __init__(self, ctx: RunContext) -> None:
+        self.message_id = ctx.new_id()
+        self._ctx = ctx
+        self._open: _Open = "nothing"
+        self._reasoning_id = ""
+        self._thoughts: list[_ReasoningBlock] = []
+        self._texts: list[str] = []
+        self._calls: dict[int, _PartialCall] = {}
+        self.stop = StopReason.END
+        self.usage: list[TokenUsage] = []
+
+    def feed(self, delta: Delta) -> Items:
+        """What one delta says."""
+        if isinstance(delta, TextDelta):
+            return self._text(delta.text)
+        if isinstance(delta, ReasoningDelta):
+            return self._reasoning(delta.text)
+        if isinstance(delta, ToolCallDelta):
+            return self._call(delta)
+        if isinstance(delta, EncryptedDelta):
+            return self._encrypted(delta.value)
+        if isinstance(delta, UsageDelta):
+            self.usage.append(delta.usage)
+            self._ctx.usage.append(delta.usage)
+        else:
+            self.stop = delta.reason
+        return ()
+
+    def close(self) -> Events:
+        """End what is open: the model has said everything, or what it may (CUSTOM ``model.stopped`` says why)."""
+        ends = (ToolCallEndEvent(tool_call_id=call.id) for call in self._calls.values())
+        if self.stop in CUT_SHORT:
+            return *self._close_open(), *ends, CustomEvent(name="model.stopped", value={"reason": self.stop})
+        return *self._close_open(), *ends
+
+    @property
+    def calls(self) -> Sequence[ModelToolCall]:
+        """The calls in the order in which the model began them."""
+        calls = [ModelToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
+        if calls and self.stop in CUT_SHORT:
+            calls[-1] = replace(calls[-1], complete=False)
+        return calls
+
+    @property
+    def text(self) -> str:
+        """What it has said."""
+        return "".join(self._texts)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """What the next model call is told that this one thought and said."""
+        calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in self.calls]
+        thoughts = (
+            ReasoningMessage(id=t.id, content="".join(t.texts), encrypted_value=t.encrypted_value)
+            for t in self._thoughts
+        )
+        return *thoughts, AssistantMessage(id=self.message_id, content=self.text or None, tool_calls=calls or None)
+
+    def _text(self, text: str) -> Items:
+        if not text:
+            return ()
+        self._texts.append(text)
+        if self._open == "text":
+            return (MessageText(self.message_id, text),)
+        closed = self._close_open()
+        self._open = "text"
+        # After an interruption the same id opens again: the client appends to the message.
+        start = TextMessageStartEvent(message_id=self.message_id, role="assistant")
+        return *closed, start, MessageText(self.message_id, text)
+
+    def _reasoning(self, text: str) -> Events:
+        if not text:
+            return ()
+        opened = () if self._open == "reasoning" else self._reason()
+        self._thoughts[-1].texts.append(text)
+        return *opened, ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text)
+
+    def _reason(self) -> Events:
+        """Open a stretch of reasoning."""
+        closed = self._close_open()
+        self._open = "reasoning"
+        self._reasoning_id = self._ctx.new_id()
+        self._thoughts.append(_ReasoningBlock(self._reasoning_id))
+        return (
+            *closed,
+            ReasoningStartEvent(message_id=self._reasoning_id),
+            ReasoningMessageStartEvent(message_id=self._reasoning_id, role="reasoning"),
+        )
+
+    def _encrypted(self, value: str) -> Events:
+        """The artefact names the reasoning message it belongs to, and ends it."""
+        opened = () if self._open == "reasoning" else self._reason()
+        self._thoughts[-1].encrypted_value = value
+        seal = ReasoningEncryptedValueEvent(subtype="message", entity_id=self._reasoning_id, encrypted_value=value)
+        return *opened, seal, *self._close_open()
+
+    def _call(self, delta: ToolCallDelta) -> Events:
+        call = self._calls.get(delta.index)
+        opened = () if call else self._close_open()
+        if call is None:
+            if delta.name is None:
+                raise AppError(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
+            if len(self._calls) == MAX_CALLS:
+                raise AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The model made more than {MAX_CALLS} calls at once.")
+            call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), delta.name)
+            start = ToolCallStartEvent(
+                tool_call_id=call.id, tool_call_name=call.name, parent_message_id=self.message_id
+            )
+            opened = (*opened, start)
+        if not delta.arguments:
+            return opened
+        call.arguments.append(delta.arguments)
+        return *opened, ToolCallArgsEvent(tool_call_id=call.id, delta=delta.arguments)
+
+    def _close_open(self) -> Events:
+        was, self._open = self._open, "nothing"
+        if was == "text":
+            return (TextMessageEndEvent(message_id=self.message_id),)
+        if was == "reasoning":
+            return (
+                ReasoningMessageEndEvent(message_id=self._reasoning_id),
+                ReasoningEndEvent(message_id=self._reasoning_id),
+            )
+        return ()

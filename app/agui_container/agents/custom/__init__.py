@@ -1,0 +1,1 @@
+"""Agents made of a user's own functions and objects."""

@@ -1,0 +1,157 @@
+"""A user's generator function or object as an agent: what is accepted, and how it is called.
+
+Rule: whether ``ctx`` is passed, and whether a thread is needed, is decided once, when the agent is loaded; a run only
+calls. Every ``run`` made here gives an asynchronous generator, so it can always be closed.
+"""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from typing import TypeVar
+
+from ag_ui.core import AgentCapabilities, RunAgentInput
+from msgspec import Struct
+
+from agui_container.agents.custom.threaded import ThreadAgent
+from agui_container.ports import Agent, Item, Responder, RunContext, ThreadCleanup
+from agui_container.ports.store import Store, StoreUser
+from agui_container.runtime.aclosing import maybe_aclosing
+
+T = TypeVar("T")
+
+ACCEPTED = (
+    "Accepted are an async or plain generator function of (input) or (input, ctx), "
+    "and an object with a method run(input) or run(input, ctx)."
+)
+
+
+class AgentLoadError(ValueError):
+    """There is no agent where one was named. The text is for the operator, at the start."""
+
+
+class GeneratorAgent(Struct, frozen=True):
+    """An async generator function or method: handed through, so an item costs nothing extra."""
+
+    source: object
+    start: Callable[[RunAgentInput, RunContext], AsyncGenerator[Item, None]]
+
+    def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
+        """The user's own generator."""
+        return self.start(input, ctx)
+
+
+class StreamAgent(Struct, frozen=True):
+    """A method that returns an async iterator, or a coroutine that does."""
+
+    source: object
+    start: Callable[[RunAgentInput, RunContext], object]
+
+    async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
+        """Open the stream, hand it through, and close it."""
+        stream = self.start(input, ctx)
+        if inspect.isawaitable(stream):
+            stream = await stream
+        if not isinstance(stream, AsyncIterable):
+            raise TypeError(f"run() gave a {type(stream).__name__}, not an async iterator of events")
+        async with maybe_aclosing(aiter(stream)) as items:
+            async for item in items:
+                yield item
+
+
+def as_agent(source: object, name: str) -> Agent:
+    """Make an agent of what a user wrote. ``name`` is what messages call it.
+
+    Raises:
+        AgentLoadError: if it is none of the accepted forms.
+    """
+    if inspect.isclass(source):
+        raise AgentLoadError(f"'{name}' is a class: name an instance of it. {ACCEPTED}")
+    run: object = getattr(source, "run", None)
+    if callable(run):
+        return _wrap(source, run, f"{name}.run") or StreamAgent(source, _with_arguments(run, f"{name}.run"))
+    adapted = _wrap(source, source, name) if callable(source) else None
+    if adapted is None:
+        raise AgentLoadError(f"'{name}' is {_kind(source)}. {ACCEPTED}")
+    return adapted
+
+
+def with_store(agent: Agent, store: Store, depth: int = 0) -> Agent:
+    """The agent, keeping in the store what it keeps between runs; one that keeps nothing stays as it is."""
+    source: object = getattr(agent, "source", agent)
+    return as_agent(source.with_store(store, depth), "agent") if isinstance(source, StoreUser) else agent
+
+
+def capabilities_of(agent: Agent) -> AgentCapabilities | None:
+    """What the agent, or the object it was made of, says that it can do; None if it does not say.
+
+    Raises:
+        AgentLoadError: it cannot say.
+    """
+    for candidate in _agent_and_source(agent):
+        describe: object = getattr(candidate, "capabilities", None)
+        if callable(describe) and not inspect.iscoroutinefunction(describe):
+            try:
+                described: object = describe()
+            except Exception as error:
+                raise AgentLoadError(f"the agent's capabilities() raised {type(error).__name__}: {error}") from error
+            if isinstance(described, AgentCapabilities):
+                return described
+    return None
+
+
+def responder_of(agent: Agent) -> Responder | None:
+    """The agent, or the object it was made of, where that only answers; None for one that may speak first."""
+    return next((it for it in _agent_and_source(agent) if isinstance(it, Responder)), None)
+
+
+def thread_cleanup_of(agent: Agent) -> ThreadCleanup | None:
+    """The agent, or the object it was made of, where that keeps something of threads by itself."""
+    return next((it for it in _agent_and_source(agent) if isinstance(it, ThreadCleanup)), None)
+
+
+def _agent_and_source(agent: Agent) -> tuple[object, object]:
+    """The agent, and the object it was made of."""
+    return agent, getattr(agent, "source", None)
+
+
+def _wrap(source: object, function: Callable[..., object], name: str) -> Agent | None:
+    if inspect.isasyncgenfunction(function):
+        return GeneratorAgent(source, _with_arguments(function, name))
+    if inspect.isgeneratorfunction(function):
+        return ThreadAgent(source, _with_arguments(function, name))
+    return None
+
+
+def _with_arguments(function: Callable[..., T], name: str) -> Callable[[RunAgentInput, RunContext], T]:
+    """The function as one of (input, ctx). ``ctx`` is passed by name, or as the second argument that must be given."""
+    signature = inspect.signature(function)
+    names = list(signature.parameters)
+    ctx = signature.parameters.get("ctx") if names[:1] != ["ctx"] else None
+    if names[:1] == ["self"]:
+        raise AgentLoadError(f"'{name}' is a method of a class: name that of an instance. {ACCEPTED}")
+    if ctx is not None and ctx.kind is not ctx.POSITIONAL_ONLY and _accepts(signature, 1, "ctx"):
+        return lambda request, ctx: function(request, ctx=ctx)
+    if ctx is None and _accepts(signature, 1):
+        return lambda request, _: function(request)
+    if _accepts(signature, 2) and names[:1] != ["ctx"]:
+        return function
+    bare = signature.replace(
+        parameters=[each.replace(annotation=each.empty) for each in signature.parameters.values()],
+        return_annotation=signature.empty,
+    )
+    raise AgentLoadError(f"'{name}' takes {bare}, which is neither (input) nor (input, ctx). {ACCEPTED}")
+
+
+def _accepts(signature: inspect.Signature, positional: int, *keywords: str) -> bool:
+    try:
+        signature.bind(*range(positional), **dict.fromkeys(keywords))
+    except TypeError:
+        return False
+    return True
+
+
+def _kind(source: object) -> str:
+    if inspect.iscoroutinefunction(source):
+        return "a coroutine function (async def without a yield)"
+    if inspect.isroutine(source):
+        return "a function without a yield"
+    return f"an object of type {type(source).__name__} without a method run"

@@ -1,0 +1,132 @@
+"""The bus of one process, for replicas that share it.
+
+Rule: as a bus between processes: it keeps the last events of the last runs, and a follower that comes late misses some.
+They are few, because a process reads its own runs without a bus.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Generic, TypeVar
+
+from agui_container.buses.dedupe import skip_seen
+from agui_container.ports.bus import SILENCE
+from agui_container.ports.records import RunKey
+from agui_container.protocol.wire.envelope import Envelope
+
+KEPT_EVENTS = 1_000
+KEPT_STREAMS = 100
+KEPT_BYTES = 16_000_000
+"""Of the events of all runs together."""
+
+KEPT_COMMANDS = 1_000
+
+T = TypeVar("T")
+
+
+class EntryBuffer(Generic[T]):
+    """The last things of a kind, numbered from 1, and who waits for the next.
+
+    Args:
+        most, most_bytes: what is kept of them; the last one always is.
+        size_of: bytes of one.
+    """
+
+    def __init__(self, most: int, most_bytes: int, size_of: Callable[[T], int]) -> None:
+        self.entries: deque[tuple[int, T]] = deque()
+        self.last = self.size = 0
+        self._most, self._most_bytes = most, most_bytes
+        self._size_of = size_of
+        self._changed = asyncio.Event()
+
+    def put(self, number: int, thing: T) -> None:
+        """Add one; one that is there already is not added again."""
+        if number > self.last:
+            self.entries.append((number, thing))
+            self.size += self._size_of(thing)
+            self.last = number
+            self._make_room()
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    def _make_room(self) -> None:
+        while len(self.entries) > 1 and (len(self.entries) > self._most or self.size > self._most_bytes):
+            _, oldest = self.entries.popleft()
+            self.size -= self._size_of(oldest)
+
+    async def after(self, number: int, seconds: float | None) -> list[tuple[int, T]]:
+        """What has a later number, as soon as there is any; nothing once ``seconds`` are over."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.last <= number:
+                    await self._changed.wait()
+        except TimeoutError:
+            return []
+        return [each for each in self.entries if each[0] > number]
+
+
+class MemoryBus:
+    """A ``Bus`` in memory."""
+
+    def __init__(
+        self, kept_events: int = KEPT_EVENTS, kept_streams: int = KEPT_STREAMS, kept_bytes: int = KEPT_BYTES
+    ) -> None:
+        self._kept_events = kept_events
+        self._kept_streams = kept_streams
+        self._kept_bytes = kept_bytes
+        self._runs: OrderedDict[RunKey, EntryBuffer[Envelope]] = OrderedDict()
+        self._bytes = 0
+        self._replicas: dict[str, EntryBuffer[bytes]] = {}
+
+    async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
+        """Tell followers of what comes next in a run."""
+        stream = self._stream(run)
+        self._runs.move_to_end(run)
+        self._bytes -= stream.size
+        for envelope in envelopes:
+            stream.put(envelope.seq, envelope)
+        self._bytes += stream.size
+        self._make_room()
+
+    async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
+        """What comes after ``seq`` ``after``."""
+        while True:
+            found = await self._stream(run).after(after, silence)
+            batch = skip_seen(after, [envelope for _, envelope in found])
+            after += len(batch)
+            yield batch
+
+    def _stream(self, run: RunKey) -> EntryBuffer[Envelope]:
+        stream = self._runs.get(run)
+        if stream is None:
+            stream = self._runs[run] = EntryBuffer(self._kept_events, self._kept_bytes, lambda it: len(it.data))
+            self._make_room()
+        return stream
+
+    def _make_room(self) -> None:
+        """The runs go first of which nothing has come for longest, and never the last one."""
+        while len(self._runs) > 1 and (len(self._runs) > self._kept_streams or self._bytes > self._kept_bytes):
+            _, oldest = self._runs.popitem(last=False)
+            self._bytes -= oldest.size
+
+    async def send(self, replica: str, command: bytes) -> None:
+        """Send a command to a replica."""
+        stream = self._commands(replica)
+        stream.put(stream.last + 1, command)
+
+    async def commands(self, replica: str) -> AsyncIterator[bytes]:
+        """The commands that were sent to a replica."""
+        last = 0
+        while True:
+            for number, command in await self._commands(replica).after(last, None):
+                last = number
+                yield command
+
+    def _commands(self, replica: str) -> EntryBuffer[bytes]:
+        return self._replicas.setdefault(replica, EntryBuffer(KEPT_COMMANDS, KEPT_BYTES, len))
+
+    async def open(self) -> None:
+        """There is nothing to open."""
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""

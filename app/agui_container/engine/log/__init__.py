@@ -1,0 +1,1 @@
+"""The events of a run, in order, and the subscriptions that read them."""

@@ -1,0 +1,63 @@
+"""A run's events in another encoding than the log's, made when a subscription asks for it.
+
+Rule: an event is encoded once for all subscriptions that read it at about the same time, and nobody else waits for it:
+a large batch is encoded in a thread. What was encoded last is kept, up to ``RECENT_BYTES``; a late reader's events are
+encoded again. It counts as memory that the process holds, not against the run's own limit, because a run must not end
+for how it is read.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+import anyio.to_thread
+
+from agui_container.protocol.wire.envelope import Batch, Envelope
+
+EncodeEvent = Callable[[bytes], bytes]
+
+LARGE_BYTES = 20_000
+"""Events above this are encoded in a thread: a kilobyte of JSON takes about a tenth of a millisecond."""
+
+RECENT_BYTES = 64_000
+"""Encoded events that are kept for other readers of the same run."""
+
+
+class TranscodedLog:
+    """The recent events of one log, encoded.
+
+    Args:
+        encode: from an event's JSON to the bytes that readers get.
+        on_resize: called with the change of the bytes that are kept.
+    """
+
+    def __init__(self, encode: EncodeEvent, on_resize: Callable[[int], None]) -> None:
+        self._encode = encode
+        self._on_resize = on_resize
+        self._recent: OrderedDict[int, bytes] = OrderedDict()
+        self._bytes = 0
+        self._lock = asyncio.Lock()
+
+    async def encode(self, batch: Batch) -> list[bytes]:
+        """The bytes of each event in the batch, in order."""
+        async with self._lock:
+            missing = [envelope for envelope in batch.envelopes() if envelope.seq not in self._recent]
+            if sum(len(envelope.data) for envelope in missing) > LARGE_BYTES:
+                encoded = await anyio.to_thread.run_sync(self._encode_all, missing)
+            else:
+                encoded = self._encode_all(missing)
+            events = {**self._recent, **encoded}
+            self._keep(encoded)
+        return [events[seq] for seq in range(batch.first, batch.first + len(batch.data))]
+
+    def _encode_all(self, envelopes: Iterable[Envelope]) -> dict[int, bytes]:
+        return {envelope.seq: self._encode(envelope.data) for envelope in envelopes}
+
+    def _keep(self, encoded: dict[int, bytes]) -> None:
+        before = self._bytes
+        self._recent.update(encoded)
+        self._bytes += sum(map(len, encoded.values()))
+        while self._bytes > RECENT_BYTES:
+            _, event = self._recent.popitem(last=False)
+            self._bytes -= len(event)
+        self._on_resize(self._bytes - before)

@@ -1,0 +1,1 @@
+"""Runs in the store: recording, leases, and runs of other replicas."""

@@ -1,0 +1,51 @@
+"""The early end of a run whose events come faster than the store takes them, for a server that stops.
+
+Rule: the stored log is legal and begins with exactly what readers have seen. What is open there is closed, a terminal
+event follows, and the events between are left out. The thread keeps all of the run's messages and its state.
+"""
+
+import asyncio
+
+from ag_ui.core import RunErrorEvent, RunFinishedCancelledOutcome, RunFinishedEvent
+from msgspec import structs
+from pydantic_core import to_json
+
+from agui_container.engine.log.event_log import EventLog
+from agui_container.engine.terminal_events import End, number_events
+from agui_container.ports.records import Ending, RunStatus
+from agui_container.protocol.conversation.recovery import EVENT, advance
+from agui_container.protocol.errors import AppError
+from agui_container.protocol.validator import RunSequence
+from agui_container.protocol.wire.envelope import Envelope
+
+
+async def early_end(log: EventLog, ending: Ending, error: AppError) -> tuple[list[Envelope], Ending]:
+    """Make the last envelopes of an ended run and its ending, without what readers have not seen.
+
+    A run that failed or was cancelled keeps its own terminal event. One that succeeded, or stopped to ask, ends with
+    ``error``, because its readers have missed something.
+    """
+    last = terminal_event(log, error)
+    if isinstance(last, RunErrorEvent):
+        facts = to_json({"code": last.code, "message": last.message})
+        ending = structs.replace(ending, status=RunStatus.ERROR, error=facts)
+    sequence, after = RunSequence(), 0
+    while after < log.watermark:
+        batch = log.batch(after, log.watermark)
+        advance(sequence, batch.types, batch.data)
+        after += len(batch.data)
+        await asyncio.sleep(0)  # other runs end meanwhile
+    closers = sequence.closers(error.message)
+    return number_events(log.run_id, log.watermark, [*closers, last]), ending
+
+
+def terminal_event(log: EventLog, error: AppError) -> End:
+    """The run's own terminal event where it is true without the backlog, else RUN_ERROR."""
+    own = EVENT.validate_json(log.batch(len(log) - 1, len(log)).data[0])
+    if isinstance(own, RunErrorEvent):
+        return own
+    if not isinstance(own, RunFinishedEvent):
+        return RunErrorEvent(code=error.code, message=error.message)
+    if isinstance(own.outcome, RunFinishedCancelledOutcome):
+        return own
+    return RunErrorEvent(code=error.code, message=error.message, usage=own.usage, timestamp=own.timestamp)

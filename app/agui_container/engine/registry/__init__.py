@@ -1,0 +1,1 @@
+"""The runs of this process: which there are, which wait, and how callers find them."""

@@ -1,0 +1,1 @@
+"""One run, from its input to its terminal event."""

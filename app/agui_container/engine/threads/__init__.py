@@ -1,0 +1,1 @@
+"""Threads as callers read and change them."""

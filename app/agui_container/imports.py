@@ -1,0 +1,37 @@
+"""The Python objects that settings name as ``module:attribute``.
+
+Rule: the one place that imports what a setting names. Whatever is wrong is found at the start and said in one sentence.
+"""
+
+import importlib
+from functools import reduce
+
+
+class BadReference(ValueError):
+    """A setting names what is not there. The text is for the operator, at the start."""
+
+
+def import_string(reference: str) -> object:
+    """Import the module and find the attribute (dots go deeper).
+
+    Raises:
+        BadReference: if there is no such thing.
+    """
+    module_name, colon, path = reference.strip().partition(":")
+    if not (module_name and colon and path):
+        raise BadReference(f"'{reference}' is not of the form module:attribute, for example my_agent:agent.")
+    module = _module(module_name)
+    try:
+        return reduce(getattr, path.split("."), module)
+    except AttributeError as error:
+        raise BadReference(f"The module '{module_name}' has no '{path}'.") from error
+
+
+def _module(name: str) -> object:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and (name == missing or name.startswith(f"{missing}.")):
+            raise BadReference(f"There is no module '{missing}' (wanted for '{name}').") from error
+        raise BadReference(f"The module '{name}' cannot be imported: {type(error).__name__}: {error}") from error

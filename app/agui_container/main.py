@@ -1,0 +1,269 @@
+"""The composition root: settings in, application out. The only module that knows every name.
+
+Rule: building the application reads the files that settings name and does no other I/O, makes no id and reads no clock;
+that begins with the application's lifespan (AgentCore restores snapshots of started processes: docs/architecture.md).
+"""
+
+import json
+import signal
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from ag_ui.core import (
+    AgentCapabilities,
+    ExecutionCapabilities,
+    IdentityCapabilities,
+    TransportCapabilities,
+)
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
+
+from agui_container import __version__
+from agui_container.agents.custom.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
+from agui_container.agents.loader import load_agent
+from agui_container.agents.run_limits import LimitedAgent
+from agui_container.buses import open_bus
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.policy import OnBusy, OnDisconnect, Policy
+from agui_container.engine.service import Service
+from agui_container.ports import Agent, Clock, RunLimits
+from agui_container.protocol.commands import COMMANDS
+from agui_container.protocol.errors import AppError
+from agui_container.runtime.clock import SystemClock
+from agui_container.settings import Scope, Settings, SettingsError, check_own_agent
+from agui_container.stores import is_durable, open_store
+from agui_container.tools.builtin import builtin_tools
+from agui_container.tools.loader import load_tools
+from agui_container.tools.policy import ToolPolicy
+from agui_container.transports import invocations, rest, websocket
+from agui_container.transports.application import Application
+from agui_container.transports.browser_policy import BrowserPolicy
+from agui_container.transports.caller_middleware import CallerMiddleware
+from agui_container.transports.commands import CommandResponder
+from agui_container.transports.console import routes as console
+from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
+from agui_container.transports.fastapi_class import FastAPI
+from agui_container.transports.grpc.handover import Handover, Http2Server
+from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
+
+T = TypeVar("T")
+
+DRAIN_SECONDS = 2.0
+"""How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
+
+REFUSED_IN_STREAM = 200
+
+GRPC_SERVICES = ["roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"]
+"""The services over gRPC, as capabilities list them."""
+
+HTTP2 = "http2"
+"""Where the HTTP server finds, in the lifespan's state, what takes HTTP/2 connections."""
+
+
+def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
+    """The application for these settings; ``app.state.service`` is its engine, made here unless it is given.
+
+    Raises:
+        SettingsError: options, policy or servers that cannot be read.
+        AgentLoadError, ToolLoadError: ``settings.agent`` or ``settings.tools`` names none.
+    """
+    service = service or build_service(settings)
+
+    http2 = hand_over(service, settings) if settings.grpc else None
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, object]]:
+        await service.open()
+        yield {HTTP2: http2} if http2 is not None else {}
+        await service.drain(0)
+        if http2 is not None:
+            await http2.aclose()
+        for close in closers:
+            await close()
+        await service.aclose()
+
+    # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
+    commands = CommandResponder(service)
+    closers: list[Callable[[], Awaitable[None]]] = []
+    routes = [
+        *invocations.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
+        *rest.routes(service),
+        *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
+        *websocket.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
+        *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
+        *(roboto_routes(settings, service, closers) if settings.roboto else ()),
+    ]
+    app = Application(
+        title="AG-UI agent",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        routes=routes,
+        telemetry={"exclude": rest.is_ping},
+    )
+    app.cors_origins = settings.cors_origins
+    app.state.service = service
+    app.add_exception_handler(AppError, on_app_error)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(Exception, on_error)
+    app.add_middleware(
+        CallerMiddleware,
+        browsers=BrowserPolicy(settings.cors_origins, (settings.host, *settings.allowed_hosts)),
+        by_session=settings.scope is Scope.SESSION,
+        refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
+    )
+    return app
+
+
+def hand_over(service: Service, settings: Settings) -> Handover:
+    """What hands HTTP/2 connections over to gRPC, which is imported when the first one comes."""
+    options = grpc_options(service, settings)
+
+    def load() -> Callable[[], Http2Server]:
+        from agui_container.transports.grpc.services import build_server  # noqa: PLC0415 - see above
+
+        return partial(build_server, service, options)
+
+    return Handover(load)
+
+
+def grpc_options(service: Service, settings: Settings) -> GrpcOptions:
+    """What the gRPC services need to know of the settings."""
+    identity = service.capabilities.identity
+    return GrpcOptions(
+        max_bytes=settings.max_body_bytes,
+        by_session=settings.scope is Scope.SESSION,
+        origins=settings.cors_origins,
+        keepalive=settings.keepalive,
+        agent_names=[settings.agent, *([identity.name] if identity and identity.name else [])],
+        model=settings.model,
+        models=[entry.rpartition("=")[0] or entry for entry in settings.models],
+        permissions=[
+            (rule.tool_pattern, rule.policy, rule.category, rule.reason)
+            for rule in ToolPolicy.parse(settings.tool_policy).rules
+        ],
+        context_tokens=settings.context_tokens,
+        on_busy=settings.on_busy,
+        roz_wire=RozWire(settings.roz_wire),
+        daemon=Daemon(
+            host=settings.host,
+            endpoint=model_endpoint(settings),
+            data_dir=data_dir(settings.store.get_secret_value()),
+            started_at=lambda: service.health.started_at,
+            shutdown=partial(signal.raise_signal, signal.SIGTERM) if settings.grpc_shutdown else None,
+        ),
+    )
+
+
+def model_endpoint(settings: Settings) -> str:
+    """URL of the model's server, as far as settings name it."""
+    if settings.agent != "assistant":
+        return ""
+    if settings.model.startswith("openai:"):
+        return settings.openai_base_url
+    options: object = json.loads(settings.model_options) if settings.model.startswith("bedrock:") else {}
+    named = options.get("endpoint_url") if isinstance(options, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def data_dir(store_url: str) -> str:
+    """The folder of a database file; empty for any other store."""
+    if not store_url.startswith("sqlite:"):
+        return ""
+    return str(Path(store_url.partition("///")[2].partition("?")[0]).resolve().parent)
+
+
+def roboto_routes(
+    settings: Settings, service: Service, closers: list[Callable[[], Awaitable[None]]]
+) -> list[BaseRoute]:
+    """The routes of Roboto's sessions. What must be closed is added to ``closers``."""
+    from agui_container.transports.roboto.routes import routes  # noqa: PLC0415 - nothing of it is imported where it is off
+    from agui_container.transports.roboto.sessions import Sessions  # noqa: PLC0415
+
+    sessions = Sessions(service)
+    closers.append(sessions.views.aclose)
+    return routes(service, sessions, max_body=settings.max_body_bytes)
+
+
+def build_service(settings: Settings) -> Service:
+    """The engine with its agent, wired."""
+    tools = builtin_tools()
+    closers: list[Callable[[], Awaitable[None]]] = []
+    clock = SystemClock()
+    cluster = build_archive(settings, clock)
+    if settings.agent == "assistant":
+        tools += load_tools(settings.tools) if settings.tools else ()
+        from agui_container.assistant_factory import build_assistant  # noqa: PLC0415 - other agents need nothing of it
+
+        agent: Agent = build_assistant(settings, tools, closers).with_store(cluster.store)
+        limited = agent
+    else:
+        check_own_agent(settings)
+        agent = with_store(load_agent(settings.agent), cluster.store)
+        limited = LimitedAgent(agent, RunLimits(tokens=settings.run_tokens or None))
+    return Service(
+        limited,
+        Policy(
+            on_busy=OnBusy(settings.on_busy),
+            on_disconnect=OnDisconnect(settings.disconnect_grace),
+            run_timeout=settings.run_timeout,
+        ),
+        clock,
+        cluster,
+        tools={tool.spec.name: tool for tool in tools},
+        capabilities=build_capabilities(agent, settings),
+        new_id=new_id,
+        responder=responder_of(agent),
+        rememberer=thread_cleanup_of(agent),
+        closers=closers,
+    )
+
+
+def build_archive(settings: Settings, clock: Clock) -> Cluster:
+    """Where threads and runs are kept. Raises ``SettingsError``."""
+    store_url, bus_url = settings.store.get_secret_value(), settings.bus.get_secret_value()
+    return Cluster(
+        open_url("AGUI_STORE", store_url, open_store),
+        open_url("AGUI_BUS", bus_url, open_bus),
+        clock,
+        durable=is_durable(store_url),
+        new_id=new_id,
+    )
+
+
+def open_url(variable: str, url: str, open_it: Callable[[str], T]) -> T:
+    """What a URL names. Raises ``SettingsError`` that names the variable, and not the URL: it may hold a password."""
+    try:
+        return open_it(url)
+    except ValueError as error:
+        raise SettingsError(f"{variable} {error}.") from None
+
+
+def new_id() -> str:
+    """An id that nobody else makes."""
+    return str(uuid.uuid4())
+
+
+def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
+    """What is really configured: the agent's own word, the transports, the limits."""
+    own = capabilities_of(agent) or AgentCapabilities()
+    execution = own.execution or ExecutionCapabilities()
+    return own.model_copy(
+        update={
+            "identity": own.identity or IdentityCapabilities(name="agui-container", version=__version__),
+            "transport": TransportCapabilities(streaming=True, websocket=True, http_binary=True),
+            "execution": execution.model_copy(update={"max_execution_time": int(settings.run_timeout * 1000)}),
+            "custom": {
+                **(own.custom or {}),
+                "commands": list(COMMANDS),
+                **({"grpc": GRPC_SERVICES} if settings.grpc else {}),
+                "maxBodyBytes": settings.max_body_bytes,
+                **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),
+                **({"roboto": "/v1/ai"} if settings.roboto else {}),
+            },
+        }
+    )

@@ -1,0 +1,168 @@
+"""What can go wrong with a call of Bedrock: ONE table from the name of a failure to what a client is told.
+
+Names are Bedrock's error codes (mid-stream they come with a small first letter), the class names of botocore's and
+urllib3's exceptions, and this package's own faults. Rule: messages are written here; nothing of an exception's text
+leaves the server.
+"""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from agui_container.protocol.errors import AppError, ErrorCode
+
+
+class Failure(Struct, frozen=True):
+    """What a client is told, and whether this package may try the call again by itself."""
+
+    code: ErrorCode
+    message: str
+    retry: bool = False
+
+    def error(self) -> AppError:
+        """The failure as the error that leaves the model."""
+        return AppError(self.code, self.message)
+
+
+class StreamFault(Exception):
+    """Something that is wrong although no call has failed. ``name`` is a row of ``TABLE``."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+_ACCESS = Failure(ErrorCode.MODEL_ACCESS_DENIED, "The server may not use this model.")
+_CREDENTIALS = Failure(ErrorCode.MODEL_ACCESS_DENIED, "The server has no valid credentials for the model.")
+_NO_MODEL = Failure(ErrorCode.MODEL_NOT_FOUND, "The model does not exist, or not in this region.")
+_SETUP = Failure(ErrorCode.MODEL_NOT_FOUND, "The server is not set up to reach the model.")
+_REJECTED = Failure(ErrorCode.MODEL_REJECTED, "The model refused the request as invalid.")
+_CONTEXT = Failure(ErrorCode.MODEL_CONTEXT_EXCEEDED, "The conversation is longer than the model can read.")
+_THROTTLED = Failure(
+    ErrorCode.MODEL_THROTTLED, "The model is receiving too many requests. Try again later.", retry=True
+)
+_QUOTA = Failure(ErrorCode.MODEL_THROTTLED, "The quota for the model is used up. Try again later.")
+_NOT_READY = Failure(ErrorCode.MODEL_UNAVAILABLE, "The model is not ready yet. Try again later.", retry=True)
+_UNAVAILABLE = Failure(ErrorCode.MODEL_UNAVAILABLE, "The model service is not available. Try again later.", retry=True)
+_INTERNAL = Failure(
+    ErrorCode.MODEL_UNAVAILABLE, "The model service had an internal error. Try again later.", retry=True
+)
+_UNREACHABLE = Failure(ErrorCode.MODEL_UNAVAILABLE, "The model service cannot be reached. Try again later.", retry=True)
+_SLOW_MODEL = Failure(ErrorCode.MODEL_TIMEOUT, "The model took too long to answer.", retry=True)
+_SILENT = Failure(ErrorCode.MODEL_TIMEOUT, "The model stopped answering.")
+_FAILED = Failure(ErrorCode.MODEL_ERROR, "The model failed while answering.", retry=True)
+_BROKEN = Failure(ErrorCode.MODEL_ERROR, "The model's answer was cut off.", retry=True)
+_MALFORMED = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be understood.", retry=True)
+_UNKNOWN = Failure(ErrorCode.MODEL_ERROR, "The model call failed.")
+
+TABLE: dict[str, Failure] = {
+    # Bedrock's own, before the stream and in it
+    "AccessDeniedException": _ACCESS,
+    "InternalServerException": _INTERNAL,
+    "ModelErrorException": _FAILED,
+    "ModelNotReadyException": _NOT_READY,
+    "ModelStreamErrorException": _FAILED,
+    "ModelTimeoutException": _SLOW_MODEL,
+    "ResourceNotFoundException": _NO_MODEL,
+    "ServiceQuotaExceededException": _QUOTA,
+    "ServiceUnavailableException": _UNAVAILABLE,
+    "ThrottlingException": _THROTTLED,
+    "TooManyRequestsException": _THROTTLED,
+    "ValidationException": _REJECTED,
+    # AWS in general
+    "ExpiredTokenException": _CREDENTIALS,
+    "IncompleteSignatureException": _CREDENTIALS,
+    "InvalidSignatureException": _CREDENTIALS,
+    "MissingAuthenticationTokenException": _CREDENTIALS,
+    "UnrecognizedClientException": _CREDENTIALS,
+    # botocore, before a connection
+    "CredentialRetrievalError": _CREDENTIALS,
+    "NoCredentialsError": _CREDENTIALS,
+    "PartialCredentialsError": _CREDENTIALS,
+    "SSOError": _CREDENTIALS,
+    "TokenRetrievalError": _CREDENTIALS,
+    "InvalidRegionError": _SETUP,
+    "ModuleNotFoundError": _SETUP,
+    "NoRegionError": _SETUP,
+    "ProfileNotFound": _SETUP,
+    "ParamValidationError": _REJECTED,
+    # botocore and urllib3, with one
+    "ConnectTimeoutError": _UNREACHABLE,
+    "ConnectionClosedError": _UNREACHABLE,
+    "ConnectionError": _UNREACHABLE,
+    "EndpointConnectionError": _UNREACHABLE,
+    "HTTPClientError": _UNREACHABLE,
+    "ReadTimeoutError": _SILENT,
+    "HTTPError": _BROKEN,
+    "OSError": _BROKEN,
+    "ParserError": _BROKEN,
+    "ResponseParserError": _BROKEN,
+    # this package's
+    "busy": Failure(
+        ErrorCode.MODEL_THROTTLED, "The server is making too many model calls. Try again later.", retry=True
+    ),
+    "incomplete": Failure(ErrorCode.MODEL_ERROR, "The model's answer ended before it was complete.", retry=True),
+    "nameless_call": _MALFORMED,
+    # stop reasons that are failures
+    "malformed_model_output": _MALFORMED,
+    "malformed_tool_use": Failure(ErrorCode.MODEL_ERROR, "The model made a tool call that cannot be read.", retry=True),
+    "model_context_window_exceeded": _CONTEXT,
+}
+
+_BY_STATUS = {401: _CREDENTIALS, 403: _ACCESS, 404: _NO_MODEL, 408: _SLOW_MODEL, 413: _CONTEXT, 429: _THROTTLED}
+
+_REFINED: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
+    "ValidationException": (
+        (
+            re.compile(
+                r"input is too long|prompt is too long|too many (total text bytes|input tokens)"
+                r"|exceeds? (the )?(\w+ )*context|maximum context length",
+                re.IGNORECASE,
+            ),
+            _CONTEXT,
+        ),
+        (re.compile(r"model identifier is invalid|on-demand throughput isn.t supported", re.IGNORECASE), _NO_MODEL),
+    )
+}
+"""What Bedrock only tells apart by its text."""
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The row of an exception; one that is not expected is a failure that is not tried again."""
+    answer = _answer(error)
+    if answer is not None:
+        return _answered(*answer)
+    return next((TABLE[name] for name in _names(error) if name in TABLE), _UNKNOWN)
+
+
+def _names(error: BaseException) -> Iterator[str]:
+    if isinstance(error, StreamFault):
+        yield error.name
+    yield from (cls.__name__ for cls in type(error).__mro__)
+
+
+def _answer(error: BaseException) -> tuple[str, str, int] | None:
+    """Code, text and HTTP status of botocore's ClientError, which holds Bedrock's answer."""
+    response = getattr(error, "response", None)
+    if not isinstance(response, dict):
+        return None
+    said = response.get("Error", {})
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return str(said.get("Code", "")), str(said.get("Message", "")), status if isinstance(status, int) else 0
+
+
+def _answered(code: str, text: str, status: int) -> Failure:
+    name = code[:1].upper() + code[1:]
+    for pattern, failure in _REFINED.get(name, ()):
+        if pattern.search(text):
+            return failure
+    return TABLE.get(name) or _by_status(status)
+
+
+def _by_status(status: int) -> Failure:
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    if status >= 500:  # noqa: PLR2004 - the class of statuses
+        return _INTERNAL
+    return _REJECTED if status >= 400 else _UNKNOWN  # noqa: PLR2004

@@ -1,0 +1,164 @@
+"""AG-UI messages as Bedrock's conversation, repaired where Bedrock would refuse it.
+
+Bedrock wants: user and assistant in turn, a user first and last; no blank text; every ``toolUse`` answered once, in the
+very next message, and nothing else answered there; reasoning never last. A history that breaks one of these would be
+refused with every request from then on. Rules: results belong to the latest call of their id, the last result
+wins; a call without one is answered with the empty string; a result without a call is dropped.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ag_ui.core import (
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from msgspec import Struct, field
+from pydantic_core import from_json
+
+from agui_container.models.bedrock.media import Block, MediaConverter, limit_media
+from agui_container.models.bedrock.reasoning_signature import verify_reasoning
+from agui_container.models.bedrock.tool_names import CallIds, fit_name
+from agui_container.protocol.conversation.tool_results import has_failed
+
+logger = logging.getLogger(__name__)
+
+BEGIN, GO_ON = "(The conversation begins.)", "Continue."
+"""What the user says where Bedrock wants a user and there is none."""
+
+
+class _Turn(Struct):
+    role: str
+    blocks: list[Block] = field(default_factory=list)
+    ids: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, ToolMessage] = field(default_factory=dict)
+    """``ids`` and ``answers`` are by the id of the call."""
+
+
+class BedrockHistory:
+    """Takes messages in order; gives ``system`` texts, the names of called tools, and Bedrock's messages."""
+
+    def __init__(self, model_id: str) -> None:
+        self.system: list[str] = []
+        self.tools: list[str] = []
+        self._model_id = model_id
+        self._turns: list[_Turn] = []
+        self._ids = CallIds()
+        self._media = MediaConverter()
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], model_id: str) -> "BedrockHistory":
+        """The history of these messages."""
+        history = cls(model_id)
+        for message in messages:
+            history.add(message)
+        return history
+
+    def add(self, message: Message) -> None:
+        """Take the next message; activities are for eyes only."""
+        if isinstance(message, UserMessage):
+            self._turn("user").blocks.extend(self._media.blocks(message.content))
+        elif isinstance(message, AssistantMessage):
+            self._assistant(message)
+        elif isinstance(message, ReasoningMessage):
+            self._reasoning(message)
+        elif isinstance(message, ToolMessage):
+            self._result(message)
+        elif isinstance(message, (SystemMessage, DeveloperMessage)):
+            self.system.append(message.content)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation as Bedrock takes it."""
+        merged: list[dict[str, Any]] = []
+        for turn in self._turns:
+            _append(merged, turn.role, turn.blocks if turn.role == "user" else _without_last_reasoning(turn.blocks))
+            _append(merged, "user", self._answers(turn))
+        if merged and merged[0]["role"] == "assistant":
+            merged.insert(0, {"role": "user", "content": [{"text": BEGIN}]})
+        if not merged or merged[-1]["role"] == "assistant":
+            merged.append({"role": "user", "content": [{"text": GO_ON}]})
+        for message in merged:
+            if message["role"] == "user":
+                message["content"] = limit_media(message["content"])
+        return merged
+
+    def _turn(self, role: str) -> _Turn:
+        """The turn that grows: one that has called tools has had its say."""
+        if not self._turns or self._turns[-1].role != role or self._turns[-1].ids:
+            self._turns.append(_Turn(role))
+        return self._turns[-1]
+
+    def _assistant(self, message: AssistantMessage) -> None:
+        turn = self._turn("assistant")
+        turn.blocks.extend(self._media.blocks(message.content or ""))
+        for call in message.tool_calls or ():
+            if call.id in turn.ids:
+                continue
+            turn.ids[call.id] = self._ids.new_wire_id(call.id)
+            turn.blocks.append(_tool_use(call, turn.ids[call.id]))
+            self.tools.append(call.function.name)
+
+    def _reasoning(self, message: ReasoningMessage) -> None:
+        content = verify_reasoning(self._model_id, message.content, message.encrypted_value)
+        if content is not None:
+            self._turn("assistant").blocks.append({"reasoningContent": content})
+
+    def _result(self, message: ToolMessage) -> None:
+        turn = next((turn for turn in reversed(self._turns) if message.tool_call_id in turn.ids), None)
+        if turn is None:
+            logger.warning("call=<%s> | dropped a tool result without its call", message.tool_call_id)
+        else:
+            turn.answers[message.tool_call_id] = message
+
+    def _answers(self, turn: _Turn) -> list[Block]:
+        return [_tool_result(wire, turn.answers.get(call), self._media.blocks) for call, wire in turn.ids.items()]
+
+
+def _append(messages: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
+    if not blocks:
+        return
+    if not messages or messages[-1]["role"] != role:
+        messages.append({"role": role, "content": []})
+    messages[-1]["content"].extend(blocks)
+
+
+def _without_last_reasoning(blocks: Sequence[Block]) -> Sequence[Block]:
+    end = len(blocks)
+    while end and "reasoningContent" in blocks[end - 1]:
+        end -= 1
+    return blocks[:end]
+
+
+def _tool_use(call: ToolCall, wire_id: str) -> Block:
+    name = fit_name(call.function.name)
+    return {"toolUse": {"toolUseId": wire_id, "name": name, "input": _input(call.function.arguments)}}
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    """The arguments as an object; what is none is shown to the model as it wrote it."""
+    try:
+        value: object = from_json(arguments or "{}", allow_inf_nan=False)
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {"invalid_json": arguments}
+
+
+def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any], list[Block]]) -> Block:
+    """Bedrock takes empty text in a result (nowhere else), unless the result is an error."""
+    content = blocks(answer.content) if answer else []
+    if answer is None or not has_failed(answer):
+        return {"toolResult": {"toolUseId": wire_id, "content": content or [{"text": ""}]}}
+    # Claude takes nothing but text in a failed result.
+    texts = [block for block in content if "text" in block]
+    error = (answer.error or "").strip()
+    if error or not texts:
+        texts.append({"text": error or "The tool failed."})
+    return {"toolResult": {"toolUseId": wire_id, "content": texts, "status": "error"}}

@@ -1,0 +1,133 @@
+"""The offline model: deterministic, no account, no network, and yet a real ``Model``.
+
+It does what the last user message says (the table is in ``script.py``), so that tools, reasoning, failures and long
+streams can be tried and tested. Rule: the same prompt always gives the same deltas; nothing is random.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Iterable, Iterator
+
+from ag_ui.core import AssistantMessage, Message, TokenUsage, ToolMessage, UserMessage
+
+from agui_container.models.offline_rules import (
+    CallTool,
+    Fail,
+    Plan,
+    Reason,
+    Repeat,
+    Say,
+    Step,
+    Wait,
+    make_plan,
+    text_of,
+)
+from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.protocol.errors import AppError, ErrorCode
+
+NAME = "offline"
+"""What this model, and who serves it, is called."""
+
+LARGE_PROMPT = 100_000
+"""Characters of a prompt whose words are counted in a thread."""
+
+PIECE = 50_000
+"""Characters whose words are counted at once."""
+
+_WORD = re.compile(r"\S+\s*")
+
+
+class OfflineModel:
+    """Implements ``ports.Model`` and ``ports.Counting``. Stateless: one instance serves any number of runs."""
+
+    provider = name = NAME
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
+        """Do the plan step by step, then report the usage."""
+        steps = make_plan(prompt.messages, {tool.name for tool in prompt.tools})
+        calls = 0
+        for step in steps:
+            if isinstance(step, Repeat):
+                # Inline and with one shared delta: this loop is a benchmark. The engine gives other tasks their turn.
+                delta = TextDelta(step.text)
+                for _ in range(step.times):
+                    yield delta
+            elif isinstance(step, Wait):
+                await asyncio.sleep(step.seconds)
+            elif isinstance(step, Fail):
+                raise AppError(ErrorCode.MODEL_ERROR, "The model failed.")
+            else:
+                for piece in _pieces(step, calls):
+                    yield piece
+                calls += isinstance(step, CallTool)
+        yield UsageDelta(await _usage(prompt, steps))
+
+    def count(self, text: str) -> int:
+        """Words, as in the usage."""
+        return _words((text,))
+
+
+def _pieces(step: Say | Reason | CallTool, index: int) -> Iterator[Delta]:
+    if isinstance(step, Say):
+        return (TextDelta(word) for word in _WORD.findall(step.text))
+    if isinstance(step, Reason):
+        return (ReasoningDelta(word) for word in _WORD.findall(step.text))
+    half = len(step.arguments) // 2
+    first = ToolCallDelta(index, step.arguments[:half], name=step.name)
+    return iter((first, ToolCallDelta(index, step.arguments[half:])))
+
+
+async def _usage(prompt: Prompt, steps: Plan) -> TokenUsage:
+    """``usage_of``, in a thread where there is much to count: megabytes take longer than the event loop may be held."""
+    size = sum(len(text) for message in prompt.messages for text in _texts(message))
+    return usage_of(prompt, steps) if size < LARGE_PROMPT else await asyncio.to_thread(usage_of, prompt, steps)
+
+
+def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:
+    """Count one token per word, words being what stands between white space.
+
+    Input is the system text and the text, calls and results of all messages (reasoning and other parts are not
+    counted). Output is text, reasoning, and the name and arguments of calls; the total is the sum of both.
+    """
+    input_tokens = _words((prompt.system,)) + sum(_words(_texts(message)) for message in prompt.messages)
+    output_tokens = sum(_output_words(step) for step in steps)
+    reasoning_tokens = sum(_words((step.text,)) for step in steps if isinstance(step, Reason))
+    return TokenUsage(
+        provider=NAME,
+        model=NAME,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        total_tokens=input_tokens + output_tokens,
+        reasoning_tokens=reasoning_tokens or None,
+    )
+
+
+def _words(texts: Iterable[str]) -> int:
+    return sum(count_words(text) for text in texts)
+
+
+def count_words(text: str) -> int:
+    """Count what stands between white space. In pieces, so that a thread that counts lets others go on."""
+    words, inside = 0, False
+    for start in range(0, len(text), PIECE):
+        piece = text[start : start + PIECE]
+        words += len(piece.split()) - (inside and not piece[0].isspace())
+        inside = not piece[-1].isspace()
+    return words
+
+
+def _texts(message: Message) -> tuple[str, ...]:
+    if isinstance(message, AssistantMessage):
+        calls = (f"{call.function.name} {call.function.arguments}" for call in message.tool_calls or ())
+        return message.content or "", *calls
+    if isinstance(message, (UserMessage, ToolMessage)):
+        return (text_of(message.content),)
+    return ()
+
+
+def _output_words(step: Step) -> int:
+    if isinstance(step, (Say, Reason)):
+        return _words((step.text,))
+    if isinstance(step, Repeat):
+        return _words((step.text,)) * step.times
+    return _words((step.name, step.arguments)) if isinstance(step, CallTool) else 0

@@ -1,0 +1,90 @@
+"""The seams: what an agent, a model, a tool and a clock are to the engine, and what an agent is given.
+
+Rule: small Protocols and frozen data, nothing that knows a transport or a store. Plug-ins (agents, models, tools)
+import this package and ``core`` only.
+"""
+
+from agui_container.ports.agent import (
+    LOG_FIELDS,
+    Agent,
+    Caller,
+    Clock,
+    Emit,
+    Item,
+    Responder,
+    RunContext,
+    RunLimits,
+    RunState,
+    ThreadCleanup,
+    Timer,
+    Tool,
+    ToolContent,
+)
+from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
+from agui_container.ports.model import (
+    Delta,
+    EncryptedDelta,
+    Model,
+    Prompt,
+    ReasoningDelta,
+    StopDelta,
+    StopReason,
+    TextDelta,
+    TokenCounter,
+    ToolCallDelta,
+    UsageDelta,
+)
+from agui_container.ports.tool import (
+    Permission,
+    Policy,
+    PolicyDecision,
+    Previewing,
+    Resumable,
+    Suspended,
+    Suspension,
+    ToolError,
+    ToolSource,
+)
+from agui_container.protocol.message_text import MessageText
+
+__all__ = [
+    "LOG_FIELDS",
+    "Agent",
+    "Caller",
+    "Clock",
+    "Delta",
+    "Emit",
+    "EncryptedDelta",
+    "Goal",
+    "GoalRecord",
+    "GoalRecords",
+    "GoalStatus",
+    "Item",
+    "MessageText",
+    "Model",
+    "Permission",
+    "Policy",
+    "PolicyDecision",
+    "Previewing",
+    "Prompt",
+    "ReasoningDelta",
+    "Responder",
+    "Resumable",
+    "RunContext",
+    "RunLimits",
+    "RunState",
+    "StopDelta",
+    "StopReason",
+    "Suspended",
+    "Suspension",
+    "TextDelta",
+    "ThreadCleanup",
+    "Timer",
+    "TokenCounter",
+    "Tool",
+    "ToolCallDelta",
+    "ToolContent",
+    "ToolError",
+    "ToolSource",
+    "UsageDelta",
+]

@@ -1,0 +1,1 @@
+"""A conversation as data: messages, state, and how they change."""

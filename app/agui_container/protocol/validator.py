@@ -1,0 +1,306 @@
+"""Holds one run to the order of AG-UI: the walker over the tables of ``order``.
+
+Rule: ``feed`` takes one event (chunks already expanded, see ``chunks``) and raises ``IllegalEvent`` exactly where the
+official client's verifier rejects the stream; a test walks both at random and compares. ``closers`` says what is still
+owed before the run may end. Nothing here knows where an event came from or goes to.
+
+Owner: the ``subagentRunId`` of an entity's opener, or None for the parent agent. It is remembered for the whole run,
+per kind of id. A later event on the entity may leave the tag out but may not contradict it. A MESSAGES_SNAPSHOT states
+the owners anew; the messages echoed in RUN_STARTED.input only fill gaps.
+
+What AG-UI asks of a producer and no client checks, so that only a server can.
+
+Rule: a result answers a call that exists, interrupts are named once, and a successful end names exactly the calls it
+left unanswered. Source: AG-UI spec 1.1, events/tool-calls#frontend-tools and basic/patterns/interrupt-resume.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+
+from ag_ui.core import (
+    ActivityDeltaEvent,
+    ActivityMessage,
+    ActivitySnapshotEvent,
+    AssistantMessage,
+    BaseEvent,
+    Message,
+    MessagesSnapshotEvent,
+    ReasoningEncryptedValueEvent,
+    ReasoningEndEvent,
+    ReasoningMessage,
+    ReasoningMessageEndEvent,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunStartedEvent,
+    StepFinishedEvent,
+    SubagentErrorEvent,
+    SubagentFinishedEvent,
+    SubagentStartedEvent,
+    TextMessageEndEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+
+from agui_container.protocol.errors import IllegalEvent
+from agui_container.protocol.grammar import (
+    KINDS,
+    REASONING_MESSAGE,
+    REASONING_SPAN,
+    RUN,
+    TEXT,
+    TOOL_CALL,
+    Boundary,
+    Entity,
+    EventKind,
+    IdSpace,
+    LifecycleState,
+)
+
+Open = tuple[Entity, Hashable]
+"""One open entity: its kind and its key."""
+
+Name = tuple[IdSpace, str]
+"""An id in its name space."""
+
+
+class RunSequence:
+    """One run's place in the tables. Feed it every event of the run, in order."""
+
+    __slots__ = ("_is_active", "_moves", "_open", "_owners", "_subagents", "state")
+
+    def __init__(self) -> None:
+        self._enter(LifecycleState.BEFORE)
+        self._reset()
+
+    def _enter(self, state: LifecycleState) -> None:
+        self.state = state
+        self._moves = RUN[state]
+        self._is_active = Boundary.OTHER in self._moves
+
+    def _reset(self) -> None:
+        self._open: dict[Open, None] = {}
+        self._owners: dict[Name, str | None] = {}
+        self._subagents: dict[str, None] = {}
+
+    def feed(self, event: BaseEvent) -> None:
+        """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
+        self.feed_kind(KINDS[type(event)], event)
+
+    def feed_kind(self, kind: EventKind, event: BaseEvent) -> None:
+        """``feed``, for who knows already what the event is."""
+        # Members of an enum are slow to look up: only where it is one of the few events that move the run.
+        if not (kind.boundary in self._moves if kind.is_boundary else self._is_active):
+            raise IllegalEvent(f"{kind.event.__name__} may not come in a run that is {self.state}")
+        extra = event.__pydantic_extra__
+        if extra and extra.get("subagentRunId", "") is None:
+            raise IllegalEvent(f"{kind.event.__name__} carries subagentRunId: null")  # V5
+        if kind.entity is not None:
+            self._feed_inner(kind, kind.entity, event)
+        elif kind.is_boundary:
+            self._feed_boundary(event)
+            self._enter(self._moves[kind.boundary])
+        else:
+            self._record_event(event)
+
+    def _feed_inner(self, kind: EventKind, entity: Entity, event: BaseEvent) -> None:
+        item = (entity, entity.key(event))
+        if kind.opens:
+            self._begin(item, event)
+            return
+        if item not in self._open:
+            raise IllegalEvent(f"{describe(item)} is not open")
+        tag: str | None = event.subagent_run_id  # type: ignore[attr-defined]
+        if tag is not None and entity.id_space is not None:
+            self._agree(entity.id_space, str(item[1]), tag)
+        if kind.closes:
+            del self._open[item]
+
+    def _feed_boundary(self, event: BaseEvent) -> None:
+        if isinstance(event, RunFinishedEvent) and self._open:
+            raise IllegalEvent(f"RUN_FINISHED while open: {', '.join(map(describe, self._open))}")  # V29
+        if isinstance(event, RunStartedEvent):
+            self._reset()
+            if event.input is not None:
+                self._seed(event.input.messages, restate=False)
+
+    # --- what is open ---
+
+    def is_open(self, entity: Entity) -> bool:
+        """Whether anything of this kind is open."""
+        return any(kind is entity for kind, _ in self._open)
+
+    def closers(self, failure: str | None = None) -> list[BaseEvent]:
+        """The events that close what is open, last opened first. Feed them all before the terminal event.
+
+        ``failed_result`` is the message for subagents that were cut off; without it they count as finished.
+        """
+        return [self._closer(entity, key, failure) for entity, key in reversed(self._open)]
+
+    def _closer(self, entity: Entity, key: Hashable, failure: str | None) -> BaseEvent:
+        if isinstance(key, tuple):
+            name, owner = key
+            return StepFinishedEvent(step_name=name, subagent_run_id=owner)
+        name = str(key)
+        if entity.id_space is not None:
+            return CLOSERS[entity](name, self._owners.get((entity.id_space, name)))
+        if failure is None:
+            return SubagentFinishedEvent(subagent_run_id=name)
+        return SubagentErrorEvent(subagent_run_id=name, message=failure)
+
+    # --- an entity begins, goes on ---
+
+    def _begin(self, item: Open, event: BaseEvent) -> None:
+        if item in self._open:
+            raise IllegalEvent(f"{describe(item)} is already open")
+        entity, key = item
+        if isinstance(event, SubagentStartedEvent):
+            self._announce(event)
+        elif isinstance(event, ToolCallStartEvent):
+            self._inherit(event)
+        elif entity.id_space is not None:
+            tag = tag_of(event)
+            self._agree(entity.id_space, str(key), tag)
+            self._owners.setdefault((entity.id_space, str(key)), tag)
+        self._open[item] = None
+
+    # --- owners ---
+
+    def _agree(self, ids: IdSpace, key: str, tag: str | None) -> None:
+        if tag is None:
+            return
+        owner = self._owners.get((ids, key), tag)
+        if owner != tag:
+            raise IllegalEvent(f"subagentRunId {tag!r} contradicts {owner!r}, the owner of {key!r}")  # V22
+
+    def _inherit(self, event: ToolCallStartEvent) -> None:
+        """A tool call belongs to the message that carries it, else to its own tag (V14, V15)."""
+        tag, owners = event.subagent_run_id, self._owners
+        call, message = (IdSpace.TOOL_CALL, event.tool_call_id), (IdSpace.MESSAGE, event.parent_message_id or "")
+        self._agree(*call, tag)
+        if event.parent_message_id is not None and message in owners:
+            owner = owners[message]
+            if tag not in (None, owner):
+                raise IllegalEvent(f"tool call {call[1]!r} is tagged {tag!r}, its message belongs to {owner!r}")
+            if tag is None and owners.get(call, owner) != owner:
+                raise IllegalEvent(f"tool call {call[1]!r} belongs to {owners[call]!r}, its message to {owner!r}")
+            tag = owner
+        owners.setdefault(call, tag)
+
+    def _announce(self, event: SubagentStartedEvent) -> None:
+        if event.subagent_run_id in self._subagents:
+            raise IllegalEvent(f"subagent {event.subagent_run_id!r} has already finished in this run")  # V26
+        parent = event.parent_subagent_run_id
+        if parent is not None and parent not in self._subagents:
+            raise IllegalEvent(f"parent subagent {parent!r} was not started in this run")  # V27
+        self._subagents[event.subagent_run_id] = None
+
+    def _seed(self, messages: list[Message], *, restate: bool) -> None:
+        for message in messages:
+            self._record(
+                SEEDS.get(type(message), IdSpace.MESSAGE), message.id, message.subagent_run_id, restate=restate
+            )
+            for call in (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ():
+                self._record(IdSpace.TOOL_CALL, call.id, message.subagent_run_id, restate=restate)
+
+    def _record(self, ids: IdSpace, key: str, owner: str | None, *, restate: bool) -> None:
+        if restate or (ids, key) not in self._owners:
+            self._owners[ids, key] = owner
+
+    # --- events that open nothing but state or check an owner ---
+
+    def _record_event(self, event: BaseEvent) -> None:
+        match event:
+            case MessagesSnapshotEvent():
+                self._seed(event.messages, restate=True)
+            case ToolCallResultEvent():
+                self._record(IdSpace.MESSAGE, event.message_id, event.subagent_run_id, restate=True)
+            case ActivitySnapshotEvent():
+                self._record(
+                    IdSpace.ACTIVITY, event.message_id, event.subagent_run_id, restate=event.replace is not False
+                )
+            case ActivityDeltaEvent():
+                self._agree(IdSpace.ACTIVITY, event.message_id, event.subagent_run_id)
+            case ReasoningEncryptedValueEvent():
+                self._agree(self._encrypted(event), event.entity_id, event.subagent_run_id)
+
+    def _encrypted(self, event: ReasoningEncryptedValueEvent) -> IdSpace:
+        if event.subtype == "tool-call":
+            return IdSpace.TOOL_CALL
+        return IdSpace.MESSAGE if (IdSpace.MESSAGE, event.entity_id) in self._owners else IdSpace.REASONING
+
+
+SEEDS: dict[type, IdSpace] = {ReasoningMessage: IdSpace.REASONING, ActivityMessage: IdSpace.ACTIVITY}
+
+CLOSERS: dict[Entity, Callable[[str, str | None], BaseEvent]] = {
+    TEXT: lambda key, owner: TextMessageEndEvent(message_id=key, subagent_run_id=owner),
+    TOOL_CALL: lambda key, owner: ToolCallEndEvent(tool_call_id=key, subagent_run_id=owner),
+    REASONING_SPAN: lambda key, owner: ReasoningEndEvent(message_id=key, subagent_run_id=owner),
+    REASONING_MESSAGE: lambda key, owner: ReasoningMessageEndEvent(message_id=key, subagent_run_id=owner),
+}
+
+
+def tag_of(event: BaseEvent) -> str | None:
+    """The event's ``subagentRunId``; None for the parent agent."""
+    tag: str | None = getattr(event, "subagent_run_id", None)
+    return tag
+
+
+def describe(item: Open) -> str:
+    """An open entity for a log line, such as ``text message 'm1'``."""
+    entity, key = item
+    return f"{entity.noun} {key!r}"
+
+
+class ProducerRules:
+    """The calls of one run and what has answered them.
+
+    Args:
+        history: the input's messages; their calls may be answered in this run.
+        resumed: whether the run answers interrupts; then it may bring the results of calls that were held for them,
+            also where a client sends no history.
+    """
+
+    __slots__ = ("_known", "_resumed", "_unanswered")
+
+    def __init__(self, history: Iterable[Message], *, resumed: bool = False) -> None:
+        self._known = dict.fromkeys(_call_ids(history))  # a set that is empty takes three times as much
+        self._resumed = resumed
+        self._unanswered: dict[str, None] = {}
+
+    def check(self, event: BaseEvent) -> None:
+        """Raises ``IllegalEvent`` for what may not come; changes nothing."""
+        match event:
+            case ToolCallResultEvent():
+                if event.tool_call_id not in self._known and not self._resumed:
+                    raise IllegalEvent(f"TOOL_CALL_RESULT for the unknown call {event.tool_call_id!r}")
+            case RunFinishedEvent(outcome=RunFinishedInterruptOutcome() as outcome):
+                _check_interrupts(outcome)
+
+    def feed(self, event: BaseEvent) -> None:
+        """Take note of an event that may come. Only those that ``affects_calls`` say something here."""
+        match event:
+            case ToolCallStartEvent():
+                self._known[event.tool_call_id] = None
+                self._unanswered[event.tool_call_id] = None
+            case ToolCallResultEvent():
+                self._unanswered.pop(event.tool_call_id, None)
+            case MessagesSnapshotEvent():
+                self._known.update(dict.fromkeys(_call_ids(event.messages)))
+
+    def open_calls(self) -> list[str]:
+        """The ids of the calls this run made and did not answer, in the order they were made."""
+        return list(self._unanswered)
+
+
+def _call_ids(messages: Iterable[Message]) -> list[str]:
+    return [
+        call.id for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls or ()
+    ]
+
+
+def _check_interrupts(outcome: RunFinishedInterruptOutcome) -> None:
+    ids = [interrupt.id for interrupt in outcome.interrupts]
+    if not ids:
+        raise IllegalEvent("an interrupt outcome without an interrupt")
+    if len(set(ids)) < len(ids):
+        raise IllegalEvent("two interrupts share one id")

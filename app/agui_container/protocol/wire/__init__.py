@@ -1,0 +1,1 @@
+"""Events on the wire: envelopes, SSE, WebSocket frames, protobuf."""

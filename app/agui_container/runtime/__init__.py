@@ -1,0 +1,1 @@
+"""Helpers of asyncio and threads that know no protocol."""

@@ -1,0 +1,75 @@
+"""What waits for an answer, in memory and within bounds.
+
+Rule: the places that were written to longest ago make room for newer ones, and the log says so. It stands apart from
+the other stores because an assistant that was given none keeps its own questions here.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from agui_container.ports.records import InterruptScope, PendingInterrupt, ThreadKey
+
+MAX_BYTES = 64_000_000
+MAX_PLACES = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+class MemoryInterrupts:
+    """``InterruptStore`` in memory."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES, max_places: int = MAX_PLACES) -> None:
+        self._max_bytes = max_bytes
+        self._max_places = max_places
+        self._places: OrderedDict[InterruptScope, dict[str, PendingInterrupt]] = OrderedDict()
+        self._bytes = 0
+
+    async def put(self, place: InterruptScope, held: Sequence[PendingInterrupt]) -> None:
+        """Store these, each in place of the one with its id."""
+        if held:
+            self._put(place, self._places.get(place, {}) | {it.id: it for it in held})
+            self._make_room()
+
+    async def list_open(self, place: InterruptScope, now: float) -> Sequence[PendingInterrupt]:
+        """What has not expired, in the order in which it was first held."""
+        return [it for it in self._places.get(place, {}).values() if it.until > now]
+
+    async def settle(self, place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
+        """Settle what is open and has not expired."""
+        there = self._places.get(place, {})
+        it = there.get(id)
+        if it is None or it.settled or it.until <= now:
+            return False
+        self._put(place, there | {id: replace(it, payload=payload, until=until, settled=True)})
+        return True
+
+    async def expire(self, now: float) -> None:
+        """Remove what has expired."""
+        for place, there in list(self._places.items()):
+            left = {name: it for name, it in there.items() if it.until > now}
+            if len(left) < len(there):
+                self._put(place, left)
+
+    def remove(self, thread: ThreadKey) -> None:
+        """Let go of all of a thread's."""
+        for place in [place for place in self._places if place.thread == thread]:
+            self._put(place, {})
+
+    def _put(self, place: InterruptScope, there: dict[str, PendingInterrupt]) -> None:
+        self._bytes += size_of_entries(there) - size_of_entries(self._places.pop(place, {}))
+        if there:
+            self._places[place] = there
+
+    def _make_room(self) -> None:
+        while self._bytes > self._max_bytes or len(self._places) > self._max_places:
+            oldest = next(iter(self._places))
+            logger.warning("thread=<%s> | what waits there is forgotten: there is too much", oldest.thread_id)
+            self._put(oldest, {})
+
+
+def size_of_entries(there: dict[str, PendingInterrupt]) -> int:
+    """What these take, in bytes."""
+    return sum(len(it.payload) for it in there.values())

@@ -1,0 +1,176 @@
+"""Run uvicorn with the application, from the start of the process to its end.
+
+Rule: SIGTERM drains first. Open runs get a terminal event while their connections are still open. The server closes the
+connections after that.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from agui_container import logging as logs
+from agui_container.agents.custom.as_agent import AgentLoadError
+from agui_container.engine.service import Service
+from agui_container.main import DRAIN_SECONDS, create_app
+from agui_container.ports.bus import BusUnavailable
+from agui_container.ports.store import StoreUnavailable
+from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+from agui_container.settings import Settings, SettingsError, load_settings
+from agui_container.tools.loader import ToolLoadError
+
+FLUSH_SECONDS = 1
+"""Seconds for slow readers, and then for closing connections, after every run has ended."""
+
+EXIT_SECONDS = 0.8
+"""Seconds for the Python process to end after everything is closed."""
+
+WS_PING_SECONDS = 60.0
+"""Seconds until a peer must have answered a ping. A slow peer receives the ping only after the data before it."""
+
+KEEP_ALIVE_SECONDS = 75
+"""Seconds until an idle connection is closed. Load balancers and clients close theirs earlier, so none is closed just
+when the next request is sent."""
+
+GC_THRESHOLD = 10_000
+"""Container objects, allocated minus freed, that start a garbage collection. With Python's default of 700 and 200 open
+streams, twice as many first events took more than two milliseconds."""
+
+GC_GENERATIONS = (2, 50)
+"""Collections of young objects before one of the middle generation, and of those before one of all objects. Python's
+own (10, 10) let the middle one grow to 100,000 objects, which holds the event loop for 100 ms. The work is equal."""
+
+EXAMPLE = (
+    """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""
+    """"messages":[{{"id":"m1","role":"user","content":"what time is it"}}]}}'"""
+)
+
+logger = logging.getLogger("agui_container")
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that drains the engine before it closes connections."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+        self.start_error: str | None = None
+        """The reason why the server could not start, if the operator can mend it."""
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal. A SystemExit in any task stops asyncio's loop; the loop is then started again."""
+        with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
+            loop = runner.get_loop()
+            serving = loop.create_task(self.serve(sockets), name="serve")
+            while not serving.done():
+                try:
+                    loop.run_until_complete(serving)
+                except SystemExit:
+                    if serving.done():
+                        raise
+                    logger.exception("a task raised SystemExit, which ends that task only")
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Connect to the store and the bus, listen, and log an example of a request."""
+        try:
+            await self._service.open()
+        except StoreUnavailable as error:
+            self.start_error = f"AGUI_STORE: {error}"
+        except BusUnavailable as error:
+            self.start_error = f"AGUI_BUS: {error}"
+        if self.start_error is not None:
+            self.should_exit = True
+            return
+        await super().startup(sockets)
+        enable_gc()
+        if self.started:
+            port = self.servers[0].sockets[0].getsockname()[1]
+            logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal. Then the process ends, even if tasks or threads are still running."""
+        await super().serve(sockets)
+        if self.started:
+            force_exit_after(EXIT_SECONDS)
+
+    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
+        """Stop. uvicorn would raise the signal again afterwards; here a drained stop is a success."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the runs, then close the connections."""
+        logger.info("shutting down")
+        await self._service.drain(DRAIN_SECONDS)
+        await self._service.wait_for_readers(FLUSH_SECONDS)
+        await super().shutdown(sockets)
+
+
+def force_exit_after(seconds: float) -> None:
+    """End the process if it does not end by itself. An agent can ignore its cancellation, or block a thread."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+
+    def force_exit() -> None:
+        names = sorted(task.get_name() for task in tasks if not task.done())
+        if names:
+            logger.error("shutdown: abandoned tasks still running count=%s names=%s", len(names), ", ".join(names))
+        else:
+            logger.error("shutdown: abandoned threads still running")
+        logging.shutdown()
+        os._exit(0)
+
+    timer = threading.Timer(seconds, force_exit)
+    timer.daemon = True
+    timer.start()
+
+
+def enable_gc() -> None:
+    """Collect garbage from now on, except the objects of the start. They live as long as the process."""
+    gc.freeze()
+    gc.enable()
+
+
+def serve() -> int:
+    """Serve until SIGTERM or SIGINT. Returns the exit status."""
+    gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
+    try:
+        settings = load_settings()
+        logs.configure_logging(settings.log_format)
+        app = create_app(settings)
+    except (SettingsError, AgentLoadError, ToolLoadError) as error:
+        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line for the operator
+        return 2
+    server = Server(uvicorn_config(app, settings), app.state.service)
+    server.run()
+    if server.start_error is not None:
+        print(f"cannot start: {server.start_error}", file=sys.stderr)  # noqa: T201 - as above
+        return 2
+    return 0 if server.started else 1
+
+
+def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """Return uvicorn's configuration for the application."""
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # the application does not use the client's address
+        http=HttpProtocol,
+        ws=WebSocketProtocol,
+        ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)
+        ws_ping_timeout=WS_PING_SECONDS,
+        ws_max_size=2 * settings.max_body_bytes,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=FLUSH_SECONDS,
+    )

@@ -1,0 +1,169 @@
+"""Every setting, read once from ``AGUI_*`` environment variables into one frozen object.
+
+Rule: nothing else reads the environment, and a bad or unknown variable stops the start with one clear line: a typo in
+a policy must not fall back to a default in silence.
+"""
+
+import os
+import re
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+PREFIX = "AGUI_"
+
+
+ORIGIN = re.compile(r"https?://[^/*\s]+")
+HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
+"""Browsers leave out the scheme's own port, and write all else in lower case."""
+
+
+OF_THE_ASSISTANT = (
+    "model",
+    "model_options",
+    "models",
+    "system_prompt",
+    "max_steps",
+    "goal_prompts",
+    "delegate_depth",
+    "tools",
+    "tool_policy",
+    "mcp_servers",
+    "trust_instructions",
+    "context_tokens",
+    "context_overflow",
+    "context_files",
+    "skills",
+)
+"""Settings that nobody else reads."""
+
+
+class SettingsError(Exception):
+    """The environment holds a value that cannot be used. The message is the one line to show."""
+
+
+class Scope(StrEnum):
+    """Who owns threads and runs where no token says so."""
+
+    SESSION = "session"
+    NONE = "none"
+
+
+class Settings(BaseModel):
+    """What README.md says of each. Times are in seconds, sizes in bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = "0.0.0.0"  # noqa: S104 - AgentCore's contract
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    agent: str = "assistant"
+    model: Annotated[str, Field(pattern=r"^(offline|bedrock:.+|openai:.+)$")] = "offline"
+    model_options: str = "{}"
+    models: tuple[str, ...] = ()
+    openai_base_url: str = "https://api.openai.com/v1"
+    openai_api_key: SecretStr = SecretStr("")
+    system_prompt: str = ""
+    max_steps: Annotated[int, Field(ge=1)] = 16
+    goal_prompts: Annotated[int, Field(ge=0)] = 3
+    delegate_depth: Annotated[int, Field(ge=0, le=8)] = 2
+    tools: str = ""
+    tool_policy: str = "[]"
+    mcp_servers: str = "[]"
+    trust_instructions: bool = False
+    context_tokens: Annotated[int, Field(ge=0)] = 0
+    context_overflow: Literal["trim", "summarise"] = "trim"
+    context_files: tuple[str, ...] = ()
+    skills: str = ""
+    on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
+    on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
+    scope: Scope = Scope.SESSION
+    error_status: Literal["http", "stream"] = "http"
+    run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
+    run_tokens: Annotated[int, Field(ge=0)] = 0
+    keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
+    store: SecretStr = SecretStr("memory")
+    bus: SecretStr = SecretStr("memory")
+    max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
+    cors_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    grpc: bool = True
+    grpc_shutdown: bool = False
+    roz_wire: Literal["both", "0.2", "1.0"] = "both"
+    log_format: Literal["console", "json"] = "console"
+    console: bool = True
+    console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
+    console_accent: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] = "#4a5bd4"
+    roboto: bool = False
+
+    @field_validator("cors_origins", "allowed_hosts", "context_files", "models", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """A comma-separated list."""
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        """Origins, written as browsers do; a ``*`` would let any web page drive the agent."""
+        bare = tuple(origin.rstrip("/").lower() for origin in origins)
+        for origin in bare:
+            if not ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin} is not an origin such as https://example.com")
+        return tuple(OWN_PORT.sub(r"\1\2", origin) for origin in bare)
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return host names as browsers write them. A ``*`` would let a web page reach the server by DNS rebinding."""
+        names = tuple(host.lower() for host in hosts)
+        for name in names:
+            if not HOST_NAME.fullmatch(name):
+                raise ValueError(f"{name} is not a host name such as agent.example, without a port")
+        return names
+
+    @property
+    def disconnect_grace(self) -> float | None:
+        """Seconds until an unread run is cancelled: 0 at once, None never."""
+        if self.on_disconnect == "continue":
+            return None
+        return float(self.on_disconnect.partition(":")[2] or 0)
+
+
+def load_settings() -> Settings:
+    """The settings in the environment.
+
+    Raises:
+        SettingsError: naming the variable.
+    """
+    try:
+        return Settings.model_validate(_read_environment())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        name = f"{PREFIX}{str(first['loc'][0]).upper()}"
+        raise SettingsError(f"{name}={first['input']!r}: {first['msg']}.") from None
+
+
+def _read_environment() -> dict[str, str]:
+    """The variables that are set, by the name of their setting. Upper and lower case are the same."""
+    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
+    given = {}
+    for variable, value in sorted(os.environ.items()):
+        if variable.upper().startswith(PREFIX):
+            if variable.upper() not in known:
+                raise SettingsError(
+                    f"{variable} is not a setting of this version; known are {', '.join(sorted(known))}."
+                )
+            given[known[variable.upper()]] = value
+    return given
+
+
+def check_own_agent(settings: Settings) -> None:
+    """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
+    for name in OF_THE_ASSISTANT:
+        if getattr(settings, name) != Settings.model_fields[name].default:
+            variable = f"AGUI_{name.upper()}"
+            raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")

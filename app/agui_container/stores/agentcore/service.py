@@ -1,0 +1,158 @@
+"""AgentCore Memory as the event loop sees it: histories are read, turns written, threads removed.
+
+Rule: the loop never waits for a thread, each call has its time, and whatever goes wrong is ``StoreUnavailable``.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from agui_container.ports.records import StoredMessage, ThreadKey
+from agui_container.ports.store import StoreUnavailable
+from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.stores.agentcore.client import EventPage, MemoryClient, SessionPage, error_code
+from agui_container.stores.agentcore.identifiers import session_id
+from agui_container.stores.agentcore.turn_events import (
+    Event,
+    ThreadHistory,
+    TurnRecord,
+    fold_records,
+    load_record,
+    make_turn_parts,
+    read_turn_records,
+)
+
+CALLS = 16
+"""Calls of the service at a time; more wait."""
+
+CALL_SECONDS = 10.0
+"""What one call may take with all its tries, and the wait for a thread."""
+
+MAX_READ = 64_000_000
+"""Characters of records that are read of a thread: what is older stays unread."""
+
+MAX_SESSIONS = 1_000
+"""Conversations of an owner that a list knows: those that are not in memory are read for it."""
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class MemoryService:
+    """One memory.
+
+    Args:
+        memory_id: its id or ARN.
+        call_seconds: what one call may take.
+    """
+
+    def __init__(self, memory_id: str, call_seconds: float = CALL_SECONDS) -> None:
+        self._client = MemoryClient(memory_id, CALLS)
+        self._threads = DaemonThreadPool(CALLS)
+        self._free = asyncio.Semaphore(CALLS)
+        self._seconds = call_seconds
+
+    async def history(self, owner: str, session: str) -> tuple[ThreadHistory | None, bool]:
+        """What a session's turns made, and whether that is all of it. Raises ``StoreUnavailable``."""
+        events: list[Event] = []
+        size = 0
+        async for page in self._pages(owner, session, payloads=True):
+            events += page.events
+            size += sum(len(str(item.get("blob", ""))) for event in page.events for item in event.get("payload", ()))
+            if size > MAX_READ and page.next:
+                return _history(events, owner), False
+        return _history(events, owner), True
+
+    async def write(
+        self, turn: str, thread: ThreadKey, at: float, messages: Sequence[StoredMessage], text: str
+    ) -> None:
+        """Write a turn's events, one after the other. Raises ``StoreUnavailable``; the same again completes it."""
+        for part in make_turn_parts(turn, at, messages, text):
+            await self._call(partial(self._client.create, thread, at, part))
+
+    async def remove(self, thread: ThreadKey) -> bool:
+        """Remove all events of a thread. Gives whether there were any. Raises ``StoreUnavailable``; call it again."""
+        pages = [page async for page in self._pages(thread.owner, session_id(thread.thread_id), payloads=False)]
+        ids = [str(event["eventId"]) for page in pages for event in page.events]
+        for name in ids:
+            await self._call(partial(self._gone, thread, name))
+        return bool(ids)
+
+    async def sessions(self, owner: str) -> Sequence[str]:
+        """The sessions of an owner, ``MAX_SESSIONS`` of them at most. Raises ``StoreUnavailable``."""
+        found: list[str] = []
+        token: str | None = None
+        while len(found) < MAX_SESSIONS:
+            page = await self._call(partial(self._some, owner, token))
+            found += page.sessions
+            token = page.next
+            if not token:
+                break
+        return found[:MAX_SESSIONS]
+
+    def _some(self, owner: str, token: str | None) -> SessionPage:
+        return _unless_unknown(lambda: self._client.sessions(owner, token), SessionPage((), None))
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
+    async def _pages(self, owner: str, session: str, *, payloads: bool) -> AsyncIterator[EventPage]:
+        token: str | None = None
+        while True:
+            page = await self._call(partial(self._page, owner, session, token, payloads=payloads))
+            yield page
+            token = page.next
+            if not token:
+                return
+
+    def _page(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
+        return _unless_unknown(
+            lambda: self._client.events(owner, session, token, payloads=payloads), EventPage((), None)
+        )
+
+    def _gone(self, thread: ThreadKey, event_id: str) -> None:
+        _unless_unknown(lambda: self._client.delete(thread, event_id), None)
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._in_thread(work)
+        except Exception as error:
+            raise StoreUnavailable(f"AgentCore Memory: {type(error).__name__}: {error}") from error
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Wait for a thread and for what it gives. Who leaves leaves the thread behind, which counts until it ends."""
+        await self._free.acquire()
+        call = asyncio.ensure_future(self._threads.call("memory", work))
+        call.add_done_callback(self._ended)
+        await asyncio.wait([call])
+        return call.result()
+
+    def _ended(self, call: asyncio.Future[T]) -> None:
+        self._free.release()
+        if not call.cancelled():
+            call.exception()  # looked at, in case that nobody waits for it any more
+
+
+def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:
+    records: list[TurnRecord] = []
+    for text in read_turn_records(events):
+        try:
+            records.append(load_record(text, owner))
+        except ValueError:
+            logger.warning("| a turn in AgentCore Memory cannot be read and is left out")
+    return fold_records(records)
+
+
+def _unless_unknown(work: Callable[[], T], nothing: T) -> T:
+    """What the service does not know of, is not there."""
+    try:
+        return work()
+    except Exception as error:
+        if error_code(error) != "ResourceNotFoundException":
+            raise
+        return nothing

@@ -1,0 +1,35 @@
+"""The store in memory: its parts on the same contents."""
+
+from collections.abc import Sequence
+
+from agui_container.ports.records import StoreWarning, ThreadKey
+from agui_container.runtime.memory_interrupts import MemoryInterrupts
+from agui_container.stores.memory.data import Bounds, MemoryData
+from agui_container.stores.memory.runs import MemoryRuns
+from agui_container.stores.memory.threads import MemoryFeedbacks, MemoryGoals, MemoryThreads
+
+
+class MemoryStore:
+    """A ``Store`` that ends with its process.
+
+    Args:
+        bounds: what is kept at most.
+    """
+
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        contents = MemoryData(bounds or Bounds())
+        self.interrupts = MemoryInterrupts()
+        self.runs = MemoryRuns(contents)
+        self.threads = MemoryThreads(contents, self.interrupts.remove)
+        self.goals = MemoryGoals(contents)
+        self.feedbacks = MemoryFeedbacks(contents)
+
+    def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
+        """None: what cannot be done fails."""
+        return ()
+
+    async def open(self) -> None:
+        """There is nothing to open."""
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""

@@ -1,0 +1,203 @@
+"""Rows to records, and the statements that several parts share.
+
+What a run does to its thread, written under the thread's lock.
+
+Rule: only what is different counts as changed, so that saying the same again gives nobody a delta. Messages have
+positions that grow; only another order gives them new ones.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from sqlalchemy import ColumnElement, Insert, Row, Table, bindparam, delete, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from agui_container.ports.records import (
+    Change,
+    GoalStatus,
+    RunKey,
+    RunRecord,
+    RunStatus,
+    StoredGoal,
+    StoredMessage,
+    ThreadKey,
+    ThreadRecord,
+    ThreadStatus,
+)
+from agui_container.stores.sql.schema import MESSAGES, RUNS, THREADS, digest_of
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+THREAD_FACTS = (
+    *(THREADS.c[name] for name in ("number", "owner", "thread_id", "status", "created_at", "changed_at", "title")),
+    *(THREADS.c[name] for name in ("forked_thread", "forked_message", "revision", "metadata")),
+    select(RUNS.c.run_id)
+    .where(RUNS.c.thread == THREADS.c.number, RUNS.c.status == RunStatus.RUNNING)
+    .scalar_subquery()
+    .label("active_run"),
+)
+"""The columns of a ``ThreadRecord``, and what is needed to go on from it."""
+
+
+def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
+    """A row of ``THREAD_FACTS``."""
+    return ThreadRecord(
+        ThreadKey(row.owner, row.thread_id),
+        ThreadStatus(row.status) if row.active_run is None else ThreadStatus.AGENT_TURN,
+        row.created_at,
+        row.changed_at,
+        row.title,
+        row.active_run,
+        None if row.forked_thread is None else (row.forked_thread, row.forked_message),
+        row.metadata,
+    )
+
+
+def is_thread(key: ThreadKey) -> ColumnElement[bool]:
+    """The row of that thread."""
+    return THREADS.c.digest == digest_of(*key)
+
+
+async def locked(connection: AsyncConnection, key: ThreadKey) -> int | None:
+    """The thread's number, and nobody else changes it until the transaction is over; None where there is none."""
+    number: int | None = await connection.scalar(select(THREADS.c.number).where(is_thread(key)).with_for_update())
+    return number
+
+
+async def touch(connection: AsyncConnection, thread: int, **values: object) -> int:
+    """Change a locked thread's row; gives the revision that this is."""
+    statement = update(THREADS).where(THREADS.c.number == thread).returning(THREADS.c.revision)
+    revision: int = await connection.scalar(statement.values(revision=THREADS.c.revision + 1, **values)) or 0
+    return revision
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+RUN_FACTS = tuple(column for column in RUNS.c if column.name != "input")
+"""The columns of a ``RunRecord``."""
+
+
+def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
+    """A row of ``RUN_FACTS``."""
+    return RunRecord(
+        RunKey(row.owner, row.thread_id, row.run_id),
+        row.replica,
+        row.lease_until,
+        RunStatus(row.status),
+        row.started_at,
+        row.last_seq,
+        row.ended_at,
+        row.usage,
+        row.error,
+        row.kept,
+        row.readers,
+    )
+
+
+def is_run(key: RunKey) -> ColumnElement[bool]:
+    """The row of that run."""
+    return RUNS.c.digest == digest_of(*key)
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+def goal_record(row: Row[*tuple[object, ...]]) -> StoredGoal:
+    """A goal with its run's id."""
+    return StoredGoal(
+        row.run_id,
+        row.place,
+        row.type,
+        row.schema,
+        row.created_at,
+        GoalStatus(row.status),
+        row.result,
+        row.concluded_at,
+    )
+
+
+# --- any --------------------------------------------------------------------------------------------------------------
+
+
+def insert(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """An INSERT that can say what to do on a conflict, which each dialect has for itself."""
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+TO_POSITION = (
+    update(MESSAGES)
+    .where(MESSAGES.c.thread == bindparam("in_thread"), MESSAGES.c.digest == bindparam("of_message"))
+    .values(position=bindparam("to"))
+)
+
+
+async def apply_change(connection: AsyncConnection, thread: int, revision: int, change: Change) -> None:
+    """Write the change as part of that revision of a locked thread."""
+    if change.messages:
+        await _put(connection, thread, revision, change.messages)
+    if change.order is not None and await _reorder(connection, thread, change.order):
+        await _set(connection, thread, order_revision=revision)
+    if change.state is not None:
+        differs = or_(THREADS.c.state.is_(None), THREADS.c.state != change.state)
+        row = update(THREADS).where(THREADS.c.number == thread, differs)
+        await connection.execute(row.values(state=change.state, state_revision=revision))
+    if change.title is not None:
+        untitled = update(THREADS).where(THREADS.c.number == thread, THREADS.c.title.is_(None))
+        await connection.execute(untitled.values(title=change.title))
+
+
+async def _set(connection: AsyncConnection, thread: int, **values: object) -> None:
+    await connection.execute(update(THREADS).where(THREADS.c.number == thread).values(values))
+
+
+async def _put(connection: AsyncConnection, thread: int, revision: int, messages: Sequence[StoredMessage]) -> None:
+    """Known ids keep their position."""
+    last = select(func.coalesce(func.max(MESSAGES.c.position), 0)).where(MESSAGES.c.thread == thread)
+    end: int = await connection.scalar(last) or 0
+    rows = [
+        {
+            "thread": thread,
+            "digest": digest_of(message.id),
+            "message_id": message.id,
+            "run_id": message.run_id,
+            "position": end + at,
+            "revision": revision,
+            "data": message.data,
+        }
+        for at, message in enumerate(messages, start=1)
+    ]
+    await connection.execute(_changing(connection.dialect.name), rows)
+
+
+@cache
+def _changing(dialect: str) -> Insert:
+    """Puts messages in; known ones where they are different. Made once: ``excluded`` is a copy of the table."""
+    new = insert(dialect, MESSAGES)
+    return new.on_conflict_do_update(
+        index_elements=["thread", "digest"],
+        set_={name: new.excluded[name] for name in ("data", "run_id", "revision")},
+        where=MESSAGES.c.data != new.excluded.data,
+    )
+
+
+async def _reorder(connection: AsyncConnection, thread: int, order: Sequence[str]) -> bool:
+    """Put the messages in this order and drop the others. Gives whether that was any different."""
+    rows = select(MESSAGES.c.digest, MESSAGES.c.position).where(MESSAGES.c.thread == thread)
+    found = await connection.execute(rows.order_by(MESSAGES.c.position))
+    stored: dict[bytes, int] = {name: position for name, position in found}  # noqa: C416 - rows are no pairs to mypy
+    wanted = [name for name in map(digest_of, dict.fromkeys(order)) if name in stored]
+    if wanted == list(stored):
+        return False
+    moved = [
+        {"in_thread": thread, "of_message": name, "to": at}
+        for at, name in enumerate(wanted, start=1)
+        if stored[name] != at
+    ]
+    dropped = [{"of_message": name} for name in stored.keys() - set(wanted)]
+    if dropped:
+        gone = delete(MESSAGES).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == bindparam("of_message"))
+        await connection.execute(gone, dropped)
+    if moved:
+        await connection.execute(TO_POSITION, moved)
+    return True

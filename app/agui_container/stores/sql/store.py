@@ -1,0 +1,47 @@
+"""The store of a database: its parts on one ``Database``."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import URL
+
+from agui_container.ports.records import StoreWarning, ThreadKey
+from agui_container.stores.sql.database import PATIENCE, Database
+from agui_container.stores.sql.feedback import SqlFeedbacks
+from agui_container.stores.sql.interrupts import SqlInterrupts
+from agui_container.stores.sql.migration import upgrade
+from agui_container.stores.sql.runs import SqlRuns
+from agui_container.stores.sql.threads import SqlGoals, SqlThreads
+
+
+class SqlStore:
+    """A ``Store`` in SQLite or PostgreSQL.
+
+    Args:
+        url: which.
+        patience: seconds that one call may take.
+    """
+
+    def __init__(self, url: URL, retry_policy: float = PATIENCE) -> None:
+        self._database = Database(url, retry_policy)
+        self.runs = SqlRuns(self._database)
+        self.threads = SqlThreads(self._database)
+        self.goals = SqlGoals(self._database)
+        self.interrupts = SqlInterrupts(self._database)
+        self.feedbacks = SqlFeedbacks(self._database)
+
+    def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
+        """None: what cannot be done fails."""
+        return ()
+
+    async def open(self) -> None:
+        """Connect, and bring an older database up to date."""
+        try:
+            async with self._database.upgrading() as connection:
+                await connection.run_sync(upgrade)
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        await self._database.aclose()

@@ -1,0 +1,260 @@
+"""Threads in a database.
+
+Rule: what is new since a token is what has a later revision than the token names.
+
+Goals in a database. A goal that changes is a change of its thread.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Row, and_, delete, literal, or_, select, update
+from sqlalchemy import insert as plain_insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from agui_container.ports.records import (
+    GoalStatus,
+    Page,
+    RunKey,
+    RunStatus,
+    StoredGoal,
+    StoredMessage,
+    ThreadDelta,
+    ThreadKey,
+    ThreadRecord,
+    ThreadStatus,
+)
+from agui_container.ports.store import PAGE, CannotFork
+from agui_container.stores.metadata import annotated
+from agui_container.stores.page_tokens import (
+    make_last_token,
+    make_page,
+    make_revision,
+    parse_last_token,
+    parse_revision,
+)
+from agui_container.stores.sql.database import Database, uncancellable
+from agui_container.stores.sql.rows import (
+    THREAD_FACTS,
+    goal_record,
+    insert,
+    is_run,
+    is_thread,
+    locked,
+    thread_record,
+    touch,
+)
+from agui_container.stores.sql.schema import GOALS, INTERRUPTS, MESSAGES, RUNS, THREADS, digest_of
+
+REVISIONS = (THREADS.c.state_revision, THREADS.c.order_revision, THREADS.c.goals_revision, THREADS.c.state)
+
+FIRST = 1
+"""The revision that a fork begins with."""
+
+
+class SqlThreads:
+    """``Threads`` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @uncancellable
+    async def get(self, key: ThreadKey) -> ThreadRecord | None:
+        """A thread's facts."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(key)))).first()
+        return thread_record(row) if row else None
+
+    @uncancellable
+    async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
+        """An owner's threads, the one that changed last first."""
+        wanted = select(*THREAD_FACTS).where(THREADS.c.owner == owner).limit(limit + 1)
+        if page is not None:
+            changed_at, number = parse_last_token(page)
+            earlier = and_(THREADS.c.changed_at == changed_at, THREADS.c.number < number)
+            wanted = wanted.where(or_(THREADS.c.changed_at < changed_at, earlier))
+        async with self._database.reading() as connection:
+            newest = wanted.order_by(THREADS.c.changed_at.desc(), THREADS.c.number.desc())
+            rows = (await connection.execute(newest)).all()
+        shown, rest = make_page(rows, limit, lambda row: make_last_token(row.changed_at, row.number))
+        return Page([thread_record(row) for row in shown], rest)
+
+    @uncancellable
+    async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
+        """What a thread has become since a token."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(*THREAD_FACTS, *REVISIONS).where(is_thread(key)))).first()
+            if row is None:
+                return None
+            known = parse_revision(since, row.number)
+            ordered = messages and (known is None or row.order_revision > known)
+            return ThreadDelta(
+                thread_record(row),
+                await _messages(connection, row.number, known) if messages else [],
+                await _order(connection, row.number) if ordered else None,
+                row.state if known is None or row.state_revision > known else None,
+                await _goals(connection, row.number) if known is None or row.goals_revision > known else None,
+                make_revision(row.number, row.revision),
+            )
+
+    @uncancellable
+    async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
+        """Give a thread a title."""
+        async with self._database.writing() as connection:
+            thread = await locked(connection, key)
+            if thread is not None:
+                await touch(connection, thread, title=title, changed_at=now)
+            return thread is not None
+
+    @uncancellable
+    async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
+        """Put notes into a thread's metadata."""
+        async with self._database.writing() as connection:
+            thread = await locked(connection, key)
+            if thread is not None:
+                kept = await connection.scalar(select(THREADS.c.metadata).where(THREADS.c.number == thread))
+                await touch(connection, thread, metadata=annotated(kept, notes))
+            return thread is not None
+
+    @uncancellable
+    async def delete(self, key: ThreadKey) -> bool:
+        """Remove a thread and everything of it."""
+        async with self._database.writing() as connection:
+            removed = await connection.execute(delete(THREADS).where(is_thread(key)))
+            await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.thread == digest_of(*key)))
+            return removed.rowcount == 1
+
+    @uncancellable
+    async def fork(
+        self,
+        source: ThreadKey,
+        message_id: str,
+        thread_id: str,
+        now: float,
+        turn: ThreadStatus = ThreadStatus.USER_TURN,
+    ) -> ThreadRecord:
+        """A new thread with the history up to and including a message."""
+        target = ThreadKey(source.owner, thread_id)
+        async with self._database.writing() as connection:
+            thread = await locked(connection, source)
+            position = None if thread is None else await _forkable(connection, thread, message_id)
+            if thread is None or position is None:
+                raise CannotFork("no such thread or message")
+            origin = {"forked_thread": source.thread_id, "forked_message": message_id}
+            facts = {**target._asdict(), **origin, "status": turn, "created_at": now, "changed_at": now}
+            if not await _copied(connection, thread, position, facts):
+                await _made_before(connection, target, (source.thread_id, message_id))
+            row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
+            return thread_record(row)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+async def _messages(connection: AsyncConnection, thread: int, known: int | None) -> Sequence[StoredMessage]:
+    wanted = select(MESSAGES.c.message_id, MESSAGES.c.data, MESSAGES.c.run_id).where(MESSAGES.c.thread == thread)
+    if known is not None:
+        wanted = wanted.where(MESSAGES.c.revision > known)
+    return [StoredMessage(*row) for row in await connection.execute(wanted.order_by(MESSAGES.c.position))]
+
+
+async def _order(connection: AsyncConnection, thread: int) -> Sequence[str]:
+    ids = select(MESSAGES.c.message_id).where(MESSAGES.c.thread == thread).order_by(MESSAGES.c.position)
+    return (await connection.scalars(ids)).all()
+
+
+async def _goals(connection: AsyncConnection, thread: int) -> Sequence[StoredGoal]:
+    wanted = select(GOALS, RUNS.c.run_id).join(RUNS, RUNS.c.number == GOALS.c.run).where(RUNS.c.thread == thread)
+    return [goal_record(row) for row in await connection.execute(wanted.order_by(RUNS.c.number, GOALS.c.place))]
+
+
+# --- forks ------------------------------------------------------------------------------------------------------------
+
+
+async def _forkable(connection: AsyncConnection, thread: int, message_id: str) -> int | None:
+    """The position of a message, if there is one. Raises ``CannotFork`` while its run is at it."""
+    wanted = select(MESSAGES.c.position, MESSAGES.c.run_id)
+    found = await connection.execute(
+        wanted.where(MESSAGES.c.thread == thread, MESSAGES.c.digest == digest_of(message_id))
+    )
+    row = found.first()
+    if row is None:
+        return None
+    active = select(RUNS.c.run_id).where(RUNS.c.thread == thread, RUNS.c.status == RunStatus.RUNNING)
+    if row.run_id is not None and row.run_id == await connection.scalar(active):
+        raise CannotFork("the message's run is active", active=True)
+    position: int = row.position
+    return position
+
+
+async def _copied(connection: AsyncConnection, thread: int, position: int, facts: Mapping[str, object]) -> bool:
+    """Make the new thread and fill it. Gives False where its id is taken."""
+    source: Row[str | None, bytes | None] = (
+        await connection.execute(select(THREADS.c.title, THREADS.c.state).where(THREADS.c.number == thread))
+    ).one()
+    new = insert(connection.dialect.name, THREADS).values(
+        digest=digest_of(str(facts["owner"]), str(facts["thread_id"])),
+        title=source[0],
+        state=source[1],
+        revision=FIRST,
+        **facts,
+    )
+    made = new.on_conflict_do_nothing(index_elements=["digest"]).returning(THREADS.c.number)
+    number: int | None = await connection.scalar(made)
+    if number is None:
+        return False
+    kept = ("digest", "message_id", "position", "data")
+    history = select(literal(number), literal(FIRST), *(MESSAGES.c[name] for name in kept))
+    copied = history.where(MESSAGES.c.thread == thread, MESSAGES.c.position <= position)
+    await connection.execute(plain_insert(MESSAGES).from_select(["thread", "revision", *kept], copied))
+    return True
+
+
+async def _made_before(connection: AsyncConnection, target: ThreadKey, origin: tuple[str, str]) -> None:
+    """Raises ``CannotFork`` unless the thread is this very fork."""
+    row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
+    if thread_record(row).forked_from != origin:
+        raise CannotFork("the new thread's id is taken", taken=True)
+
+
+class SqlGoals:
+    """``GoalStore`` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @uncancellable
+    async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
+        """Store the goals of a run."""
+        async with self._database.writing() as connection:
+            thread = await locked(connection, run.thread)
+            number = await connection.scalar(select(RUNS.c.number).where(is_run(run)))
+            if thread is None or number is None or not goals:
+                return
+            rows = [
+                {
+                    "run": number,
+                    "place": goal.index,
+                    "type": goal.type,
+                    "schema": goal.schema,
+                    "status": goal.status,
+                    "result": goal.result,
+                    "created_at": goal.created_at,
+                    "concluded_at": goal.concluded_at,
+                }
+                for goal in goals
+            ]
+            await connection.execute(insert(connection.dialect.name, GOALS).on_conflict_do_nothing(), rows)
+            await touch(connection, thread, goals_revision=THREADS.c.revision + 1)
+
+    @uncancellable
+    async def conclude(
+        self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
+    ) -> None:
+        """Give a goal its end, if it is pending."""
+        async with self._database.writing() as connection:
+            thread = await locked(connection, run.thread)
+            number = select(RUNS.c.number).where(is_run(run)).scalar_subquery()
+            pending = update(GOALS).where(GOALS.c.run == number, GOALS.c.place == index, GOALS.c.status == "pending")
+            ended = await connection.execute(pending.values(status=status, result=result, concluded_at=now))
+            if thread is not None and ended.rowcount:
+                await touch(connection, thread, goals_revision=THREADS.c.revision + 1)

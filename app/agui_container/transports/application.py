@@ -1,0 +1,65 @@
+"""Answers to exceptions that nothing else has handled. They are raised on, for the server to log.
+
+Rule: it wraps the request and not ``send``. Starlette's own layer wraps each ``send`` to see whether a response has
+begun, which would close the direct way to the connection for streams. A server refuses a second beginning by itself.
+"""
+
+import contextlib
+from collections.abc import Sequence
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agui_container.transports.error_responses import on_error
+from agui_container.transports.fastapi_class import FastAPI
+
+
+class ErrorMiddleware:
+    """ASGI middleware in the place of Starlette's ``ServerErrorMiddleware``."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or serve one socket. Raises what either raises."""
+        try:
+            await self.app(scope, receive, send)
+        except Exception as error:
+            if scope["type"] == "http":
+                response = await on_error(Request(scope), error)
+                with contextlib.suppress(Exception):  # one has begun, or nobody is there any more
+                    await response(scope, receive, send)
+            raise
+
+
+class Application(FastAPI):
+    """FastAPI with this layer in the place of Starlette's. That stays if it has another handler than ours.
+
+    The layers are built for the first request, so middleware and exception handlers can be added until then.
+
+    Attributes:
+        cors_origins: web origins whose pages may read responses.
+    """
+
+    cors_origins: Sequence[str] = ()
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Build the layers around the routes. CORS is outermost, so that a page can read an INTERNAL_ERROR, too."""
+        stack = self._build_layers()
+        if not self.cors_origins:
+            return stack
+        return CORSMiddleware(
+            stack,
+            allow_origins=list(self.cors_origins),
+            allow_methods=["GET", "POST", "PATCH", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["X-Request-Id"],
+        )
+
+    def _build_layers(self) -> ASGIApp:
+        stack = super().build_middleware_stack()
+        if isinstance(stack, ServerErrorMiddleware) and stack.handler is on_error and not stack.debug:
+            return ErrorMiddleware(stack.app)
+        return stack

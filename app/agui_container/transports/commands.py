@@ -1,0 +1,28 @@
+"""What the commands that need no stream answer, the same on every transport."""
+
+from agui_container.engine.service import Service
+from agui_container.ports import Caller
+from agui_container.protocol.commands import Attach, Cancel, Capabilities, Command, Ping, RunsGet, RunsList
+
+
+class CommandResponder:
+    """Everything that can be asked of a service besides a run."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def answer(self, command: Command, caller: Caller) -> dict[str, object]:
+        """The command's result: camelCase JSON. Raises ``AppError`` where it cannot be had."""
+        match command:
+            case Cancel():
+                return await self._service.runs.cancel(caller, command.thread_id, command.run_id)
+            case RunsList():
+                return {"runs": await self._service.runs.list(caller)}
+            case Attach() | RunsGet():
+                return await self._service.runs.find(caller, command.thread_id, command.run_id)
+            case Capabilities():
+                return {"capabilities": self._service.capabilities.model_dump(mode="json", by_alias=True)}
+            case Ping():
+                return {"pong": True}
+            case _:
+                return await self._service.threads.answer(caller, command)

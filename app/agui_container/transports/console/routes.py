@@ -1,0 +1,62 @@
+"""The routes of the chat page: ``/`` and the files under ``/console``.
+
+Rule: the page loads nothing but its own files and runs no inline script, so text of a model cannot run even if it got
+past the sanitizer. No cookie is set. Addresses in the page are relative, so it works behind any path prefix.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from agui_container.transports.console.assets import Asset, load_assets
+
+NOT_MODIFIED = 304
+NOT_FOUND = 404
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def routes(title: str, accent: str) -> list[BaseRoute]:
+    """Routes of the page. Its files are read when the first one is asked for."""
+
+    @cache
+    def assets() -> Mapping[str, Asset]:
+        return load_assets(title, accent)
+
+    async def page(request: Request) -> Response:
+        return respond(assets()["index.html"], request)
+
+    async def file(request: Request) -> Response:
+        asset = assets().get(request.path_params["name"])
+        if asset is None or asset.name == "index.html":
+            raise HTTPException(NOT_FOUND)
+        return respond(asset, request)
+
+    return [Route("/", page), Route("/console/{name:path}", file)]
+
+
+def respond(asset: Asset, request: Request) -> Response:
+    """Answer with the file, compressed if the browser takes it, or with 304 if it has it."""
+    headers = {**SECURITY_HEADERS, "Cache-Control": asset.cache_control, "ETag": asset.etag, "Vary": "Accept-Encoding"}
+    if asset.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=NOT_MODIFIED, headers=headers)
+    if asset.compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        return Response(asset.compressed, headers=headers, media_type=asset.media_type)
+    return Response(asset.body, headers=headers, media_type=asset.media_type)

@@ -1,0 +1,222 @@
+"""One gRPC call: messages in within bounds, messages out in one write, and errors from the one table.
+
+Rule: a message larger than the limit is refused before it is read, compressed or not. A client that takes nothing for a
+minute loses its call, and no other. Exception text stays in the log. Sources: gRPC over HTTP/2, and its compression
+specification.
+"""
+
+import asyncio
+import logging
+import zlib
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
+from struct import Struct as Layout
+from typing import Generic, Protocol, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+from grpclib.const import Cardinality, Status
+from grpclib.const import Handler as Method
+from grpclib.exceptions import GRPCError
+from grpclib.server import Stream
+from h2.exceptions import ProtocolError
+
+from agui_container.ports import LOG_FIELDS, Caller
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, identified
+from agui_container.transports.grpc.status import status_of
+
+SEND_SECONDS = 60.0
+"""A client that takes nothing for so long loses its call."""
+
+PREFIX = Layout(">?I")
+"""Whether a message is compressed, and its length in bytes."""
+
+GZIP = 31
+"""zlib's word for a gzip header around the data."""
+
+UNEXPECTED = "The server failed; its log has the cause."
+
+In = TypeVar("In", bound=Message)
+Out = TypeVar("Out", bound=Message)
+
+logger = logging.getLogger(__name__)
+
+
+class Servable(Protocol):
+    """A gRPC service: its methods by path."""
+
+    def __mapping__(self) -> dict[str, Method]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The rules for every call.
+
+    Attributes:
+        max_bytes: of one message, compressed or not.
+        by_session: whether the session header says who owns threads and runs.
+        origins: web origins that may call.
+    """
+
+    max_bytes: int
+    by_session: bool
+    origins: Collection[str]
+
+    def caller(self, stream: "Stream[In, Out]") -> Caller:
+        """The caller behind a call's metadata. Raises ``AppError`` as HTTP requests do."""
+        sent = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
+        origin = next((value for name, value in sent if name == "origin"), None)
+        caller = identified(
+            {name: value for name, value in sent if not NOT_FORWARDED.fullmatch(name)}, by_session=self.by_session
+        )
+        LOG_FIELDS.set({"requestId": caller.request_id})
+        if origin is not None and origin not in self.origins:
+            raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
+        check_session(sent, caller)
+        return caller
+
+
+class Call(Generic[In, Out]):
+    """A call that is being answered.
+
+    Attributes:
+        caller: the client.
+        metadata: the request's headers by name, lower-cased.
+    """
+
+    def __init__(self, stream: "Stream[In, Out]", caller: Caller, max_bytes: int) -> None:
+        self.caller = caller
+        self.metadata = dict(stream._stream.headers or ())
+        self._stream = stream
+        self._max_bytes = max_bytes
+        self._sending = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client still takes messages."""
+        return self._stream._stream.closable
+
+    @property
+    def port(self) -> int:
+        """The port of the server that the client is connected to."""
+        address: tuple[str, int] = self._stream._stream._transport.get_extra_info("sockname")
+        return address[1]
+
+    async def receive(self) -> In | None:
+        """The next message; None when the client has sent its last one.
+
+        Raises:
+            AppError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for bytes that are no message.
+            GRPCError: UNIMPLEMENTED for a compression that is not gzip.
+        """
+        raw = self._stream._stream
+        try:
+            head = await raw.recv_data(PREFIX.size)
+            if not head:
+                return None
+            compressed, size = PREFIX.unpack(head)
+            self._check_size(size)
+            body = await raw.recv_data(size)
+        except AssertionError:  # grpclib's word for a stream that ends inside a message
+            raise AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.") from None
+        try:
+            message: In = self._stream._recv_type.FromString(self._inflated(body) if compressed else body)
+        except DecodeError:
+            raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
+        return message
+
+    async def send(self, messages: Iterable[Out]) -> None:
+        """Send messages in one write, behind those that are being sent.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED, the client takes nothing.
+        """
+        data = b"".join([PREFIX.pack(0, len(body)) + body for body in map(_encoded, messages)])
+        if not data:
+            return
+        async with self._sending:
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    if not self._stream._send_initial_metadata_done:
+                        await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
+                    await self._stream._stream.send_data(data)
+            except TimeoutError:
+                logger.info("slow gRPC reader disconnected idle_seconds=%s", SEND_SECONDS)
+                raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.") from None
+            self._stream._send_message_done = True
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"A message may have {self._max_bytes} bytes at most.")
+
+    def _inflated(self, body: bytes) -> bytes:
+        encoding = self.metadata.get("grpc-encoding", "identity")
+        if encoding != "gzip":
+            raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
+        inflater = zlib.decompressobj(GZIP)
+        try:
+            data = inflater.decompress(body, self._max_bytes + 1)
+        except zlib.error:
+            raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not gzip.") from None
+        self._check_size(len(data))
+        if not inflater.eof:
+            raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not complete.")
+        return data
+
+
+def _encoded(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+Answer = Callable[[Call[In, Out]], Awaitable[None]]
+
+
+def method(
+    answer: Answer[In, Out],
+    admission: Admission,
+    request_type: type[In],
+    reply_type: type[Out],
+    cardinality: Cardinality = Cardinality.STREAM_STREAM,
+) -> Method:
+    """A service's method for grpclib: every failure of ``answer`` becomes a status with a safe message."""
+
+    async def answered(stream: "Stream[In, Out]") -> None:
+        request_id = ""
+        try:
+            caller = admission.caller(stream)
+            request_id = caller.request_id
+            await answer(Call(stream, caller, admission.max_bytes))
+        except GRPCError:
+            raise
+        except Exception as failure:
+            if is_departure(failure):
+                logger.debug("gRPC call left by its client method=%s", stream._method_name)
+                return
+            error = expected(failure)
+            if error is None:
+                logger.exception("gRPC call failed method=%s", stream._method_name)
+                error = AppError(ErrorCode.INTERNAL_ERROR, UNEXPECTED)
+            await refuse(stream, status_of(error), error, request_id)
+
+    return Method(answered, cardinality, request_type, reply_type)
+
+
+def expected(failure: Exception) -> AppError | None:
+    """The error that a client may see in what the tasks of a call have raised together; None where there is none."""
+    if isinstance(failure, ExceptionGroup):
+        return next((error for each in failure.exceptions if (error := expected(each)) is not None), None)
+    return failure if isinstance(failure, AppError) else None
+
+
+def is_departure(failure: Exception) -> bool:
+    """Whether the tasks of a call have failed only because its client is gone: h2 sends nothing to a closed stream."""
+    if isinstance(failure, ExceptionGroup):
+        return all(map(is_departure, failure.exceptions))
+    return isinstance(failure, (ProtocolError, ConnectionError))
+
+
+async def refuse(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
+    """End a call with an error. The trailers name its code and the request."""
+    known = {"agui-code": error.code.value, "x-request-id": request_id}
+    metadata = {name: value for name, value in known.items() if value}
+    await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)

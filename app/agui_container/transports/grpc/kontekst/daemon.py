@@ -1,0 +1,108 @@
+"""``kontekst.DaemonService``: the server's status, and its end.
+
+Rule: the status shows real values or none. The end is refused unless the operator allows it (``AGUI_GRPC_SHUTDOWN``),
+and for callers that have threads of their own on a server that others share.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from grpclib.const import Cardinality
+from grpclib.const import Handler as Method
+
+from agui_container.ports import Caller
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.grpc.call import Admission, Call, method
+from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import (
+    GetStatusRequest,
+    GetStatusResponse,
+    ShutdownRequest,
+    ShutdownResponse,
+)
+from agui_container.transports.grpc.options import Daemon
+
+PROBE_SECONDS = 2.0
+"""How long a model endpoint may take to accept a connection."""
+
+KEPT_SECONDS = 5.0
+"""How long the answer of a probe is kept, so that a status that is asked for often costs the endpoint nothing."""
+
+PORTS = {"http": 80, "https": 443}
+
+logger = logging.getLogger(__name__)
+
+
+class DaemonService:
+    """``kontekst.DaemonService``."""
+
+    def __init__(self, daemon: Daemon, admission: Admission) -> None:
+        self._daemon = daemon
+        self._admission = admission
+        self._is_healthy, self._probed_at = False, float("-inf")
+        self._probing = asyncio.Lock()
+
+    def __mapping__(self) -> dict[str, Method]:
+        unary, admission = Cardinality.UNARY_UNARY, self._admission
+        status = method(self.get_status, admission, GetStatusRequest, GetStatusResponse, unary)
+        shutdown = method(self.shutdown, admission, ShutdownRequest, ShutdownResponse, unary)
+        return {"/kontekst.DaemonService/GetStatus": status, "/kontekst.DaemonService/Shutdown": shutdown}
+
+    async def get_status(self, call: Call[GetStatusRequest, GetStatusResponse]) -> None:
+        """Answer with the status. This server runs no llama-server: the fields say how the model's endpoint is."""
+        await call.receive()
+        healthy = await self._healthy()
+        started_at = self._daemon.started_at()
+        status = GetStatusResponse(
+            bind=f"{self._daemon.host}:{call.port}",
+            endpoint=self._daemon.endpoint,
+            llama_server_healthy=healthy,
+            llama_server_running=healthy,
+            data_dir=self._daemon.data_dir,
+        )
+        if started_at is not None:
+            status.uptime_seconds = int(max(0.0, time.time() - started_at))
+            status.started_at_rfc3339 = datetime.fromtimestamp(int(started_at), UTC).isoformat().replace("+00:00", "Z")
+        await call.send([status])
+
+    async def shutdown(self, call: Call[ShutdownRequest, ShutdownResponse]) -> None:
+        """End the server in order. Raises ``AppError`` ACCESS_DENIED."""
+        await call.receive()
+        if self._daemon.shutdown is None:
+            raise AppError(ErrorCode.ACCESS_DENIED, "Shutdown is not allowed here; see AGUI_GRPC_SHUTDOWN.")
+        if not is_operator(call.caller):
+            raise AppError(ErrorCode.ACCESS_DENIED, "Only the server's operator may shut it down.")
+        await call.send([ShutdownResponse(message="The server is shutting down.")])
+        logger.warning("shutdown requested over gRPC request=%s", call.caller.request_id)
+        asyncio.get_running_loop().call_soon(self._daemon.shutdown)
+
+    async def _healthy(self) -> bool:
+        async with self._probing:
+            now = time.monotonic()
+            if now - self._probed_at >= KEPT_SECONDS:
+                self._is_healthy, self._probed_at = await accepts(self._daemon.endpoint), now
+            return self._is_healthy
+
+
+def is_operator(caller: Caller) -> bool:
+    """Whether a caller shares the anonymous scope: one with a session or a principal is one of several."""
+    return caller.principal is None and caller.owner == "everybody"
+
+
+async def accepts(endpoint: str) -> bool:
+    """Whether the model's endpoint accepts connections; a model without one needs none."""
+    if not endpoint:
+        return True
+    address = urlsplit(endpoint)
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            _, writer = await asyncio.open_connection(address.hostname, address.port or PORTS.get(address.scheme, 80))
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return True

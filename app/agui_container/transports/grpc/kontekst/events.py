@@ -1,0 +1,209 @@
+"""AG-UI events of one kontekst run as kontekst's events.
+
+A kontekst run can be several AG-UI runs: each approval ends one and its answer begins the next. Rule: pure translation,
+in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed, tool_started, tool_completed
+or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ag_ui.core import EventType, ResumeEntry
+from msgspec import Struct
+
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_failure, text_of
+from agui_container.transports.grpc.kontekst.requests import UNBOUNDED
+
+SNAPSHOT = "context.snapshot"
+
+ROLES = {"reasoning": "assistant", "developer": "system", "activity": "assistant"}
+"""Roles of AG-UI that kontekst does not know, and the roles that stand for them."""
+
+
+class Result(Struct, frozen=True):
+    """The result of one tool call."""
+
+    call_id: str
+    text: str
+    failed: bool
+
+
+class RunEvents:
+    """The events of one run.
+
+    Attributes:
+        run_id, session_id: what the client calls the run and its thread.
+        asking: the approvals that wait for the client, by call id.
+        ended: whether the last event has been given.
+    """
+
+    def __init__(self, run_id: str, session_id: str, agent_name: str) -> None:
+        self.run_id = run_id
+        self.session_id = session_id
+        self._agent_name = agent_name
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._last = "", ""
+        self._in_turn = False
+        self._context: pb.ContextSnapshot | None = None
+        self._results: list[Result] = []
+        self._started: set[str] = set()
+        self.asking: dict[str, ApprovalRequest] = {}
+        self.ended = False
+
+    def begin(self) -> pb.RunEvent:
+        """The first event."""
+        return pb.RunEvent(
+            started=pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self._agent_name)
+        )
+
+    def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
+        """The events that one AG-UI event becomes. A subagent's own work is not shown."""
+        if event.get("subagentRunId") is not None:
+            return []
+        match kind:
+            case EventType.TEXT_MESSAGE_CONTENT:
+                return [*self._resumed_turn(), self._token(event["delta"])]
+            case EventType.REASONING_MESSAGE_CONTENT:
+                return [*self._resumed_turn(), self._thought(event["delta"])]
+            case EventType.TOOL_CALL_START:
+                return self._resumed_turn()
+            case EventType.CUSTOM if event.get("name") == SNAPSHOT:
+                self._context = snapshot(event["value"])
+                return self._turn_completed()
+            case EventType.TOOL_CALL_RESULT:
+                completed = self._turn_completed()
+                self._results.append(Result(event["toolCallId"], text_of(event.get("content")), is_failure(event)))
+                return completed
+            case EventType.RUN_FINISHED:
+                return self._finished(event)
+            case EventType.RUN_ERROR:
+                return [*self._tool_events(), *self.failed(event.get("message", ""))]
+        return []
+
+    def decided(self, answers: Sequence[ResumeEntry]) -> list[pb.RunEvent]:
+        """The start of each call that was approved."""
+        approved = {a.interrupt_id for a in answers if isinstance(a.payload, Mapping) and a.payload.get("approved")}
+        requests, self.asking = self.asking, {}
+        self._started = {call_id for call_id, request in requests.items() if request.interrupt_id in approved}
+        return [_tool_started(call_id) for call_id in requests if call_id in self._started]
+
+    def failed(self, error: str) -> list[pb.RunEvent]:
+        """The end of a run that failed. ``error`` is for people."""
+        return self._end(pb.RunEvent(failed=pb.RunFailedEvent(run_id=self.run_id, error=error)))
+
+    def cancelled(self) -> list[pb.RunEvent]:
+        """The end of a run that was cancelled."""
+        return self._end(pb.RunEvent(cancelled=pb.RunCancelledEvent(run_id=self.run_id)))
+
+    # --- a turn of the model ---
+
+    def _resumed_turn(self) -> list[pb.RunEvent]:
+        """Begin a turn, unless one is open. The tools of the turn before are through then."""
+        if self._in_turn:
+            return []
+        self._in_turn = True
+        self._content, self._reasoning = [], []
+        return self._tool_events()
+
+    def _token(self, text: str) -> pb.RunEvent:
+        self._content.append(text)
+        return pb.RunEvent(token=pb.TokenDeltaEvent(text=text))
+
+    def _thought(self, text: str) -> pb.RunEvent:
+        self._reasoning.append(text)
+        return pb.RunEvent(reasoning=pb.ReasoningDeltaEvent(text=text))
+
+    def _turn_completed(self) -> list[pb.RunEvent]:
+        if not self._in_turn:
+            return []
+        self._in_turn = False
+        context, self._context = self._context or pb.ContextSnapshot(), None
+        self._last = content, reasoning = "".join(self._content), "".join(self._reasoning)
+        completed = pb.TurnCompletedEvent(content=content, reasoning=reasoning, context=context)
+        return [
+            pb.RunEvent(turn_completed=completed),
+            pb.RunEvent(context_snapshot=pb.ContextSnapshotEvent(context=context)),
+        ]
+
+    # --- its tools ---
+
+    def _tool_events(self) -> list[pb.RunEvent]:
+        """The results that have come, once all of a turn are there."""
+        results, self._results = self._results, []
+        if not results:
+            return []
+        events = []
+        for result in results:
+            if result.call_id not in self._started and not result.failed:
+                events.append(_tool_started(result.call_id))
+            events.append(_tool_ended(result))
+        self._started = set()
+        return [*events, pb.RunEvent(tools_completed=pb.ToolsCompletedEvent())]
+
+    def _finished(self, event: Event) -> list[pb.RunEvent]:
+        events = self._turn_completed()
+        requests = approval_requests(event)
+        if requests:
+            self.asking = {request.call_id: request for request in requests}
+            calls = [
+                pb.ProposedToolCall(
+                    call_id=request.call_id,
+                    name=request.name,
+                    arguments_json=request.arguments,
+                    preview=request.preview,
+                )
+                for request in requests
+            ]
+            return [*events, pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))]
+        events += self._tool_events()
+        if (event.get("outcome") or {}).get("type") == "cancelled":
+            return [*events, *self.cancelled()]
+        content, reasoning = self._last
+        completed = pb.RunCompletedEvent(run_id=self.run_id, content=content, reasoning=reasoning)
+        return [*events, *self._end(pb.RunEvent(completed=completed))]
+
+    def _end(self, last: pb.RunEvent) -> list[pb.RunEvent]:
+        if self.ended:
+            return []
+        self.ended, self.asking = True, {}
+        return [last]
+
+
+def _tool_started(call_id: str) -> pb.RunEvent:
+    return pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))
+
+
+def _tool_ended(result: Result) -> pb.RunEvent:
+    if result.failed:
+        return pb.RunEvent(tool_failed=pb.ToolExecutionFailedEvent(call_id=result.call_id, error=result.text))
+    return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=result.call_id, output=result.text))
+
+
+def snapshot(value: Event) -> pb.ContextSnapshot:
+    """A ``context.snapshot`` event's value as kontekst's. Without a budget the sizes that need one are 0."""
+    size = 0 if value["contextSize"] >= UNBOUNDED else value["contextSize"]
+    fixed = value["systemTokens"] + value["toolTokens"] + value["runTokens"]
+    rows = [pb.MessageStats(role="system", tokens=value["systemTokens"], source="system")]
+    rows += [
+        pb.MessageStats(
+            role=ROLES.get(row["role"], row["role"]),
+            tokens=row["tokens"],
+            source="memory" if row["source"] == "run" else "history",
+        )
+        for row in value["messages"]
+    ]
+    return pb.ContextSnapshot(
+        context_size=size,
+        system_tokens=value["systemTokens"],
+        tool_tokens=value["toolTokens"],
+        history_tokens=value["historyTokens"],
+        memory_tokens=value["runTokens"],
+        total_tokens=value["totalTokens"],
+        remaining_tokens=value["remainingTokens"] if size else 0,
+        history_messages=value["historyMessages"],
+        memory_messages=value["runMessages"],
+        total_messages=1 + value["historyMessages"] + value["runMessages"],
+        history_budget=max(0, size - fixed),
+        messages=rows,
+    )

@@ -1,0 +1,57 @@
+"""kontekst's commands as inputs of AG-UI runs.
+
+Rule: pure translation. Every run of this protocol asks before every tool, and a denial ends it as cancelled.
+Source: kontekst's API reference (proto/kontekst/kontekst.proto).
+"""
+
+from collections.abc import Sequence
+
+from ag_ui.core import PROTOCOL_VERSION, Context, ResumeEntry, RunAgentInput, UserMessage
+
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import StartRunCommand
+
+UNBOUNDED = 2**31 - 1
+"""A context budget that no prompt reaches. With a budget the agent counts tokens, which context snapshots report."""
+
+PROPS = {"approvals": {"ask": "all", "onDenial": "cancel"}, "budget": {"contextTokens": UNBOUNDED}}
+
+
+def first_input(start: StartRunCommand, thread_id: str, run_id: str, message_id: str) -> RunAgentInput:
+    """The run that a start command asks for.
+
+    Raises:
+        AppError: VALIDATION_ERROR for a command that asks for nothing.
+    """
+    skill = {"name": start.skill.name, "arguments": start.skill.arguments} if start.HasField("skill") else None
+    if not start.prompt and skill is None:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "start: a prompt or a skill is expected.")
+    return RunAgentInput(
+        thread_id=thread_id,
+        run_id=run_id,
+        protocol_version=PROTOCOL_VERSION,
+        messages=[UserMessage(id=message_id, role="user", content=start.prompt)] if start.prompt else [],
+        tools=[],
+        context=_context(start),
+        forwarded_props={**PROPS, **({"skill": skill} if skill else {})},
+    )
+
+
+def next_input(start: StartRunCommand, thread_id: str, run_id: str, answers: Sequence[ResumeEntry]) -> RunAgentInput:
+    """The run that goes on with what was decided."""
+    return RunAgentInput(
+        thread_id=thread_id,
+        run_id=run_id,
+        protocol_version=PROTOCOL_VERSION,
+        messages=[],
+        tools=[],
+        context=_context(start),
+        forwarded_props=PROPS,
+        resume=list(answers),
+    )
+
+
+def _context(start: StartRunCommand) -> list[Context]:
+    if not start.working_dir:
+        return []
+    return [Context(description="The user's working directory", value=start.working_dir)]

@@ -1,0 +1,182 @@
+"""roz's requests as inputs of AG-UI runs: messages, history, context.
+
+Rule: pure translation. Source: roz's API reference (proto/roz/v1/agent.proto).
+"""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ag_ui.core import (
+    AssistantMessage,
+    AudioPart,
+    ContentPart,
+    Context,
+    DataSource,
+    DocumentPart,
+    FunctionCall,
+    ImagePart,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    VideoPart,
+)
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+from pydantic_core import to_json
+
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+
+ROLES = ("user", "assistant", "system", "tool")
+
+
+def json_of(struct: Struct) -> dict[str, Any]:
+    """Turn protobuf's ``Struct`` into JSON; whole numbers are integers, because ``Struct`` has only floats."""
+    document: dict[str, Any] = _whole(MessageToDict(struct))
+    return document
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _whole(each) for name, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, list) else value
+
+
+def tool_of(schema: pb.ToolSchema) -> Tool:
+    """A tool of the client. Raises ``AppError`` VALIDATION_ERROR for one without a name."""
+    if not schema.name:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "tools: a tool needs a name.")
+    parameters = json_of(schema.parameters_schema) or {"type": "object", "properties": {}}
+    return Tool(name=schema.name, description=schema.description, parameters=parameters)
+
+
+def user_message(message: pb.UserMessage, message_id: str) -> UserMessage:
+    """The user's words and what came with them."""
+    if not message.context:
+        return UserMessage(id=message_id, role="user", content=message.content)
+    parts: list[ContentPart] = [TextPart(text=message.content)] if message.content else []
+    return UserMessage(id=message_id, role="user", content=[*parts, *map(_block, message.context)])
+
+
+def _block(block: pb.ContentBlock) -> ContentPart:
+    label = f"{block.label}:\n" if block.label else ""
+    if block.WhichOneof("block") != "binary":
+        return TextPart(text=f"{label}{block.text}")
+    return media_part(block.binary.mime_type, block.binary.data)
+
+
+def media_part(mime_type: str, data: bytes) -> ContentPart:
+    """Bytes as the content part of their kind."""
+    source = DataSource(value=base64.b64encode(data).decode(), mime_type=mime_type)
+    match mime_type.partition("/")[0]:
+        case "image":
+            return ImagePart(source=source)
+        case "audio":
+            return AudioPart(source=source)
+        case "video":
+            return VideoPart(source=source)
+    return DocumentPart(source=source)
+
+
+def contexts(texts: Iterable[tuple[str, str]]) -> list[Context]:
+    """Texts for the system prompt, each with its description; empty ones are left out."""
+    return [Context(description=description, value=text) for description, text in texts if text]
+
+
+def history_of(messages: Sequence[pb.ConversationMessage]) -> list[Message]:
+    """A conversation from before.
+
+    Raises:
+        AppError: VALIDATION_ERROR for a role that there is not.
+    """
+    history: list[Message] = []
+    for at, message in enumerate(messages):
+        if message.role not in ROLES:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"history.{at}.role: must be one of {', '.join(ROLES)}.")
+        history += _past(f"history-{at}", message)
+    return history
+
+
+def _past(message_id: str, message: pb.ConversationMessage) -> list[Message]:
+    texts = [part.text.text for part in message.parts if part.WhichOneof("part") == "text"]
+    results: list[Message] = [
+        _past_result(f"{message_id}-{at}", part.tool_result)
+        for at, part in enumerate(message.parts)
+        if part.WhichOneof("part") == "tool_result"
+    ]
+    if message.role == "system":
+        return [SystemMessage(id=message_id, role="system", content="\n".join(texts))]
+    if message.role == "assistant":
+        return [*_past_answer(message_id, message, texts), *results]
+    images = [part.image for part in message.parts if part.WhichOneof("part") == "image"]
+    if not texts and not images:
+        return results
+    parts: list[ContentPart] = [*(TextPart(text=text) for text in texts)]
+    parts += [media_part(image.media_type, image.data) for image in images]
+    content = "\n".join(texts) if not images else parts
+    return [*results, UserMessage(id=message_id, role="user", content=content)]
+
+
+def _past_answer(message_id: str, message: pb.ConversationMessage, texts: Sequence[str]) -> list[Message]:
+    thoughts: list[Message] = []
+    calls = []
+    for at, part in enumerate(message.parts):
+        if part.WhichOneof("part") == "thinking":
+            thought = part.thinking
+            thoughts.append(
+                ReasoningMessage(
+                    id=f"{message_id}-{at}",
+                    role="reasoning",
+                    content=thought.thinking,
+                    encrypted_value=thought.signature or None,
+                )
+            )
+        elif part.WhichOneof("part") == "tool_use":
+            arguments = to_json(json_of(part.tool_use.input)).decode()
+            function = FunctionCall(name=part.tool_use.name, arguments=arguments)
+            calls.append(ToolCall(id=part.tool_use.id, type="function", function=function))
+    if not texts and not calls:
+        return thoughts
+    said = AssistantMessage(id=message_id, role="assistant", content="\n".join(texts) or None, tool_calls=calls or None)
+    return [*thoughts, said]
+
+
+def _past_result(message_id: str, result: pb.ToolResultContent) -> ToolMessage:
+    return ToolMessage(
+        id=message_id,
+        role="tool",
+        tool_call_id=result.tool_use_id,
+        content=result.content,
+        error=result.content if result.is_error else None,
+    )
+
+
+def tool_message(result: pb.ToolResult) -> ToolMessage:
+    """The result of a tool that the client has run."""
+    about: Mapping[str, object] = {
+        "exitCode": result.exit_code if result.HasField("exit_code") else None,
+        "truncated": result.truncated or None,
+        "durationMs": result.duration_ms if result.HasField("duration_ms") else None,
+    }
+    return ToolMessage(
+        id=f"result-{result.tool_call_id}",
+        role="tool",
+        tool_call_id=result.tool_call_id,
+        content=result.result,
+        error=None if result.success else (result.result or "The tool failed."),
+        metadata={name: value for name, value in about.items() if value is not None} or None,
+    )
+
+
+def late_message(call_id: str, timeout_ms: int) -> ToolMessage:
+    """The result of a client's tool that did not answer in time."""
+    text = f"Error: the tool did not answer within {timeout_ms} ms."
+    return ToolMessage(id=f"result-{call_id}", role="tool", tool_call_id=call_id, content=text, error=text)

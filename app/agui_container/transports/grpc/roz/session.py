@@ -1,0 +1,286 @@
+"""One session of a roz client: requests are heard while a turn is answered, and turns come one after the other.
+
+Rule: only I/O is here; ``requests``, ``tools`` and ``events`` translate. A request that cannot be taken is answered by
+an error and harms nothing else. A client that drops its call leaves the run to ``AGUI_ON_DISCONNECT``, and open
+approvals to any other client of the thread.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from ag_ui.core import PROTOCOL_VERSION, Message, RunAgentInput
+
+from agui_container.engine.service import Service
+from agui_container.protocol.commands import Sentiment, ThreadsFeedback
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.grpc.call import Call
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.grpc.options import GrpcOptions
+from agui_container.transports.grpc.roz.events import add
+from agui_container.transports.grpc.roz.requests import contexts, history_of, user_message
+from agui_container.transports.grpc.roz.tools import ClientTools, Offered, offered
+from agui_container.transports.grpc.roz.turn import Turn, TurnRequest
+from agui_container.transports.grpc.roz.wire import Responses, Wire
+
+SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
+
+THREAD_METADATA = "agui-thread-id"
+"""Metadata of the call that names the thread to continue; without it a session begins a new one."""
+
+MODES = ("", "react")
+MAX_WAITING = 16
+"""Messages that may wait for their turn."""
+
+MAX_ANSWERS = 1_000
+"""Answers whose ids are remembered for feedback."""
+
+IGNORED = ("webrtc_answer", "ice_candidate", "camera_request")
+
+POSITIVE = frozenset({"positive", "thumbs_up", "up", "good", "like", "+1", "1"})
+NEGATIVE = frozenset({"negative", "thumbs_down", "down", "bad", "dislike", "-1"})
+
+logger = logging.getLogger(__name__)
+
+
+class Session:
+    """A session from its start request to the end of its call."""
+
+    def __init__(self, call: SessionCall, service: Service, options: GrpcOptions, wire: Wire) -> None:
+        self._call = call
+        self._service = service
+        self._options = options
+        self._wire = wire
+        self._start: pb.StartSession | None = None
+        self._thread_id = ""
+        self._history: Sequence[Message] = ()
+        self._tools = ClientTools()
+        self._usage = pb.TokenUsage()
+        self._context = 0, 0
+        self._answers: OrderedDict[str, str] = OrderedDict()
+        self._waiting: list[pb.UserMessage] = []
+        self._has_more = asyncio.Event()
+        self._turns = 0
+        self._turn: Turn | None = None
+        self._is_over = self._is_half_closed = False
+        self._said_at = 0.0
+
+    async def serve(self) -> None:
+        """Serve until the client has no more requests, or cancels the session."""
+        self._said_at = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                answering = tasks.create_task(self._answer(), name="roz turns")
+                beating = tasks.create_task(self._keep_alive(), name="roz keepalive")
+                try:
+                    await self._listen()
+                    if not self._is_over:
+                        self._half_close()
+                        await asyncio.wait([answering])
+                finally:
+                    beating.cancel()
+                    answering.cancel()
+            await self._say(self._wire.session_completed("The session is over.", self._usage))
+        except asyncio.CancelledError:
+            if self._call.is_open and not self._service.is_serving():
+                shutdown = AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
+                await self._say(self._wire.session_failed(shutdown))
+            raise
+
+    # --- out ---
+
+    async def _say(self, responses: Responses) -> None:
+        self._said_at = asyncio.get_running_loop().time()
+        await self._call.send(responses)
+
+    async def _keep_alive(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            silence = loop.time() - self._said_at
+            if silence < self._options.keepalive:
+                await asyncio.sleep(self._options.keepalive - silence)
+                continue
+            used, most = self._context
+            beat = pb.Keepalive(tokens_used=used or self._usage.input_tokens + self._usage.output_tokens)
+            if most or self._options.context_tokens:
+                beat.tokens_max = most or self._options.context_tokens
+            await self._say([pb.SessionResponse(keepalive=beat)])
+
+    # --- turns ---
+
+    async def _answer(self) -> None:
+        """Answer the messages that wait, one after the other."""
+        while True:
+            while not self._waiting:
+                if self._is_half_closed:
+                    return
+                self._has_more.clear()
+                await self._has_more.wait()
+            await self._answer_one(self._waiting.pop(0))
+
+    async def _answer_one(self, message: pb.UserMessage) -> None:
+        message_id = message.message_id or self._service.new_id()
+        try:
+            request = self._turn_request(message, message_id)
+        except AppError as error:
+            await self._say(self._wire.refused(error))
+            return
+        self._turns += 1
+        self._turn = turn = Turn(request, self._service, self._call.caller, self._wire, self._options, self._say)
+        turn.is_half_closed = self._is_half_closed
+        try:
+            await turn.run(self._turns)
+        finally:
+            self._turn = None
+        if turn.has_begun:
+            self._history = ()
+        if turn.events.last_message_id:
+            self._answers[message_id] = turn.events.last_message_id
+            if len(self._answers) > MAX_ANSWERS:
+                self._answers.popitem(last=False)
+        add(self._usage, turn.events.usage)
+        self._context = turn.events.context or self._context
+
+    def _turn_request(self, message: pb.UserMessage, message_id: str) -> TurnRequest:
+        """The run of a message. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
+        assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
+        self._check_mode(message.ai_mode)
+        tools: Offered = offered(message.tools) if message.tools else self._tools.offered
+        texts = [("The user's project", text) for text in self._start.project_context]
+        texts += [(f"Tools of {source}" if source else "Tools", said) for source, said in self._tools.guidance.items()]
+        texts.append(("This turn", message.system_context))
+        run_input = RunAgentInput(
+            thread_id=self._thread_id,
+            run_id=self._service.new_id(),
+            protocol_version=PROTOCOL_VERSION,
+            messages=[*self._history, user_message(message, self._service.new_id())],
+            tools=[tool.tool for tool in tools.values()],
+            context=contexts(texts),
+            forwarded_props=self._props(message),
+        )
+        return TurnRequest(message_id, run_input, tools, message.ByteSize())
+
+    def _props(self, message: pb.UserMessage) -> dict[str, object]:
+        start = self._start or pb.StartSession()
+        budget = {"contextTokens": start.max_context_tokens} if start.max_context_tokens else None
+        props = {
+            "model": start.model or None,
+            "budget": budget,
+            "aiMode": message.ai_mode or None,
+            "environmentId": start.environment_id or None,
+            "hostId": start.host_id or None,
+        }
+        return {name: value for name, value in props.items() if value is not None}
+
+    def _check_mode(self, mode: str) -> None:
+        registered = (self._service.capabilities.custom or {}).get("aiModes", ())
+        if mode not in MODES and mode not in registered:
+            known = ", ".join(("react", *registered))
+            raise AppError(
+                ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {known}."
+            )
+
+    # --- in ---
+
+    async def _listen(self) -> None:
+        while not self._is_over and (request := await self._call.receive()) is not None:
+            try:
+                await self._hear(request)
+            except AppError as error:
+                await self._say(self._wire.refused(error))
+
+    def _half_close(self) -> None:
+        self._is_half_closed = True
+        self._has_more.set()
+        if self._turn is not None:
+            self._turn.half_close()
+
+    async def _hear(self, request: pb.SessionRequest) -> None:
+        kind = request.WhichOneof("request")
+        if kind == "ping":
+            await self._say([pb.SessionResponse(pong=pb.Pong())])
+        elif kind == "start":
+            await self._begin(request.start)
+        elif kind is None or kind in IGNORED:
+            logger.info("roz request ignored kind=%s", kind)
+        elif self._start is None:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: the session has not begun; send start first.")
+        else:
+            await self._hear_in_session(kind, request)
+
+    async def _hear_in_session(self, kind: str, request: pb.SessionRequest) -> None:
+        match kind:
+            case "user_message":
+                await self._take(request.user_message)
+            case "tool_result":
+                self._current("tool_result").give_result(request.tool_result)
+            case "permission_decision":
+                self._current("permission_decision").decide(request.permission_decision)
+            case "register_tools":
+                registered = request.register_tools
+                self._tools.register(registered.source, registered.tools, registered.system_context)
+            case "feedback":
+                await self._take_feedback(request.feedback)
+            case "cancel_turn":
+                if self._turn is not None:
+                    await self._turn.cancel()
+            case "cancel_session":
+                await self._cancel()
+
+    def _current(self, kind: str) -> Turn:
+        if self._turn is None:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
+        return self._turn
+
+    async def _begin(self, start: pb.StartSession) -> None:
+        if self._start is not None:
+            raise AppError(ErrorCode.VALIDATION_ERROR, "start: the session has begun already.")
+        if start.model and start.model != self._options.model and start.model not in self._options.models:
+            allowed = ", ".join((self._options.model, *self._options.models))
+            raise AppError(
+                ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
+            )
+        history = history_of(start.history)
+        self._tools.register("", start.tools, "")
+        if start.camera_ids or start.enable_video:
+            logger.info("roz cameras ignored count=%s", len(start.camera_ids))
+        if start.model == self._options.model:
+            start.ClearField("model")
+        self._start, self._history = start, history
+        self._thread_id = self._call.metadata.get(THREAD_METADATA) or self._service.new_id()
+        model = start.model or self._options.model
+        await self._say(self._wire.session_started(self._thread_id, model, self._options.permissions))
+        if history:
+            await self._say(self._wire.resume_summary(len(history)))
+
+    async def _take(self, message: pb.UserMessage) -> None:
+        """A message that comes during a turn follows ``AGUI_ON_BUSY``."""
+        if self._turn is not None or self._waiting:
+            if self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING:
+                raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
+            if self._options.on_busy == "interrupt" and self._turn is not None:
+                await self._turn.cancel()
+        self._waiting.append(message)
+        self._has_more.set()
+
+    async def _cancel(self) -> None:
+        self._is_over = True
+        self._waiting.clear()
+        if self._turn is not None:
+            turn = self._turn
+            await turn.cancel()
+            await turn.ended.wait()
+
+    async def _take_feedback(self, feedback: pb.MessageFeedback) -> None:
+        rating = feedback.rating.strip().lower()
+        if rating not in POSITIVE | NEGATIVE:
+            raise AppError(ErrorCode.VALIDATION_ERROR, "rating: must be positive or negative.")
+        if feedback.session_id not in ("", self._thread_id):
+            raise AppError(ErrorCode.THREAD_NOT_FOUND, "session_id: this is another session.")
+        command = ThreadsFeedback(
+            thread_id=self._thread_id,
+            message_id=self._answers.get(feedback.message_id, feedback.message_id),
+            sentiment=Sentiment.POSITIVE if rating in POSITIVE else Sentiment.NEGATIVE,
+        )
+        await self._service.threads.answer(self._call.caller, command)

@@ -1,0 +1,259 @@
+"""AG-UI messages as Roboto shows them.
+
+Rule: pure, and what has been shown is never taken back. A client holds messages by index and can only add to them, so
+while a run is active a message is held back until nothing can come before it: a later message waits for the end of the
+one before and for the results of its calls. Calls that no result separates stand in one message, because a client looks
+for unanswered calls in the last message of the assistant only. Subagents, reasoning and instructions are not shown.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ag_ui.core import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from ag_ui.core import Message as AguiMessage
+from msgspec import Struct, field
+from pydantic_core import from_json
+
+from agui_container.protocol.conversation.tool_results import DURATION, has_failed
+from agui_container.transports.roboto.notes import Failure, MessageNotes, Notes
+
+Block = dict[str, object]
+
+USER, ASSISTANT, ROBOTO = "user", "assistant", "roboto"
+COMPLETED, GENERATING = "completed", "generating"
+TEXT = "text"
+
+
+class Active(Struct, frozen=True):
+    """What is open in the active run: ids of text messages and of calls whose end has not come."""
+
+    messages: frozenset[str] = frozenset()
+    calls: frozenset[str] = frozenset()
+
+
+class Message(Struct):
+    """A message of a session.
+
+    Attributes:
+        ids: the AG-UI messages that it shows, in order.
+        created: Unix seconds.
+        sent: the client that sent it holds it already.
+    """
+
+    role: str
+    created: float
+    ids: list[str] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    status: str = COMPLETED
+    sent: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """True once nothing more is added to it."""
+        return self.status != GENERATING
+
+    @property
+    def has_calls(self) -> bool:
+        """True where it has a tool use."""
+        return any(block["content_type"] == "tool_use" for block in self.blocks)
+
+
+def shown(
+    messages: Sequence[AguiMessage], notes: Notes, created: float, active: Active | None, *, with_context: bool = False
+) -> list[Message]:
+    """Return a thread as a session.
+
+    Args:
+        messages: all of the thread; of an active run, as far as it has come.
+        notes: the session's facts.
+        created: when the thread began, in Unix seconds.
+        active: what is open, where a run is active.
+        with_context: whether the client knows blocks of the kind ``client_context``.
+    """
+    answered = _answered(messages)
+    session = _Session(notes, created, active or Active(), with_context=with_context)
+    for message in messages if active is None else _settled(messages, active, answered):
+        session.add(message)
+    if active is not None:
+        session.mark_generating(answered)
+    return session.messages
+
+
+def unanswered(messages: Sequence[AguiMessage]) -> Mapping[str, str]:
+    """Return the calls since the user last spoke that have no result: id to name."""
+    answered = _answered(messages)
+    calls: dict[str, str] = {}
+    for message in messages:
+        if isinstance(message, UserMessage):
+            calls.clear()
+        elif isinstance(message, AssistantMessage) and message.subagent_run_id is None:
+            calls |= {call.id: call.function.name for call in message.tool_calls or () if call.id not in answered}
+    return calls
+
+
+def _answered(messages: Sequence[AguiMessage]) -> set[str]:
+    return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+
+
+def _settled(messages: Sequence[AguiMessage], active: Active, answered: set[str]) -> Iterator[AguiMessage]:
+    """The messages of a thread whose place cannot change any more."""
+    is_waiting = False
+    for message in messages:
+        match message:
+            case UserMessage():
+                is_waiting = False
+            case AssistantMessage(subagent_run_id=None):
+                if is_waiting:
+                    return
+                calls = {call.id for call in message.tool_calls or ()}
+                if message.id in active.messages or calls & active.calls:
+                    yield message
+                    return
+                is_waiting = not calls <= answered
+        yield message
+
+
+class _Session:
+    """The messages of a session while they are put together."""
+
+    def __init__(self, notes: Notes, created: float, active: Active, *, with_context: bool) -> None:
+        self.messages: list[Message] = []
+        self._notes = notes
+        self._created = created
+        self._active = active
+        self._with_context = with_context
+        self._client_tools = {tool.name for tool in notes.tools}
+        self._names: dict[str, str] = {}
+
+    def add(self, message: AguiMessage) -> None:
+        """Add a message of the thread, and the error of a turn that failed behind it."""
+        match message:
+            case UserMessage():
+                self._add_user(message)
+            case AssistantMessage(subagent_run_id=None):
+                self._add_assistant(message)
+            case ToolMessage(subagent_run_id=None):
+                self._add_result(message)
+        failure = self._notes.failures.get(message.id)
+        if failure is not None:
+            self._add_failure(failure)
+
+    def mark_generating(self, answered: set[str]) -> None:
+        """Say of the last message that more of it may come."""
+        last = self.messages[-1] if self.messages else None
+        if last is None or last.status != COMPLETED or last.role == USER:
+            return
+        asking = self.messages[-2:-1]
+        is_waiting = any(
+            "input" in block and block["tool_use_id"] not in answered for it in asking for block in it.blocks
+        )
+        if last.role == ASSISTANT or is_waiting:
+            last.status = GENERATING
+
+    def _add_user(self, message: UserMessage) -> None:
+        notes = MessageNotes.of(message.metadata)
+        self._created = notes.created or self._created
+        blocks = [text_block(text) for text in _texts(message)]
+        if self._with_context and notes.context is not None:
+            blocks.append({"content_type": "client_context", "context": notes.context})
+        self.messages.append(Message(USER, self._created, [message.id], blocks, sent=notes.sent))
+
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        last = self._last(ASSISTANT)
+        target = last if last is not None and last.has_calls and last.status == COMPLETED else None
+        if target is None:
+            target = Message(ASSISTANT, self._created)
+            self.messages.append(target)
+        target.ids.append(message.id)
+        if message.content:
+            target.blocks.append(text_block(message.content))
+        for call in message.tool_calls or ():
+            if call.id not in self._active.calls:
+                self._names[call.id] = call.function.name
+                target.blocks.append(self._use(call))
+
+    def _use(self, call: ToolCall) -> Block:
+        return {
+            "content_type": "tool_use",
+            "tool_name": call.function.name,
+            "tool_use_id": call.id,
+            "input": arguments_of(call),
+            "raw_request": None,
+            "answered_by_server": call.function.name not in self._client_tools,
+        }
+
+    def _add_result(self, message: ToolMessage) -> None:
+        target = self._last(ROBOTO)
+        if target is None:
+            target = Message(ROBOTO, self._created)
+            self.messages.append(target)
+        target.ids.append(message.id)
+        target.blocks.append(result_block(message, self._names.get(message.tool_call_id, "unknown")))
+
+    def _add_failure(self, failure: Failure) -> None:
+        target = self._last(ASSISTANT)
+        if target is None:
+            target = Message(ASSISTANT, self._created)
+            self.messages.append(target)
+        block: Block = {"content_type": "error", "error_message": failure.message, "error_code": failure.code}
+        target.blocks.append(block)
+        target.status = failure.status
+
+    def _last(self, role: str) -> Message | None:
+        last = self.messages[-1] if self.messages else None
+        return last if last is not None and last.role == role else None
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+def text_block(text: str) -> Block:
+    """Return a block of text."""
+    return {"content_type": TEXT, "text": text}
+
+
+def result_block(message: ToolMessage, name: str) -> Block:
+    """Return the result of a call. Clients take its output from ``raw_response``, which must be an object."""
+    notes, duration = MessageNotes.of(message.metadata), (message.metadata or {}).get(DURATION)
+    output = _output(message)
+    return {
+        "content_type": "tool_result",
+        "tool_name": name,
+        "tool_use_id": message.tool_call_id,
+        "runtime_ms": duration if isinstance(duration, int) else notes.runtime_ms,
+        "status": notes.status or ("error" if has_failed(message) else "success"),
+        "raw_response": output,
+        "payload": output,
+    }
+
+
+def arguments_of(call: ToolCall) -> object:
+    """Return the arguments of a call: an object, or None where the model wrote none."""
+    try:
+        arguments = from_json(call.function.arguments)
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _output(message: ToolMessage) -> Mapping[str, object]:
+    text = message.content if isinstance(message.content, str) else "\n".join(_part_text(it) for it in message.content)
+    try:
+        value = from_json(text)
+    except ValueError:
+        value = text
+    if isinstance(value, dict):
+        return value
+    return {"error": value} if has_failed(message) else {"result": value}
+
+
+def _texts(message: UserMessage) -> Iterator[str]:
+    if isinstance(message.content, str):
+        yield message.content
+    else:
+        yield from map(_part_text, message.content)
+
+
+def _part_text(part: object) -> str:
+    """Return the text of a part; of any other part its kind, because Roboto has no blocks for media."""
+    text = getattr(part, "text", None)
+    return text if isinstance(text, str) else f"[{getattr(part, 'type', 'content')}]"

@@ -1,0 +1,204 @@
+"""Records and deltas of sessions as JSON objects.
+
+Rule: pure. ``thread_id``, ``session_id`` and ``chat_id`` are one id, because each generation of clients reads another.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic_core import from_json
+
+from agui_container.ports.records import StoredGoal, ThreadRecord, ThreadStatus
+from agui_container.transports.roboto.messages import USER, Message
+from agui_container.transports.roboto.notes import Notes
+from agui_container.transports.roboto.position import Position, digest, missing
+
+JSON = dict[str, object]
+
+STATUSES: Mapping[ThreadStatus, str] = {
+    ThreadStatus.NOT_STARTED: "not_started",
+    ThreadStatus.AGENT_TURN: "roboto_turn",
+    ThreadStatus.CLIENT_TOOL_TURN: "client_tool_turn",
+    ThreadStatus.USER_TURN: "user_turn",
+    ThreadStatus.GOALS_FAILED: "goals_failed",
+}
+
+
+class View(Struct, frozen=True):
+    """A session at one moment.
+
+    Attributes:
+        messages: those that can be shown.
+        goals: goal records.
+        activity: what it waits for, in words; None where that is nothing special.
+    """
+
+    thread: ThreadRecord
+    notes: Notes
+    status: ThreadStatus
+    messages: Sequence[Message]
+    goals: Sequence[JSON]
+    activity: str | None = None
+
+    def position(self, count: int | None = None) -> Position:
+        """Return the place behind so many messages, or behind all of them."""
+        facts = [self.status, self.thread.title, self.activity]
+        return Position.behind(self.messages[:count], facts, self.goals)
+
+
+def session_record(view: View, *, with_messages: bool = True) -> JSON:
+    """Return a SessionRecord."""
+    thread, notes = view.thread, view.notes
+    owner = thread.key.owner
+    return {
+        **ids(thread.key.thread_id),
+        "created": time(thread.created_at),
+        "created_by": owner,
+        "created_by_principal": f"user:{owner}",
+        "org_id": notes.org_id,
+        "messages": [message_record(message) for message in view.messages] if with_messages else [],
+        "continuation_token": view.position(None if with_messages else 0).token,
+        "status": STATUSES[view.status],
+        "title": thread.title,
+        "model_profile": notes.model_profile,
+        "goals": list(view.goals),
+        "visibility": notes.visibility,
+        "pinned_at": None if notes.pinned_at is None else time(notes.pinned_at),
+        "origin": "api",
+        "activity": view.activity,
+        "tasks": [],
+        **_origin(view),
+    }
+
+
+def _origin(view: View) -> JSON:
+    origin = view.thread.forked_from
+    if origin is None:
+        return {}
+    at = {"forked_from_message_sequence_num": view.notes.forked_from}
+    return {"forked_from_session_id": origin[0], "forked_from_thread_id": origin[0], **at}
+
+
+def feedback_record(view: View, at: int, message_id: str, given: Mapping[str, object]) -> JSON:
+    """Return a FeedbackRecord. ``given`` is what the command ``threads.feedback`` answered."""
+    owner, thread_id = view.thread.key
+    return {
+        **ids(thread_id),
+        "feedback_id": f"fb_{digest([owner, thread_id, message_id])}",
+        "message_sequence_num": at,
+        "org_id": view.notes.org_id,
+        "created": time(float(str(given["createdAt"]))),
+        "created_by": owner,
+        "modified": time(float(str(given["changedAt"]))),
+        "modified_by": owner,
+        "sentiment": given["sentiment"],
+        "categories": given["categories"],
+        "notes": given.get("notes"),
+    }
+
+
+def ids(thread_id: str) -> JSON:
+    """Return a session's id under each of its names."""
+    return {"thread_id": thread_id, "session_id": thread_id, "chat_id": thread_id}
+
+
+def message_record(message: Message) -> JSON:
+    """Return a Message."""
+    return {
+        "role": message.role,
+        "content": message.blocks,
+        "status": message.status,
+        "created": time(message.created),
+    }
+
+
+def delta_record(view: View, position: Position, *, knows_reset: bool) -> JSON | None:
+    """Return the Delta from a position to the view; None where nothing has changed.
+
+    ``knows_reset``: whether the client can drop messages. One that cannot gets only what stands behind those it holds.
+    """
+    lacks, here = missing(view.messages, position), view.position()
+    messages = lacks.messages
+    if lacks.is_reset and not knows_reset:
+        messages = {at: message for at, message in messages.items() if at >= position.count}
+    if not lacks.messages and not lacks.is_reset and here.facts == position.facts and here.goals == position.goals:
+        return None
+    return _delta(
+        view,
+        here,
+        messages_by_idx={str(at): message_record(message) for at, message in messages.items()},
+        goals=None if here.goals == position.goals else list(view.goals),
+        reset_from_message_sequence_num=0 if lacks.is_reset and knows_reset else None,
+    )
+
+
+def unchanged_record(view: View, now: float) -> JSON:
+    """Return the Delta for a client that holds everything."""
+    told = replace(view.position(), unchanged_at=int(now))
+    return _delta(view, told, messages_by_idx={}, goals=None, reset_from_message_sequence_num=None)
+
+
+def _delta(view: View, position: Position, **changed: object) -> JSON:
+    return {
+        **changed,
+        "continuation_token": position.token,
+        "status": STATUSES[view.status],
+        "title": view.thread.title,
+        "activity": view.activity,
+        "tasks": None,
+    }
+
+
+def goal_record(stored: StoredGoal, declared: JSON, at: int, achieve_tool_use_id: str | None) -> JSON:
+    """Return a GoalRecord. ``at`` is the index of the message that declared it."""
+    return {
+        "goal_type": declared["goal_type"],
+        "goal_data": declared,
+        "status": stored.status.value,
+        "message_sequence_num": at,
+        "created": time(stored.created_at),
+        "concluded_at": None if stored.concluded_at is None else time(stored.concluded_at),
+        "achieve_tool_use_id": achieve_tool_use_id,
+    }
+
+
+def goal_records(
+    goals: Sequence[StoredGoal], messages: Sequence[Message], declared: Mapping[str, tuple[str, Sequence[JSON]]]
+) -> list[JSON]:
+    """Return the goals of a session.
+
+    Args:
+        goals: as the thread has them, the oldest first.
+        messages: those of the session.
+        declared: by run, the id of the message that declared its goals, and the goals as they were declared. A run of
+            another protocol has none; its goals stand with the last message of the user.
+    """
+    places = {name: at for at, message in enumerate(messages) for name in message.ids}
+    asked = [at for at, message in enumerate(messages) if message.role == USER]
+    records = []
+    for goal in goals:
+        message_id, rows = declared.get(goal.run_id, ("", ()))
+        generic: JSON = {"goal_type": goal.type, "schema": from_json(goal.schema)}
+        row = rows[goal.index] if goal.index < len(rows) else generic
+        at = places.get(message_id, asked[-1] if asked else 0)
+        records.append(goal_record(goal, row, at, _achieved_by(goal, messages[at:])))
+    return records
+
+
+def _achieved_by(goal: StoredGoal, messages: Sequence[Message]) -> str | None:
+    """Return the id of the call that gave a goal's data."""
+    if goal.result is None:
+        return None
+    data = from_json(goal.result)
+    for message in messages:
+        for block in message.blocks:
+            if block["content_type"] == "tool_use" and block["input"] == data:
+                return str(block["tool_use_id"])
+    return None
+
+
+def time(seconds: float) -> str:
+    """Return Unix seconds in ISO 8601, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -1,0 +1,257 @@
+"""What Roboto's clients send, field by field.
+
+Rule: unknown members are ignored, because newer clients send them. A member that is there and wrong is refused by name.
+"""
+
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import model_validator as validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from agui_container.protocol.commands import Category, Sentiment
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+
+MAX_GOALS = 5
+"""Goals of one turn."""
+MAX_LABELS = 50
+"""Entries of a vocabulary."""
+MAX_SKILLS = 100
+"""Skills that a session may name."""
+MAX_MESSAGES = 1_000
+"""Messages that a session may begin with."""
+MAX_TOOLS = 200
+"""Client tools of a session."""
+SHOWN_ERRORS = 5
+"""Field errors that one refusal lists."""
+
+Words = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Label = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_\-]+$", max_length=100)]
+Prompt = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Model(BaseModel):
+    """Base of all of these. ``model_profile`` is Roboto's word, and pydantic keeps that prefix for itself."""
+
+    model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+class TextBlock(Model):
+    """Text. Clients send no ``content_type`` with it."""
+
+    text: str
+    content_type: Literal["text"] = "text"
+
+
+class SentMessage(Model):
+    """A message of the user, or of the assistant where a session begins with a conversation."""
+
+    role: Literal["user", "assistant"]
+    content: Annotated[list[TextBlock], Field(min_length=1)]
+
+    @property
+    def text(self) -> str:
+        """The text of all blocks."""
+        return "\n".join(block.text for block in self.content)
+
+
+class ToolSpec(Model):
+    """A tool that the client runs."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^client_[a-z][a-z0-9_]*$", max_length=128)]
+    description: str = ""
+    input_schema: dict[str, object] = Field(default_factory=dict)
+
+
+class Scope(Model):
+    """A range of time in nanoseconds since the epoch, both ends included."""
+
+    start_time: int | None = None
+    end_time: int | None = None
+
+    @validator(mode="after")
+    def _check_order(self) -> Self:
+        if self.start_time is not None and self.end_time is not None and self.start_time > self.end_time:
+            raise PydanticCustomError("order", "start_time must not be after end_time")
+        return self
+
+
+class SkillCall(Model):
+    """A skill by its id. The version is ignored: this server has one of each."""
+
+    skill_id: Annotated[str, StringConstraints(min_length=1)]
+    version: int | None = None
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+class DatasetSummary(Model):
+    """A summary of a dataset."""
+
+    goal_type: Literal["dataset_summary"]
+    dataset_id: str
+    summary_format_spec_prompt: Prompt | None = None
+
+
+class DatasetTriage(Model):
+    """A decision on each label of a vocabulary."""
+
+    goal_type: Literal["dataset_triage"]
+    dataset_id: str
+    label_vocabulary: Annotated[dict[Label, Words], Field(min_length=1, max_length=MAX_LABELS)]
+
+
+class CreateEvents(Model):
+    """Events that were found in a dataset."""
+
+    goal_type: Literal["create_events"]
+    dataset_id: str
+    event_vocabulary: Annotated[dict[Name, Words], Field(min_length=1, max_length=MAX_LABELS)]
+    tag_vocabulary: Annotated[dict[Name, Words], Field(max_length=MAX_LABELS)] = Field(default_factory=dict)
+    collection_id: str | None = None
+    event_focus_prompt: Prompt | None = None
+
+
+class GenericGoal(Model):
+    """A goal of any other type, with the JSON Schema of its data as in AG-UI's ``forwardedProps.goals``."""
+
+    goal_type: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,44}$")]
+    json_schema: Annotated[dict[str, object], Field(alias="schema")]
+    description: Annotated[str, StringConstraints(max_length=2_000)] = ""
+
+
+Goal = DatasetSummary | DatasetTriage | CreateEvents | GenericGoal
+KINDS: dict[str, type[Goal]] = {
+    "dataset_summary": DatasetSummary,
+    "dataset_triage": DatasetTriage,
+    "create_events": CreateEvents,
+}
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+class _Turn(Model):
+    """The members that begin a turn. Goals are read by ``goals_of``, which knows their kinds."""
+
+    client_context: dict[str, object] | None = Field(
+        default=None, validation_alias=AliasChoices("client_context", "context")
+    )
+    client_tools: Annotated[list[ToolSpec] | None, Field(max_length=MAX_TOOLS)] = None
+    analysis_scope: Scope | None = None
+    goals: Annotated[list[dict[str, object]] | None, Field(max_length=MAX_GOALS)] = None
+    invoke_skills: Annotated[list[SkillCall] | None, Field(max_length=1)] = None
+
+
+class StartRequest(_Turn):
+    """Begin a session."""
+
+    messages: Annotated[list[SentMessage], Field(max_length=MAX_MESSAGES)] = Field(default_factory=list)
+    system_prompt: str | None = None
+    model_profile: str | None = None
+    visibility: Literal["private", "org"] = "private"
+    available_skills: Annotated[list[SkillCall] | None, Field(max_length=MAX_SKILLS)] = None
+
+    @validator(mode="after")
+    def _check_trigger(self) -> Self:
+        if not self.messages and not self.goals and not self.invoke_skills:
+            raise PydanticCustomError("trigger", "messages, goals or invoke_skills must be there")
+        if self.messages and self.messages[-1].role != "user" and not self.goals and not self.invoke_skills:
+            raise PydanticCustomError("trigger", "the last of messages must be of role user")
+        ids = [skill.skill_id for skill in self.available_skills or ()]
+        if len(set(ids)) < len(ids):
+            raise PydanticCustomError("skills", "available_skills must not name a skill twice")
+        return self
+
+
+class SendRequest(_Turn):
+    """Speak to a session."""
+
+    message: SentMessage | None = None
+
+    @validator(mode="after")
+    def _check_trigger(self) -> Self:
+        if self.message is None and not self.goals and not self.invoke_skills:
+            raise PydanticCustomError("trigger", "message, goals or invoke_skills must be there")
+        if self.message is not None and self.message.role != "user":
+            raise PydanticCustomError("role", "message must be of role user")
+        return self
+
+
+class ToolResult(Model):
+    """The result of a call that the client ran."""
+
+    tool_use_id: str
+    tool_name: str
+    runtime_ms: Annotated[int, Field(ge=0)] = 0
+    status: Literal["success", "error", "declined"]
+    output: dict[str, object] | None = None
+
+
+class ToolResultsRequest(Model):
+    """Results of client tools. Old clients send an empty list where they know none of the tools."""
+
+    tool_results: Annotated[list[ToolResult], Field(max_length=1_000)]
+    client_tools: Annotated[list[ToolSpec] | None, Field(max_length=MAX_TOOLS)] = None
+
+
+class FeedbackRequest(Model):
+    """An opinion on a message."""
+
+    sentiment: Sentiment
+    categories: list[Category] = Field(default_factory=list)
+    notes: str | None = None
+
+
+class ForkRequest(Model):
+    """A copy of a session up to a message, that message included."""
+
+    message_sequence_num: int
+
+
+class VisibilityRequest(Model):
+    """Who may see a session."""
+
+    visibility: Literal["private", "org"]
+
+
+class PinRequest(Model):
+    """Pin a session, or unpin it."""
+
+    pinned: bool
+
+
+def read(kind: type[T], document: object, path: str = "") -> T:
+    """Read a request from its JSON object.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        lines = [clip_message(_line(row, path)) for row in found[:SHOWN_ERRORS]]
+        raise AppError(ErrorCode.VALIDATION_ERROR, "; ".join(lines)) from None
+
+
+def goals_of(request: StartRequest | SendRequest) -> list[Goal]:
+    """Read the goals of a turn. Raises as ``read``."""
+    return [_goal(document, f"goals.{at}") for at, document in enumerate(request.goals or ())]
+
+
+def _goal(document: dict[str, object], path: str) -> Goal:
+    kind: type[Goal] = KINDS.get(str(document.get("goal_type")), GenericGoal)
+    return read(kind, document, path)
+
+
+def _line(row: ErrorDetails, path: str) -> str:
+    where = ".".join(map(str, ([path] if path else []) + list(row["loc"])))
+    return f"{where}: {row['msg']}." if where else f"{row['msg']}."

@@ -1,0 +1,194 @@
+"""The routes of Roboto's sessions: each reads a request, asks the sessions, and writes JSON.
+
+Rule: every answer is ``{"data": …}``, and every refusal ``{"error": …}`` with the status of the error table.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from agui_container.engine.service import Service
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.raw_path_route import RawPathRoute
+from agui_container.transports.request_body import parse_body_fields, read_body
+from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
+from agui_container.transports.roboto.sessions import Sessions
+
+OLD_PREFIX, NEW_PREFIX = "/v1/ai/chats", "/v1/ai/threads"
+"""Where clients before 0.46 ask, and where those from then on do."""
+
+CONTEXT_SINCE = "2026-09-30"
+"""The version of Roboto's API from which on clients know blocks of the kind ``client_context``."""
+
+API_VERSION, ORG_ID = "x-roboto-api-version", "x-roboto-org-id"
+MAX_ORG_ID = 128
+
+CLASSES: Mapping[int, str] = {
+    400: "RobotoInvalidRequestException",
+    401: "RobotoUnauthorizedException",
+    403: "RobotoUnauthorizedException",
+    404: "RobotoNotFoundException",
+    409: "RobotoConflictException",
+    413: "RobotoInvalidRequestException",
+    429: "RobotoLimitExceededException",
+    503: "RobotoServiceUnavailableException",
+}
+"""The exception that a client raises for a status of the error table."""
+
+Answer = Callable[[Request], Awaitable[object]]
+
+logger = logging.getLogger(__name__)
+
+
+class Endpoints:
+    """The requests of one generation of clients."""
+
+    def __init__(self, service: Service, sessions: Sessions, *, max_body: int, knows_reset: bool) -> None:
+        self._service = service
+        self._sessions = sessions
+        self._max_body = max_body
+        self._knows_reset = knows_reset
+
+    async def _body(self, request: Request) -> tuple[dict[str, object], int]:
+        body = await read_body(request, self._max_body, self._service)
+        return await parse_body_fields(body), len(body)
+
+    async def start(self, request: Request) -> object:
+        """Begin a session."""
+        body, size = await self._body(request)
+        org_id = request.headers.get(ORG_ID, "")[:MAX_ORG_ID] or None
+        return await self._sessions.start(caller_of(request), body, size, org_id, with_context=knows_context(request))
+
+    async def get(self, request: Request) -> object:
+        """Read a session."""
+        with_messages = request.query_params.get("load_messages", "True").lower() != "false"
+        asked = caller_of(request), session_id(request)
+        return await self._sessions.get(*asked, with_messages=with_messages, with_context=knows_context(request))
+
+    async def delta(self, request: Request) -> object:
+        """Read what is new in a session."""
+        return await self._sessions.views.delta(
+            caller_of(request),
+            session_id(request),
+            request.query_params.get("next_token"),
+            knows_reset=self._knows_reset,
+            with_context=knows_context(request),
+        )
+
+    async def send(self, request: Request) -> object:
+        """Speak to a session."""
+        await self._sessions.send(caller_of(request), session_id(request), *await self._body(request))
+        return None
+
+    async def tool_results(self, request: Request) -> object:
+        """Give the results of client tools."""
+        await self._sessions.answer(caller_of(request), session_id(request), *await self._body(request))
+        return None
+
+    async def feedback(self, request: Request) -> object:
+        """Give an opinion on a message."""
+        body, _ = await self._body(request)
+        return await self._sessions.give_feedback(caller_of(request), session_id(request), index(request), body)
+
+    async def fork(self, request: Request) -> object:
+        """Copy a session."""
+        body, _ = await self._body(request)
+        asked = caller_of(request), session_id(request), body
+        return await self._sessions.fork(*asked, with_context=knows_context(request))
+
+    async def visibility(self, request: Request) -> object:
+        """Keep who may see a session."""
+        asked = read(VisibilityRequest, (await self._body(request))[0])
+        await self._sessions.annotate(caller_of(request), session_id(request), visibility=asked.visibility)
+        return None
+
+    async def pin(self, request: Request) -> object:
+        """Pin a session, or unpin it."""
+        asked = read(PinRequest, (await self._body(request))[0])
+        await self._sessions.pin(caller_of(request), session_id(request), is_pinned=asked.pinned)
+        return None
+
+
+def routes(service: Service, sessions: Sessions, *, max_body: int) -> list[BaseRoute]:
+    """Return the routes. ``max_body`` bounds a request in bytes."""
+    old, new = (
+        Endpoints(service, sessions, max_body=max_body, knows_reset=knows_reset) for knows_reset in (False, True)
+    )
+    return [
+        *_routes(OLD_PREFIX, old),
+        *_routes(NEW_PREFIX, new),
+        Route("/v1/ai/{path:path}", answering(_not_served), methods=["GET", "POST", "PUT", "DELETE"]),
+    ]
+
+
+def _routes(prefix: str, endpoints: Endpoints) -> list[BaseRoute]:
+    session = f"{prefix}/{{sessionId}}"
+    return [
+        RawPathRoute(prefix, answering(endpoints.start), methods=["POST"]),
+        RawPathRoute(session, answering(endpoints.get), methods=["GET"]),
+        RawPathRoute(f"{session}/delta", answering(endpoints.delta), methods=["GET"]),
+        RawPathRoute(f"{session}/messages", answering(endpoints.send), methods=["POST"]),
+        RawPathRoute(f"{session}/tool-results", answering(endpoints.tool_results), methods=["POST"]),
+        RawPathRoute(f"{session}/messages/{{index}}/feedback", answering(endpoints.feedback), methods=["POST"]),
+        RawPathRoute(f"{session}/fork", answering(endpoints.fork), methods=["POST"]),
+        RawPathRoute(f"{session}/visibility", answering(endpoints.visibility), methods=["POST"]),
+        RawPathRoute(f"{session}/pin", answering(endpoints.pin), methods=["POST"]),
+    ]
+
+
+async def _not_served(_: Request) -> object:
+    raise AppError(ErrorCode.THREAD_NOT_FOUND, "This server does not serve this part of Roboto's API.")
+
+
+def answering(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that writes an answer as ``data``, and a refusal as ``error``."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return written(request, {"data": await answer(request)}, 200)
+        except AppError as error:
+            logger.info("refused: %s %s", error.code, error.message)
+            return refused(request, error)
+        except HTTPException:
+            raise
+        except Exception:
+            logger.exception("a request of a session failed")
+            return refused(request, AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause."))
+
+    return endpoint
+
+
+def refused(request: Request, error: AppError) -> Response:
+    """Return an error in Roboto's shape. The status of the error table decides which exception the client raises."""
+    name = CLASSES.get(error.spec.http, "RobotoInternalException")
+    return written(request, {"error": {"error_code": name, "message": error.message}}, error.spec.http)
+
+
+def written(request: Request, body: object, status: int) -> Response:
+    """Return a response of JSON."""
+    headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
+    return Response(to_json(body), status, headers, media_type="application/json")
+
+
+def session_id(request: Request) -> str:
+    """Return the session's id from the path."""
+    return str(request.path_params["sessionId"])
+
+
+def index(request: Request) -> int:
+    """Return the index of a message from the path. Raises ``AppError`` THREAD_NOT_FOUND."""
+    text = str(request.path_params["index"])
+    if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - more digits than messages
+        raise AppError(ErrorCode.THREAD_NOT_FOUND, "There is no such message in this session.")
+    return int(text)
+
+
+def knows_context(request: Request) -> bool:
+    """Tell whether the client knows blocks of the kind ``client_context``. Versions are dates in ISO 8601."""
+    return request.headers.get(API_VERSION, "") >= CONTEXT_SINCE

@@ -1,0 +1,186 @@
+"""What clients ask of sessions besides reading them.
+
+Rule: whatever changes a session goes through the engine's door. So a session is a thread like any other, which can be
+read, continued or cancelled through every protocol.
+"""
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from ag_ui.core import RunAgentInput
+
+from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.service import Service
+from agui_container.ports import Caller
+from agui_container.ports.records import ThreadStatus
+from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.roboto import inputs
+from agui_container.transports.roboto.messages import ASSISTANT, Message, unanswered
+from agui_container.transports.roboto.notes import LOCAL, Notes, written
+from agui_container.transports.roboto.records import JSON, View, feedback_record, session_record
+from agui_container.transports.roboto.requests import (
+    FeedbackRequest,
+    ForkRequest,
+    SendRequest,
+    StartRequest,
+    ToolResultsRequest,
+    goals_of,
+    read,
+)
+from agui_container.transports.roboto.views import Views, parsed
+
+BUSY = "The session is not waiting for a message: the agent is at work."
+
+
+class Sessions:
+    """What clients ask of the sessions over one engine.
+
+    Attributes:
+        views: the sessions as clients see them.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.views = Views(service)
+
+    # --- requests that begin a turn ---
+
+    async def start(self, caller: Caller, body: object, size: int, org_id: str | None, *, with_context: bool) -> JSON:
+        """Begin a session. Returns its record; raises ``AppError`` as ``Service.admit``."""
+        request = read(StartRequest, body)
+        goals = goals_of(request)
+        notes = Notes(
+            tools=Notes().with_tools(request.client_tools),
+            scope=request.analysis_scope,
+            model_profile=request.model_profile,
+            visibility=request.visibility,
+            org_id=org_id or LOCAL,
+        )
+        thread_id, run_id = new_session_id(), self._service.new_id()
+        run_input = inputs.started(inputs.Run(thread_id, run_id, time.time(), notes, goals), request)
+        reader = await self._admit(caller, run_input, size)
+        await self._follow(caller, run_input, reader, notes.model_dump(mode="json"))
+        return session_record(await self.views.view(caller, thread_id, with_context=with_context))
+
+    async def send(self, caller: Caller, thread_id: str, body: object, size: int) -> None:
+        """Speak to a session. Raises ``AppError`` VALIDATION_ERROR while the agent is at work, and as ``start``."""
+        request = read(SendRequest, body)
+        goals = goals_of(request)
+        thread = (await self._service.threads.delta(caller, thread_id, messages=False)).thread
+        if self.views.is_active(thread):
+            raise AppError(ErrorCode.VALIDATION_ERROR, BUSY)
+        notes = Notes.of(thread.metadata)
+        facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
+        notes = notes.model_copy(update=facts)
+        run = inputs.Run(thread_id, self._service.new_id(), time.time(), notes, goals)
+        run_input = inputs.sent(run, request)
+        await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
+
+    async def answer(self, caller: Caller, thread_id: str, body: object, size: int) -> None:
+        """Go on with the results of client tools.
+
+        Raises:
+            AppError: VALIDATION_ERROR for a result that the session does not wait for, and as ``start``.
+        """
+        request = read(ToolResultsRequest, body)
+        delta = await self._service.threads.delta(caller, thread_id)
+        notes = Notes.of(delta.thread.metadata)
+        facts = {"tools": notes.with_tools(request.client_tools)}
+        notes = notes.model_copy(update=facts)
+        if not request.tool_results:
+            await self.annotate(caller, thread_id, **facts)
+            return
+        if self.views.is_active(delta.thread) or delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
+            raise AppError(ErrorCode.VALIDATION_ERROR, "The session is not waiting for results of client tools.")
+        check_results(request, unanswered(await parsed(delta)))
+        run = inputs.Run(thread_id, self._service.new_id(), time.time(), notes)
+        run_input = inputs.answered(run, request.tool_results)
+        await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
+
+    async def _admit(self, caller: Caller, run_input: RunAgentInput, size: int) -> Subscription:
+        with refused_while_busy():
+            return await self._service.admit(run_input, caller, size)
+
+    async def _follow(
+        self, caller: Caller, run_input: RunAgentInput, reader: Subscription, facts: Mapping[str, object]
+    ) -> None:
+        """Read a run that a client of this protocol began, and keep the facts that came with it."""
+        self.views.follow(caller, run_input.thread_id, run_input.run_id, reader)
+        await self.annotate(caller, run_input.thread_id, **facts)
+
+    # --- other requests ---
+
+    async def get(self, caller: Caller, thread_id: str, *, with_messages: bool, with_context: bool) -> JSON:
+        """Return a session's record."""
+        view = await self.views.view(caller, thread_id, with_context=with_context)
+        return session_record(view, with_messages=with_messages)
+
+    async def give_feedback(self, caller: Caller, thread_id: str, at: int, body: object) -> JSON:
+        """Keep an opinion on a message. Returns its record."""
+        request = read(FeedbackRequest, body)
+        view = await self.views.view(caller, thread_id)
+        message = message_at(view, at, ErrorCode.THREAD_NOT_FOUND)
+        if message.role != ASSISTANT or not message.ids:
+            raise AppError(ErrorCode.VALIDATION_ERROR, "message_sequence_num: is not an answer of the assistant.")
+        fields = {"threadId": thread_id, "messageId": message.ids[-1], **request.model_dump(mode="json")}
+        given = await self._service.threads.answer(caller, read(ThreadsFeedback, fields))
+        return feedback_record(view, at, message.ids[-1], given)
+
+    async def fork(self, caller: Caller, thread_id: str, body: object, *, with_context: bool) -> JSON:
+        """Copy a session up to a message, that message included. Returns the copy's record."""
+        at = read(ForkRequest, body).message_sequence_num
+        view = await self.views.view(caller, thread_id)
+        message_at(view, at, ErrorCode.VALIDATION_ERROR)
+        last = next(message.ids[-1] for message in reversed(view.messages[: at + 1]) if message.ids)
+        command = ThreadsFork(thread_id=thread_id, message_id=last, new_thread_id=new_session_id())
+        with refused_while_busy():
+            new_id = str((await self._service.threads.answer(caller, command))["threadId"])
+        facts = view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
+        await self.annotate(caller, new_id, **facts, forked_from=at)
+        return session_record(await self.views.view(caller, new_id, with_context=with_context))
+
+    async def annotate(self, caller: Caller, thread_id: str, **facts: object) -> None:
+        """Keep facts of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
+        await self._service.threads.annotate(caller, thread_id, written(**facts))
+
+    async def pin(self, caller: Caller, thread_id: str, *, is_pinned: bool) -> None:
+        """Pin a session, or unpin it. Raises ``AppError`` THREAD_NOT_FOUND."""
+        await self.annotate(caller, thread_id, pinned_at=time.time() if is_pinned else None)
+
+
+@contextmanager
+def refused_while_busy() -> Iterator[None]:
+    """Refuse what comes while the agent is at work as a mistake of the client, as Roboto does."""
+    try:
+        yield
+    except AppError as error:
+        if error.code is not ErrorCode.THREAD_BUSY:
+            raise
+        raise AppError(ErrorCode.VALIDATION_ERROR, BUSY) from None
+
+
+def new_session_id() -> str:
+    """Make an id in the form of Roboto's."""
+    return f"ags_{uuid.uuid4().hex}"
+
+
+def message_at(view: View, at: int, code: ErrorCode) -> Message:
+    """Return a message that is complete. Raises ``AppError`` with this code where there is none of this index."""
+    if not 0 <= at < len(view.messages):
+        raise AppError(code, "message_sequence_num: there is no such message in this session.")
+    message = view.messages[at]
+    if not message.is_final:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "message_sequence_num: this message is still being generated.")
+    return message
+
+
+def check_results(request: ToolResultsRequest, calls: Mapping[str, str]) -> None:
+    """Raise ``AppError`` VALIDATION_ERROR for a result of a call that is unknown, or that has one already."""
+    waiting = dict(calls)
+    for at, result in enumerate(request.tool_results):
+        if waiting.pop(result.tool_use_id, None) is None:
+            message = f"tool_results.{at}.tool_use_id: no call of this id is waiting for a result."
+            raise AppError(ErrorCode.VALIDATION_ERROR, message)

@@ -1,0 +1,105 @@
+"""How long a stop takes: from the request to cancel until the reader has the run's end.
+
+    python -m bench.cancel_latency [STORE] [BUS]
+
+Each line is one way: an agent that waits for its model, and one whose tool blocks a thread; read over SSE and over a
+WebSocket; cancelled by a route, and by a frame of the same socket. Where a store is named that outlives the process,
+a second replica cancels what the first one runs; ``BUS`` is what they share besides.
+"""
+
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from itertools import count
+
+import httpx
+from websockets.asyncio.client import connect
+
+from bench.server import Contestant, Server, ours, running
+
+ROUNDS = 30
+SAYS = {"a stalled model": ("wait 3600", "TEXT_MESSAGE_CONTENT"), "a blocking tool": ("call block {}", "TOOL_CALL_END")}
+"""What is asked, and the event after which nothing comes."""
+
+RUNS = count(1)
+
+Way = Callable[[Server, Server, str, str], Awaitable[float]]
+
+
+def body(said: str) -> dict[str, object]:
+    """A run of its own thread."""
+    name = f"stop-{next(RUNS)}"
+    return {"threadId": name, "runId": name, "messages": [{"id": "m1", "role": "user", "content": said}]}
+
+
+async def over_sse(reading: Server, asked: Server, said: str, last: str) -> float:
+    """Read over SSE, and cancel by a route of ``asked``."""
+    run = body(said)
+    read, cancel = (f"http://127.0.0.1:{server.port}" for server in (reading, asked))
+    path = f"{cancel}/runs/{run['runId']}/cancel?threadId={run['threadId']}"
+    async with (
+        httpx.AsyncClient(timeout=30) as client,
+        client.stream("POST", f"{read}/invocations", json=run) as stream,
+    ):
+        lines = stream.aiter_lines()
+        await until(lines, last)
+        began = time.perf_counter()
+        await client.post(path)
+        await until(lines, "RUN_FINISHED")
+        return time.perf_counter() - began
+
+
+async def over_ws(reading: Server, _: Server, said: str, last: str) -> float:
+    """Read over a WebSocket, and cancel by a frame."""
+    run = body(said)
+    async with connect(f"ws://127.0.0.1:{reading.port}/ws", proxy=None) as socket:
+        await socket.send(json.dumps(run))
+        while json.loads(await socket.recv()).get("type") != last:
+            pass
+        began = time.perf_counter()
+        await socket.send(json.dumps({"command": {"type": "cancel", "runId": run["runId"]}}))
+        while json.loads(await socket.recv()).get("type") != "RUN_FINISHED":
+            pass
+        return time.perf_counter() - began
+
+
+async def until(lines: AsyncIterator[str], wanted: str) -> None:
+    """Read as far as an event of this type."""
+    async for line in lines:
+        if f'"{wanted}"' in line:
+            return
+    raise SystemExit(f"the stream ended without {wanted}")
+
+
+async def measured(name: str, way: Way, reading: Server, asked: Server) -> None:
+    """One way's lines."""
+    for what, (said, last) in SAYS.items():
+        seconds = [await way(reading, asked, said, last) for _ in range(ROUNDS)]
+        median, most = statistics.median(seconds) * 1e3, max(seconds) * 1e3
+        print(f"{name:<34} {what:<16} p50 {median:6.1f} ms   max {most:6.1f} ms")  # noqa: T201
+
+
+def replica(store: str, bus: str) -> Contestant:
+    """This container, on what replicas share."""
+    contestant = ours("assistant")
+    settings = {**contestant.environment, "AGUI_STORE": store, "AGUI_BUS": bus, "AGUI_TOOLS": "bench.agents:TOOLS"}
+    return replace(contestant, environment=settings)
+
+
+async def main(given: Sequence[str]) -> None:
+    """Measure each way."""
+    store, bus = [*given, "memory", "memory"][:2] if len(given) != 1 else [given[0], "memory"]
+    with running(replica(store, bus)) as (server,):
+        await measured("SSE, cancelled by a route", over_sse, server, server)
+        await measured("WebSocket, cancelled by a frame", over_ws, server, server)
+    if store.startswith("postgresql"):
+        with running(replica(store, bus), replica(store, bus)) as (reading, asked):
+            await measured("SSE, through another replica", over_sse, reading, asked)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

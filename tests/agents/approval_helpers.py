@@ -1,0 +1,120 @@
+"""A desk where a tool must be asked for, and what goes over it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+from ag_ui.core import (
+    BaseEvent,
+    Interrupt,
+    Message,
+    ResumeEntry,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    ToolCallResultEvent,
+    ToolMessage,
+    UserMessage,
+)
+from ag_ui.core import Tool as ToolSpec
+
+from agui_container.agents.assistant.approvals.approvals import Approvals
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.ports import Item, Permission, PolicyDecision, RunContext
+from agui_container.protocol.conversation.transcript import Transcript
+from agui_container.tools.function_tool import FunctionTool
+from tests.contexts import collected, expanded, run_context, run_input
+from tests.models.reasoning_server.observed import WatchedModel
+
+ASK = PolicyDecision(Permission.ASK, reason="it costs money", category="physical")
+RULINGS = {"pay": ASK, "wipe": PolicyDecision(Permission.DENY, reason="never")}
+START = 1_000_000.0
+
+
+class ApprovalFixture:
+    """An assistant with a tool that must be asked for, and what has happened there."""
+
+    def __init__(self) -> None:
+        self.now = START
+        self.model = WatchedModel()
+        self.paid: list[int] = []
+        self.stuck = False
+        self.started = asyncio.Event()
+        schema: Mapping[str, object] = {"type": "object"}
+        tools = (
+            FunctionTool("pay", "Pay.", schema, self.pay),
+            FunctionTool("look", "Look.", schema, lambda: "seen"),
+            FunctionTool("wipe", "Wipe.", schema, self.paid.clear),
+        )
+        self.assistant = Assistant(self.model, tools, policy=self.policy, approvals=Approvals(lambda: self.now))
+        self.history: list[Message] = []
+        self.new_id = map("id-{}".format, count(1)).__next__
+
+    @staticmethod
+    def policy(name: str) -> PolicyDecision:
+        return RULINGS.get(name, PolicyDecision(Permission.ALLOW))
+
+    async def pay(self, amount: int) -> str:
+        self.paid.append(amount)
+        self.started.set()
+        if self.stuck:
+            await asyncio.Event().wait()
+        return f"paid {amount}"
+
+    async def start(
+        self, *said: str, resume: Sequence[ResumeEntry] = (), ctx: RunContext | None = None, tools: tuple[str, ...] = ()
+    ) -> Sequence[Item]:
+        request = run_input(*said, tools=[ToolSpec(name=name, description="") for name in tools])
+        request.messages = [*self.history, *request.messages]
+        request.resume = list(resume) or None
+        ctx = replace(ctx or run_context(), new_id=self.new_id)
+        return expanded(await collected(self.assistant.run(request, ctx)))
+
+    async def send(self, said: str, tools: tuple[str, ...] = ()) -> Sequence[Item]:
+        """A run that the client keeps in its history."""
+        items = await self.start(said, tools=tools)
+        self.history.append(UserMessage(id=self.new_id(), content=said))
+        self.keep(items)
+        return items
+
+    def keep(self, items: Sequence[Item]) -> None:
+        """Add what a run brought to the client's history."""
+        transcript = Transcript(self.history)
+        for event in items:
+            if isinstance(event, BaseEvent):
+                transcript.feed(event)
+        self.history = transcript.messages
+
+    def tool_results(self) -> list[tuple[str, str | None]]:
+        """The results that the model was told last, and what was wrong with them."""
+        return [(str(m.content), m.error) for m in self.model.heard[-1].messages if isinstance(m, ToolMessage)]
+
+
+def results(items: Sequence[Item]) -> list[object]:
+    return [item.content for item in items if isinstance(item, ToolCallResultEvent)]
+
+
+def interrupts(items: Sequence[Item]) -> list[Interrupt]:
+    last = items[-1]
+    assert isinstance(last, RunFinishedEvent)
+    return last.outcome.interrupts if isinstance(last.outcome, RunFinishedInterruptOutcome) else []
+
+
+def answer(interrupt: Interrupt, **payload: object) -> ResumeEntry:
+    return ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
+
+
+def abandoned(interrupt: Interrupt) -> ResumeEntry:
+    return ResumeEntry(interrupt_id=interrupt.id, status="cancelled")
+
+
+async def ask_for_payments(desk: ApprovalFixture, *amounts: int) -> list[Interrupt]:
+    lines = [f'call pay {{"amount": {amount}}}' for amount in amounts]
+    found = interrupts(await desk.start("\n".join(lines)))
+    assert len(found) == len(amounts)
+    assert desk.paid == []
+    return found
+
+
+def spoken_text(items: Sequence[Item]) -> str:
+    return "".join(str(getattr(item, "delta", "")) for item in items)

@@ -1,0 +1,71 @@
+"""Context files are read at the start or stop it, and stand in the system text without their paths."""
+
+from pathlib import Path
+
+import pytest
+from ag_ui.core import Context
+
+from agui_container.agents.assistant.prompt.system_text import (
+    MAX_BYTES,
+    ContextFile,
+    ContextFileError,
+    application_context,
+    project_context,
+    read_context_files,
+    system_text,
+)
+
+
+def test_files_are_read_in_the_order_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("\ufeffUse British spelling.\n\n")
+    (tmp_path / "STYLE.md").write_text("Be brief. é")
+    files = read_context_files([f"{tmp_path}/STYLE.md", f"{tmp_path}/AGENTS.md"])
+    assert files == (ContextFile("STYLE.md", "Be brief. é"), ContextFile("AGENTS.md", "Use British spelling."))
+
+
+def test_a_file_of_the_greatest_size_is_read(tmp_path: Path) -> None:
+    (tmp_path / "A.md").write_text("x" * MAX_BYTES)
+    assert len(read_context_files([f"{tmp_path}/A.md"])[0].text) == MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (None, "cannot be read: No such file or directory."),
+        (b"\xff", "is not UTF-8 text."),
+        (b"x" * (MAX_BYTES + 1), f"has more than {MAX_BYTES} bytes."),
+        (b" \n", "is empty."),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_said(tmp_path: Path, data: bytes | None, reason: str) -> None:
+    path = tmp_path / "A.md"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(ContextFileError) as failed:
+        read_context_files([str(path)])
+    assert str(failed.value) == f"'{path}' {reason}"
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ContextFileError, match="cannot be read: Is a directory"):
+        read_context_files([str(tmp_path)])
+
+
+def test_a_large_file_that_is_cut_in_a_letter_is_said_to_be_large(tmp_path: Path) -> None:
+    (tmp_path / "A.md").write_text("é" * MAX_BYTES)
+    with pytest.raises(ContextFileError, match="has more than"):
+        read_context_files([f"{tmp_path}/A.md"])
+
+
+def test_the_project_stands_in_the_system_text_by_file_name() -> None:
+    files = [ContextFile("AGENTS.md", "Be brief."), ContextFile("STYLE.md", "Be kind.")]
+    assert project_context(files) == "## Project context\n\n### AGENTS.md\nBe brief.\n\n### STYLE.md\nBe kind."
+
+
+def test_what_is_not_there_leaves_no_trace_in_the_system_text() -> None:
+    assert system_text("Be kind.", project_context([]), application_context([])) == "Be kind."
+
+
+def test_sections_are_told_apart_by_an_empty_line() -> None:
+    page = application_context([Context(description="Page", value="Cart")])
+    assert system_text("", "Be kind.", page) == "Be kind.\n\n## Context from the application\n\n### Page\nCart"

@@ -1,0 +1,157 @@
+"""Deltas of a model become events that are in order and closed, and one message."""
+
+from collections.abc import Sequence
+
+import pytest
+from ag_ui.core import AssistantMessage, BaseEvent, FunctionCall, TokenUsage, ToolCall
+
+from agui_container.agents.assistant.model_turn import MAX_CALLS, ModelToolCall, ModelTurn
+from agui_container.ports import Delta, MessageText, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.protocol.errors import AppError, ErrorCode
+from tests.contexts import expanded, run_context
+
+
+def fed(*deltas: Delta) -> tuple[ModelTurn, list[BaseEvent]]:
+    turn = ModelTurn(run_context())
+    items = [item for delta in deltas for item in turn.feed(delta)]
+    return turn, expanded([*items, *turn.close()])
+
+
+def lines(events: Sequence[BaseEvent]) -> list[str]:
+    """One short line per event: what it is, whose it is, and what it says."""
+    return [
+        " ".join(
+            str(value)
+            for name, value in event.model_dump(mode="json").items()
+            if name not in ("role", "parent_message_id")
+        )
+        for event in events
+    ]
+
+
+def test_text_is_one_message() -> None:
+    _, events = fed(TextDelta("Hello "), TextDelta("world"))
+    assert lines(events) == [
+        "TEXT_MESSAGE_START id-1",
+        "TEXT_MESSAGE_CONTENT id-1 Hello ",
+        "TEXT_MESSAGE_CONTENT id-1 world",
+        "TEXT_MESSAGE_END id-1",
+    ]
+
+
+def test_text_that_goes_on_costs_no_event() -> None:
+    turn = ModelTurn(run_context())
+    turn.feed(TextDelta("Hello "))
+    assert turn.feed(TextDelta("world")) == (MessageText("id-1", "world"),)
+
+
+def test_reasoning_is_closed_before_text_and_text_before_calls() -> None:
+    _, events = fed(
+        ReasoningDelta("Hm"),
+        ReasoningDelta("m."),
+        TextDelta("So: "),
+        ToolCallDelta(0, '{"a":', "add"),
+        ToolCallDelta(0, "1}"),
+    )
+    assert lines(events) == [
+        "REASONING_START id-2",
+        "REASONING_MESSAGE_START id-2",
+        "REASONING_MESSAGE_CONTENT id-2 Hm",
+        "REASONING_MESSAGE_CONTENT id-2 m.",
+        "REASONING_MESSAGE_END id-2",
+        "REASONING_END id-2",
+        "TEXT_MESSAGE_START id-1",
+        "TEXT_MESSAGE_CONTENT id-1 So: ",
+        "TEXT_MESSAGE_END id-1",
+        "TOOL_CALL_START id-3 add",
+        'TOOL_CALL_ARGS id-3 {"a":',
+        "TOOL_CALL_ARGS id-3 1}",
+        "TOOL_CALL_END id-3",
+    ]
+
+
+def test_calls_belong_to_the_assistant_message() -> None:
+    turn, events = fed(ToolCallDelta(0, "{}", "add"))
+    assert events[0].model_dump()["parent_message_id"] == turn.message_id
+
+
+def test_reasoning_that_is_left_open_is_closed() -> None:
+    _, events = fed(ReasoningDelta("Hm"))
+    assert lines(events)[-2:] == ["REASONING_MESSAGE_END id-2", "REASONING_END id-2"]
+
+
+def test_text_after_an_interruption_goes_on_in_the_same_message() -> None:
+    turn, events = fed(TextDelta("a"), ReasoningDelta("b"), TextDelta("c"), ToolCallDelta(0, "", "add"), TextDelta("d"))
+    assert lines(events) == [
+        "TEXT_MESSAGE_START id-1",
+        "TEXT_MESSAGE_CONTENT id-1 a",
+        "TEXT_MESSAGE_END id-1",
+        "REASONING_START id-2",
+        "REASONING_MESSAGE_START id-2",
+        "REASONING_MESSAGE_CONTENT id-2 b",
+        "REASONING_MESSAGE_END id-2",
+        "REASONING_END id-2",
+        "TEXT_MESSAGE_START id-1",
+        "TEXT_MESSAGE_CONTENT id-1 c",
+        "TEXT_MESSAGE_END id-1",
+        "TOOL_CALL_START id-3 add",
+        "TEXT_MESSAGE_START id-1",
+        "TEXT_MESSAGE_CONTENT id-1 d",
+        "TEXT_MESSAGE_END id-1",
+        "TOOL_CALL_END id-3",
+    ]
+    assert turn.messages[-1].content == "acd"
+
+
+def test_two_stretches_of_reasoning_have_two_ids() -> None:
+    _, events = fed(ReasoningDelta("a"), TextDelta("b"), ReasoningDelta("c"))
+    assert [line for line in lines(events) if "CONTENT" in line] == [
+        "REASONING_MESSAGE_CONTENT id-2 a",
+        "TEXT_MESSAGE_CONTENT id-1 b",
+        "REASONING_MESSAGE_CONTENT id-3 c",
+    ]
+
+
+def test_empty_deltas_open_nothing() -> None:
+    _, events = fed(TextDelta(""), ReasoningDelta(""))
+    assert events == []
+
+
+def test_parallel_calls_may_come_interleaved() -> None:
+    turn, events = fed(
+        ToolCallDelta(0, "{", "a"), ToolCallDelta(1, "[", "b"), ToolCallDelta(0, "}"), ToolCallDelta(1, "]")
+    )
+    assert turn.calls == [ModelToolCall("id-2", "a", "{}"), ModelToolCall("id-3", "b", "[]")]
+    assert lines(events)[-2:] == ["TOOL_CALL_END id-2", "TOOL_CALL_END id-3"]
+
+
+def test_a_call_that_begins_without_a_name_is_the_models_fault() -> None:
+    turn = ModelTurn(run_context())
+    with pytest.raises(AppError) as caught:
+        turn.feed(ToolCallDelta(0, "{}"))
+    assert caught.value.code is ErrorCode.MODEL_ERROR
+
+
+def test_the_message_says_what_the_model_said() -> None:
+    turn, _ = fed(TextDelta("So: "), ToolCallDelta(0, "{}", "add"))
+    call = ToolCall(id="id-2", function=FunctionCall(name="add", arguments="{}"))
+    assert turn.messages[-1] == AssistantMessage(id="id-1", content="So: ", tool_calls=[call])
+
+
+def test_what_was_not_said_is_absent_from_the_message() -> None:
+    turn, _ = fed()
+    assert turn.messages[-1].model_dump(by_alias=True) == {"id": "id-1", "role": "assistant"}
+
+
+def test_usage_is_kept_for_the_end_of_the_run() -> None:
+    ctx, usage = run_context(), TokenUsage(total_tokens=3)
+    assert list(ModelTurn(ctx).feed(UsageDelta(usage))) == []
+    assert ctx.usage == [usage]
+
+
+def test_an_answer_of_too_many_calls_is_given_up() -> None:
+    turn, _ = fed(*(ToolCallDelta(at, "{}", "add") for at in range(MAX_CALLS)))
+    assert len(turn.calls) == MAX_CALLS
+    with pytest.raises(AppError) as refused:
+        turn.feed(ToolCallDelta(MAX_CALLS, "{}", "add"))
+    assert refused.value.code is ErrorCode.RUN_LIMIT_EXCEEDED

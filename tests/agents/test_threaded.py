@@ -1,0 +1,266 @@
+"""A plain generator runs in one thread of its own, and nobody waits for it who need not."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import replace
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from agui_container.agents.custom.as_agent import as_agent
+from agui_container.agents.custom.threaded import ThreadAgent
+from agui_container.ports import Item, RunContext
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.daemon_threads import ROOM, DaemonThreadPool
+from tests.contexts import collected, run_context, run_input
+
+WAIT = 30
+"""Seconds after which a wait has failed; no test waits this long."""
+
+
+def made(agent: object) -> ThreadAgent:
+    adapted = as_agent(agent, "agent")
+    assert isinstance(adapted, ThreadAgent)
+    return adapted
+
+
+async def items(agent: Callable[..., Iterator[Item]], ctx: RunContext | None = None) -> list[Item]:
+    return await collected(made(agent).run(run_input("go"), ctx or run_context()))
+
+
+async def happened(event: threading.Event) -> bool:
+    """Wait for a thread without stopping the loop."""
+    return await asyncio.to_thread(event.wait, WAIT)
+
+
+async def test_items_come_in_order() -> None:
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        yield from map(str, range(10 * ROOM))
+
+    assert await items(agent) == [str(number) for number in range(10 * ROOM)]
+
+
+async def test_an_empty_generator_ends() -> None:
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        yield from ()
+
+    assert await items(agent) == []
+
+
+async def test_the_whole_generator_runs_in_one_thread_that_is_not_the_loops() -> None:
+    threads: list[threading.Thread] = []
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        try:
+            threads.append(threading.current_thread())
+            yield "a"
+            threads.append(threading.current_thread())
+            yield "b"
+        finally:
+            threads.append(threading.current_thread())
+
+    await items(agent)
+    assert len(threads) == 3
+    assert len(set(threads)) == 1
+    assert threads[0] is not threading.current_thread()
+    assert threads[0].daemon
+
+
+async def test_context_variables_reach_the_thread() -> None:
+    variable: ContextVar[str] = ContextVar("variable")
+    variable.set("here")
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        yield variable.get()
+
+    assert await items(agent) == ["here"]
+
+
+async def test_a_blocking_agent_does_not_block_the_loop() -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        began.set()
+        yield "went on" if go_on.wait(WAIT) else "never let go"
+
+    running = asyncio.create_task(items(agent))
+    assert await happened(began)
+    go_on.set()  # only a loop that runs while the agent blocks gets here
+    assert await running == ["went on"]
+
+
+async def test_a_slow_reader_holds_the_thread_back() -> None:
+    yielded = 0
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        nonlocal yielded
+        while True:
+            yielded += 1
+            yield "x"
+
+    run = made(agent).run(run_input("go"), run_context())
+    await anext(run)
+    await run.aclose()
+    assert yielded <= ROOM + 2
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+async def test_what_the_agent_raises_is_raised_in_the_run() -> None:
+    error = AppError(ErrorCode.AGENT_ERROR, "No.")
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        yield "a"
+        raise error
+
+    run = made(agent).run(run_input("go"), run_context())
+    assert await anext(run) == "a"
+    with pytest.raises(AppError) as caught:
+        await anext(run)
+    assert caught.value is error
+
+
+async def test_an_agent_that_exits_does_not_end_the_server() -> None:
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        raise SystemExit(1)
+        yield "never"
+
+    with pytest.raises(RuntimeError, match="raised SystemExit"):
+        await items(agent)
+
+
+async def test_too_many_threads_are_refused_until_one_ends() -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        began.set()
+        go_on.wait(WAIT)
+        yield "a"
+
+    busy = ThreadAgent(agent, made(agent).start, DaemonThreadPool(1))
+    running = asyncio.create_task(collected(busy.run(run_input("go"), run_context())))
+    assert await happened(began)
+    with pytest.raises(AppError) as caught:
+        await collected(busy.run(run_input("go"), run_context()))
+    assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
+    go_on.set()
+    assert await running == ["a"]
+    assert await collected(busy.run(run_input("go"), run_context())) == ["a"]
+
+
+async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        yield "never"
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    busy = ThreadAgent(agent, made(agent).start, DaemonThreadPool(1))
+    for _ in range(2):
+        with pytest.raises(AppError, match="no thread left"):
+            await collected(busy.run(run_input("go"), run_context()))
+
+
+# --- cancellation ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_cancelled_run_returns_while_its_thread_is_blocked() -> None:
+    began, go_on, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        try:
+            began.set()
+            go_on.wait(WAIT)
+            yield "too late"
+            raise NotImplementedError
+        finally:
+            closed.set()
+
+    running = asyncio.create_task(items(agent))
+    assert await happened(began)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not closed.is_set()
+    go_on.set()
+    assert await happened(closed)
+
+
+async def test_a_cancelled_run_frees_a_thread_that_waits_for_room() -> None:
+    closed = threading.Event()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        try:
+            while True:
+                yield "x"
+        finally:
+            closed.set()
+
+    run = made(agent).run(run_input("go"), run_context())
+    await anext(run)
+    await run.aclose()
+    assert await happened(closed)
+
+
+async def test_the_thread_stops_between_yields_once_its_run_is_cancelled() -> None:
+    cancelled = threading.Event()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        yield "a"
+        cancelled.set()
+        yield "b"
+        raise NotImplementedError
+
+    assert await items(agent, run_context(cancelled.is_set)) == ["a"]
+
+
+async def test_a_failure_after_the_end_is_in_the_log() -> None:
+    began, go_on, logged = threading.Event(), threading.Event(), threading.Event()
+    messages: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+            logged.set()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        began.set()
+        go_on.wait(WAIT)
+        raise ValueError("secret")
+        yield "never"
+
+    ctx = replace(run_context(), logger=logging.Logger("alone"))  # noqa: LOG001 - heard by nobody else
+    ctx.logger.addHandler(Handler())
+    running = asyncio.create_task(items(agent, ctx))
+    assert await happened(began)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    go_on.set()
+    assert await happened(logged)
+    assert messages == ["run=<run> | the agent failed after its run had ended"]
+
+
+def test_a_thread_that_ends_after_the_loop_harms_nobody() -> None:
+    began, go_on, threads = threading.Event(), threading.Event(), list[threading.Thread]()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        threads.append(threading.current_thread())
+        began.set()
+        go_on.wait(WAIT)
+        yield "too late"
+
+    async def abandon() -> None:
+        running = asyncio.create_task(items(agent))
+        assert await happened(began)
+        running.cancel()
+
+    asyncio.run(abandon())
+    go_on.set()
+    threads[0].join(WAIT)
+    assert not threads[0].is_alive()

@@ -1,0 +1,74 @@
+"""The tools of the assistant's tests, loaded as a user's are: ``AGUI_TOOLS=tests.behaviour.approval_tools:tools``."""
+
+import asyncio
+import json
+from collections import defaultdict
+
+from agui_container.ports import RunContext
+from agui_container.tools.function_tool import tool
+
+PAID: defaultdict[str, list[int]] = defaultdict(list)
+"""What was paid, by thread."""
+
+TOOLS = f"{__name__}:tools"
+POLICY = json.dumps(
+    [
+        {"tool_pattern": "pay", "policy": "ask", "reason": "it costs money", "category": "physical"},
+        {"tool_pattern": "order", "policy": "ask"},
+        {"tool_pattern": "misname", "policy": "ask"},
+        {"tool_pattern": "wipe", "policy": "deny", "reason": "never"},
+    ]
+)
+
+
+@tool
+async def pay(amount: int, ctx: RunContext) -> str:
+    """Pay."""
+    PAID[ctx.thread_id].append(amount)
+    return f"paid {amount}"
+
+
+@tool
+async def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+@tool
+async def wipe(ctx: RunContext) -> str:
+    """Forget every payment."""
+    PAID.pop(ctx.thread_id)
+    return "wiped"
+
+
+@tool
+async def stick() -> None:
+    """Never end."""
+    await asyncio.Event().wait()
+
+
+@tool
+async def order() -> None:
+    """Order something, and never hear back."""
+    await asyncio.Event().wait()
+
+
+@tool
+async def burst() -> None:
+    """Break."""
+    raise ValueError("token=secret")
+
+
+@tool
+async def misname() -> str:
+    """Give what no UTF-8 holds, as some file names are."""
+    return "bad \udc80 name"
+
+
+@tool
+async def achieve_sum() -> None:
+    """Have the name of a goal's tool."""
+
+
+namesakes = [achieve_sum]
+tools = [pay, echo, wipe, stick, order, burst, misname]

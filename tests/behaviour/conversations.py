@@ -1,0 +1,124 @@
+"""A conversation with the assistant, as a client holds it: what was said, called and answered is in the next run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from ag_ui.core import PROTOCOL_VERSION
+
+from tests.behaviour.client import Client, Stream
+from tests.behaviour.fake_models import Mind
+from tests.engine.doubles import Json
+
+PAINT: Json = {"name": "paint", "description": "Paint a wall.", "parameters": {"type": "object"}}
+"""A tool of the client's."""
+
+THREADS = count(1)
+
+
+@dataclass
+class Talk:
+    """One thread. ``messages`` is the client's history, ``tools`` what it offers."""
+
+    client: Client
+    mind: Mind
+    thread: str = field(default_factory=lambda: f"thread-{next(THREADS)}")
+    messages: list[Json] = field(default_factory=list)
+    tools: list[Json] = field(default_factory=list)
+    runs: int = 0
+
+    def body(self, said: str | None = None, **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
+        """The input of the next run."""
+        self.runs += 1
+        if said is not None:
+            self.messages.append({"id": f"user-{self.runs}", "role": "user", "content": said})
+        ids = {"threadId": self.thread, "runId": f"{self.thread}-run-{self.runs}"}
+        return {**ids, "protocolVersion": PROTOCOL_VERSION, "messages": self.messages, "tools": self.tools, **fields}
+
+    async def start(self, said: str) -> Stream:
+        """Begin a run."""
+        return await self.client.start(self.body(said))
+
+    async def say(self, said: str | None = None, **fields: Any) -> list[Json]:  # noqa: ANN401 - as in JSON
+        """A whole run, and keep what came of it."""
+        events = await self.client.run(self.body(said, **fields))
+        self.keep(events)
+        return events
+
+    async def resume(self, *answers: Json) -> list[Json]:
+        """A run that answers interrupts."""
+        return await self.say(resume=list(answers))
+
+    def result(self, call: str, content: str) -> None:
+        """What became of a call that the client runs."""
+        self.messages.append({"id": f"result-{call}", "role": "tool", "toolCallId": call, "content": content})
+
+    def keep(self, events: Sequence[Json]) -> None:
+        """Add a run's messages to the history."""
+        for event in events:
+            match event["type"]:
+                case "REASONING_MESSAGE_START" | "TEXT_MESSAGE_START":
+                    self._message(event["messageId"], event["role"], event)
+                case "REASONING_MESSAGE_CONTENT" | "TEXT_MESSAGE_CONTENT":
+                    self._grow(event["messageId"], "content", event["delta"])
+                case "REASONING_ENCRYPTED_VALUE":
+                    self._grow(event["entityId"], "encryptedValue", event["encryptedValue"])
+                case "TOOL_CALL_START":
+                    function = {"name": event["toolCallName"], "arguments": ""}
+                    call = {"id": event["toolCallId"], "type": "function", "function": function}
+                    message = self._message(event["parentMessageId"], "assistant", event)
+                    message.setdefault("toolCalls", []).append(call)
+                case "TOOL_CALL_ARGS":
+                    self._call(event["toolCallId"])["function"]["arguments"] += event["delta"]
+                case "TOOL_CALL_RESULT":
+                    named = {"id": event["messageId"], "role": "tool", "toolCallId": event["toolCallId"]}
+                    kept: Json = {
+                        name: event[name] for name in ("subagentRunId", "content", "metadata") if name in event
+                    }
+                    self.messages.append({**named, **kept})
+
+    def _message(self, key: str, role: str, event: Json) -> Json:
+        found = [message for message in self.messages if message["id"] == key]
+        if not found:
+            self.messages.append({"id": key, "role": role, **owner(event)})
+        return found[0] if found else self.messages[-1]
+
+    def _grow(self, key: str, name: str, piece: str) -> None:
+        message = next(message for message in self.messages if message["id"] == key)
+        message[name] = message.get(name, "") + piece
+
+    def _call(self, key: str) -> Json:
+        calls: list[Json] = [call for message in self.messages for call in message.get("toolCalls", ())]
+        return next(call for call in calls if call["id"] == key)
+
+
+def owner(event: Json) -> Json:
+    """The subagent that an event belongs to."""
+    return {name: event[name] for name in ("subagentRunId",) if name in event}
+
+
+def results(events: Sequence[Json]) -> list[str]:
+    """The contents of the tools' results."""
+    return [event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"]
+
+
+def calls(events: Sequence[Json]) -> dict[str, str]:
+    """Ids of the calls that were begun, by name."""
+    return {event["toolCallName"]: event["toolCallId"] for event in events if event["type"] == "TOOL_CALL_START"}
+
+
+def interrupts(events: Sequence[Json]) -> list[Json]:
+    """What a run ended to ask."""
+    found: list[Json] = events[-1].get("outcome", {}).get("interrupts", [])
+    return found
+
+
+def answer(interrupt: Json, **payload: object) -> Json:
+    """An answer to an interrupt."""
+    return {"interruptId": interrupt["id"], "status": "resolved", "payload": payload}
+
+
+def abandoned(interrupt: Json) -> Json:
+    """The other answer."""
+    return {"interruptId": interrupt["id"], "status": "cancelled"}

@@ -1,0 +1,88 @@
+"""The models that an assistant can have, each named by settings: the offline one, and it again behind each wire."""
+
+import asyncio
+import json
+from abc import ABC, abstractmethod
+from itertools import count
+
+from tests.behaviour.over_sse import http_client
+from tests.engine.doubles import WAIT, Json
+from tests.models.reasoning_server.observed import WatchedModel, written
+from tests.models.reasoning_server.server import KEY
+
+NUMBERS = count(1)
+
+
+class Mind(ABC):
+    """A model. ``settings`` are those that choose it; ``labels`` are what its usage is reported under."""
+
+    settings: dict[str, str]
+    labels: dict[str, str]
+    seals = False
+    """Whether its reasoning comes with an artefact to give back."""
+
+    @abstractmethod
+    async def heard(self) -> list[Json]:
+        """The prompts it was given."""
+
+    @abstractmethod
+    async def left(self) -> None:
+        """Wait until nobody waits for an answer."""
+
+
+class Offline(Mind):
+    """``AGUI_MODEL=offline``."""
+
+    def __init__(self) -> None:
+        self.model = WatchedModel()
+        self.settings = {"model": "offline"}
+        self.labels = {"provider": "offline", "model": "offline"}
+
+    async def heard(self) -> list[Json]:
+        return written(self.model.heard)
+
+    async def left(self) -> None:
+        async with asyncio.timeout(WAIT):
+            await self.model.left.wait()
+
+
+class Wired(Mind):
+    """A model of the thinking server at ``url``."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.url = url
+        self.name = name
+
+    async def heard(self) -> list[Json]:
+        async with http_client(self.url) as http:
+            prompts: list[Json] = (await http.get(f"/heard/{self.name}")).json()
+            return prompts
+
+    async def left(self) -> None:
+        async with http_client(self.url) as http:
+            await http.get(f"/left/{self.name}")
+
+
+class Bedrock(Wired):
+    """``AGUI_MODEL=bedrock:…``."""
+
+    seals = True
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, f"test.thinker-{next(NUMBERS)}")
+        self.settings = {"model": f"bedrock:{self.name}", "model_options": json.dumps({"endpoint_url": url})}
+        self.labels = {"provider": "bedrock", "model": self.name}
+
+
+class OpenAI(Wired):
+    """``AGUI_MODEL=openai:…``."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, f"thinker-{next(NUMBERS)}")
+        self.settings = {
+            "model": f"openai:{self.name}",
+            "openai_base_url": f"{url}/v1",
+            "openai_api_key": KEY,
+            "model_options": json.dumps({"reasoning_field": "reasoning_content"}),
+        }
+        self.labels = {"provider": "openai-compatible", "model": self.name}

@@ -1,0 +1,71 @@
+"""A client that leaves amid a run leaves nothing behind that waits for the garbage collector."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.run.run import Run
+from agui_container.ports import Item
+from agui_container.transports.websocket import WebSocketConnection
+from tests.behaviour.client import Client
+from tests.conftest import Connect, Serve
+from tests.engine.doubles import ask, eventually
+from tests.requirements import requirement
+
+
+@pytest.fixture(autouse=True)
+def uncollected() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Made:
+    """All objects of one class that are made from now on."""
+
+    def __init__(self, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._seen: list[weakref.ref[object]] = []
+        make = kind.__init__  # type: ignore[misc] # of the class itself
+
+        def noted(made: object, *args: object, **kwargs: object) -> None:
+            self._seen.append(weakref.ref(made))
+            make(made, *args, **kwargs)
+
+        monkeypatch.setattr(kind, "__init__", noted)
+
+    async def gone(self) -> None:
+        """There were some, and nothing is left of any."""
+        assert self._seen
+        await eventually(lambda: not any(made() for made in self._seen))
+
+
+async def waits(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hi"
+    await asyncio.Event().wait()
+
+
+async def left(client: Client) -> None:
+    stream = await client.start(ask())
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    await stream.leave()
+
+
+@requirement("limit.kept")
+async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, runs = await connect(waits, CapacityLimits(kept_runs=0), on_disconnect="cancel"), Made(Run, monkeypatch)
+    await left(client)
+    client._streams.clear()
+    await runs.gone()
+
+
+@requirement("limit.kept")
+async def test_a_socket_that_is_closed_amid_a_run_is_gone(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, client = await serve(waits, on_disconnect="cancel")
+    connections = Made(WebSocketConnection, monkeypatch)
+    await left(client)
+    await connections.gone()

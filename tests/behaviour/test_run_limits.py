@@ -1,0 +1,169 @@
+"""Runs that use too many tokens are ended, whoever answers them, and a caller may ask for less than there is."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import RunAgentInput, TokenUsage
+
+from agui_container.ports import Item, RunContext
+from tests.behaviour.client import Refused, outcome, text, types
+from tests.behaviour.conftest import ConnectModel
+from tests.behaviour.conversations import results
+from tests.conftest import Connect
+from tests.engine.doubles import Json, ask, forever
+from tests.requirements import requirement
+
+PROMPT = "Be brief and kind."
+FIRST_CALL = 4 + 2 + 3
+"""Tokens of the first model call for ``calculate 6*7``: the prompt, what was said, the call."""
+
+
+@requirement("budget.tokens")
+async def test_an_assistant_that_has_used_its_tokens_makes_no_further_model_call(meet: ConnectModel) -> None:
+    talk = await meet(system_prompt=PROMPT, run_tokens=FIRST_CALL)
+    events = await talk.say("calculate 6*7")
+    assert types(events)[-2:] == ["TOOL_CALL_RESULT", "RUN_ERROR"]
+    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
+    assert events[-1]["message"] == f"The assistant stopped after {FIRST_CALL} tokens without finishing."
+    assert events[-1]["metadata"]["retryable"] is False
+    assert sum(entry["totalTokens"] for entry in events[-1]["usage"]) == FIRST_CALL
+    assert len(await talk.mind.heard()) == 1
+    assert text(await talk.say("stream 1")) == "hello world, "
+
+
+@requirement("budget.answer")
+async def test_an_answer_that_is_there_is_not_taken_back(meet: ConnectModel) -> None:
+    talk = await meet(system_prompt=PROMPT, run_tokens=FIRST_CALL + 1)
+    events = await talk.say("calculate 6*7")
+    assert (text(events), outcome(events)) == ("The result of calculate is 42.", "success")
+
+
+@requirement("budget.subagents")
+async def test_the_tokens_of_subagents_count(meet: ConnectModel) -> None:
+    talk = await meet(system_prompt=PROMPT, run_tokens=20)
+    events = await talk.say("delegate calculate 6*7")
+    (failed,) = (event for event in events if event["type"] == "SUBAGENT_ERROR")
+    assert failed["code"] == outcome(events) == "RUN_LIMIT_EXCEEDED"
+    assert results(events) == ["42", "Error: The assistant stopped after 20 tokens without finishing."]
+    assert len(await talk.mind.heard()) == 2
+
+
+@requirement("budget.asked")
+@pytest.mark.parametrize("budget", [{"steps": 1}, {"tokens": 1}, {"steps": 9, "tokens": 1}])
+async def test_a_caller_may_ask_for_less(meet: ConnectModel, budget: Json) -> None:
+    talk = await meet(max_steps=3)
+    events = await talk.say("calculate 6*7", forwardedProps={"budget": budget})
+    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
+    assert len(await talk.mind.heard()) == 1
+    assert outcome(await talk.say("calculate 6*7")) == "success"
+
+
+@requirement("budget.asked")
+@pytest.mark.parametrize("settings", [{"max_steps": 1}, {"run_tokens": 1}])
+async def test_a_caller_never_gets_more(meet: ConnectModel, settings: dict[str, int]) -> None:
+    talk = await meet(**settings)
+    events = await talk.say("calculate 6*7", forwardedProps={"budget": {"steps": 99, "tokens": 99_999}})
+    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
+
+
+@requirement("budget.invalid")
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        (5, "forwardedProps.budget: Input should be an object."),
+        ({"tokens": 0}, "forwardedProps.budget.tokens: Input should be greater than or equal to 1."),
+        ({"steps": "5"}, "forwardedProps.budget.steps: Input should be a valid integer."),
+        ({"seconds": 0}, "forwardedProps.budget.seconds: Input should be greater than 0."),
+        ({"seconds": True}, "forwardedProps.budget.seconds: Input should be a valid number."),
+        (
+            {"contextTokens": 0},
+            "forwardedProps.budget.contextTokens: Input should be greater than or equal to 1.",
+        ),
+        ({"contextTokens": 1.5}, "forwardedProps.budget.contextTokens: Input should be a valid integer."),
+        ({"context_tokens": 5}, "forwardedProps.budget.context_tokens: Extra inputs are not permitted."),
+        ({"hours": 5}, "forwardedProps.budget.hours: Extra inputs are not permitted."),
+    ],
+)
+async def test_a_budget_with_a_bad_field_is_refused_by_its_name(
+    meet: ConnectModel, budget: object, message: str
+) -> None:
+    talk = await meet()
+    with pytest.raises(Refused) as refused:
+        await talk.say("stream 1", forwardedProps={"budget": budget})
+    assert (refused.value.code, refused.value.message) == ("VALIDATION_ERROR", message)
+
+
+@requirement("budget.seconds")
+@pytest.mark.parametrize(("operator", "caller"), [(60, 5), (5, 60)])
+async def test_a_run_ends_after_the_fewer_seconds(connect: Connect, operator: float, caller: float) -> None:
+    client = await connect(forever, run_timeout=operator)
+    stream = await client.start(ask(forwardedProps={"budget": {"seconds": caller}}))
+    await stream.until("RUN_STARTED")
+    client.clock.advance(4.9)
+    assert client.service.health.report()["status"] == "HealthyBusy"
+    client.clock.advance(0.2)
+    events = await stream.rest()
+    assert outcome(events) == "RUN_TIMEOUT"
+    assert events[-1]["message"] == "The run took longer than it may."
+
+
+@requirement("budget.seconds")
+async def test_an_agent_knows_how_long_it_may_take(connect: Connect) -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield f"{ctx.allowance.seconds}"
+
+    client = await connect(agent, run_timeout=60)
+    assert text(await client.run(ask())) == "60.0"
+    assert text(await client.run(ask(run="r2", forwardedProps={"budget": {"seconds": 1.5}}))) == "1.5"
+
+
+@requirement("budget.capabilities")
+@pytest.mark.parametrize(("tokens", "told"), [(0, None), (5_000, 5_000)])
+async def test_the_capabilities_say_how_many_tokens_a_run_may_use(
+    meet: ConnectModel, tokens: int, told: int | None
+) -> None:
+    talk = await meet(run_tokens=tokens)
+    capabilities = await talk.client.command({"command": {"type": "capabilities"}})
+    assert capabilities["capabilities"]["custom"].get("maxRunTokens") == told
+
+
+# --- an agent of one's own ---
+
+
+async def runs_away(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """A model call of ten tokens for each word."""
+    while True:
+        ctx.usage.append(TokenUsage(input_tokens=7, output_tokens=3))
+        yield "more "
+
+
+@requirement("budget.own-agent")
+@pytest.mark.parametrize(
+    ("limit", "forwarded"), [(25, {}), (99, {"budget": {"tokens": 25}}), (0, {"budget": {"tokens": 25}})]
+)
+async def test_an_agent_that_reports_too_many_tokens_is_ended(connect: Connect, limit: int, forwarded: Json) -> None:
+    client = await connect(runs_away, run_tokens=limit)
+    events = await client.run(ask(forwardedProps=forwarded))
+    assert (text(events), outcome(events)) == ("more more more ", "RUN_LIMIT_EXCEEDED")
+    assert events[-1]["message"] == "The agent stopped after 25 tokens without finishing."
+    assert events[-1]["usage"] == [{"inputTokens": 4 * 7, "outputTokens": 4 * 3}]
+
+
+@requirement("budget.own-agent")
+async def test_an_agent_that_finishes_with_its_last_call_has_finished(connect: Connect) -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.usage.append(TokenUsage(total_tokens=99))
+        yield "Done."
+
+    client = await connect(agent, run_tokens=1)
+    events = await client.run(ask())
+    assert (text(events), outcome(events)) == ("Done.", "success")
+
+
+@requirement("budget.own-agent")
+async def test_an_agent_that_reports_nothing_is_not_counted(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "much " * 1_000
+
+    client = await connect(agent, run_tokens=1)
+    assert outcome(await client.run(ask())) == "success"

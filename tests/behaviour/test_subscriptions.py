@@ -1,0 +1,174 @@
+"""Runs own themselves: a reader comes when it likes, as often as it likes, and a retry is just another reader."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import CustomEvent, RunAgentInput
+
+from agui_container.ports import Item
+from tests.behaviour.client import Refused, folded, types
+from tests.conftest import Connect
+from tests.engine.doubles import WAIT, ask
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.durable
+
+
+class Steps:
+    """An agent that yields a numbered event each time it is let, and returns when it is told to."""
+
+    def __init__(self) -> None:
+        self.started = 0
+        self._go = asyncio.Queue[str]()
+
+    def let(self, count: int = 1) -> None:
+        for _ in range(count):
+            self._go.put_nowait("go on")
+
+    def finish(self) -> None:
+        self._go.put_nowait("")
+
+    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
+        self.started += 1
+        number = 0
+        while await self._go.get():
+            number += 1
+            yield CustomEvent(name="step", value=number)
+
+
+@requirement("attach.replay", "attach.numbers", "attach.same")
+async def test_a_second_reader_gets_what_was_and_what_comes(connect: Connect) -> None:
+    steps = Steps()
+    client = await connect(steps)
+    first = await client.start(ask())
+    steps.let(2)
+    seen = [await first.until("CUSTOM"), await first.until("CUSTOM")]
+    second = await client.attach("t1", "r1")
+    replayed = [await second.next(), await second.next(), await second.next()]
+    assert replayed[1:] == seen
+    steps.let()
+    assert await second.until("CUSTOM") == await first.until("CUSTOM") == {**seen[0], "value": 3}
+    steps.finish()
+    assert await first.rest() == await second.rest()
+    assert first.seqs == second.seqs == [1, 2, 3, 4, 5]
+
+
+@requirement("attach.after", "attach.numbers")
+@pytest.mark.parametrize("after", [0, 1, 3, 4])
+async def test_attaching_after_begins_with_the_next(connect: Connect, after: int) -> None:
+    steps = Steps()
+    client = await connect(steps)
+    first = await client.start(ask())
+    steps.let(3)
+    for _ in range(3):
+        await first.until("CUSTOM")
+    second = await client.attach("t1", "r1", after)
+    steps.let()
+    steps.finish()
+    assert len(await second.rest()) == 6 - after
+    assert second.seqs == list(range(after + 1, 7))
+
+
+@requirement("attach.ahead")
+async def test_a_cursor_ahead_of_the_run_is_refused(connect: Connect) -> None:
+    steps = Steps()
+    client = await connect(steps)
+    await (await client.start(ask())).until("RUN_STARTED")
+    with pytest.raises(Refused) as refused:
+        await client.attach("t1", "r1", 2)
+    assert refused.value.code == "VALIDATION_ERROR"
+    assert "after" in refused.value.message
+
+
+@requirement("attach.thread")
+async def test_without_a_run_the_active_one_is_read_else_the_latest(connect: Connect) -> None:
+    steps = Steps()
+    client = await connect(steps, on_busy="enqueue")
+    first = await client.start(ask(run="r1"))
+    await first.until("RUN_STARTED")
+    second = await client.start(ask(run="r2"))
+    assert (await (await client.attach("t1", None)).until("RUN_STARTED"))["runId"] == "r1"
+    steps.finish()
+    steps.finish()
+    await second.until("RUN_FINISHED")
+    assert (await (await client.attach("t1", None)).until("RUN_STARTED"))["runId"] == "r2"
+
+
+@requirement("attach.late", "attach.same")
+async def test_a_late_reader_sees_the_whole_run(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "Hello "
+        yield "world"
+
+    client = await connect(agent)
+    events = await client.run(ask())
+    assert folded(await (await client.attach("t1", "r1")).rest()) == folded(events)
+
+
+@requirement("attach.unknown")
+@pytest.mark.parametrize(("thread", "run"), [("t1", "nobody"), ("nobody", "r1"), ("nobody", None), (None, None)])
+async def test_attaching_to_what_is_not_there_is_refused(connect: Connect, thread: str | None, run: str | None) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+
+    client = await connect(agent)
+    await client.run(ask())
+    with pytest.raises(Refused) as refused:
+        await client.attach(thread, run)
+    assert refused.value.code == "RUN_NOT_FOUND"
+
+
+@requirement("attach.replay")
+async def test_an_attach_inside_an_input_follows_its_thread(connect: Connect) -> None:
+    steps = Steps()
+    client = await connect(steps)
+    await (await client.start(ask())).until("RUN_STARTED")
+    steps.let()
+    stream = await client.start(ask(run="other", forwardedProps={"command": {"type": "attach"}}))
+    steps.finish()
+    events = await stream.rest()
+    assert types(events) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
+    assert events[0]["runId"] == "r1"
+
+
+# --- retries ---
+
+
+@requirement("retry.joins")
+async def test_a_retry_joins_the_run(connect: Connect) -> None:
+    steps = Steps()
+    client = await connect(steps)
+    first = await client.start(ask())
+    steps.let()
+    await first.until("CUSTOM")
+    second = await client.start(ask())
+    steps.finish()
+    assert types(await second.rest()) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
+    assert types(await first.rest()) == ["RUN_FINISHED"]
+    assert steps.started == 1
+
+
+@requirement("retry.ended")
+async def test_a_retry_after_the_end_replays(connect: Connect) -> None:
+    steps = Steps()
+    client = await connect(steps)
+    steps.let()
+    steps.finish()
+    events = await client.run(ask())
+    assert await client.run(ask()) == events
+    assert steps.started == 1
+
+
+@requirement("http.runs")
+async def test_a_run_that_reports_no_usage_has_used_no_tokens_wherever_it_is_kept(connect: Connect) -> None:
+    async def hello(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hello"
+
+    client, get = await connect(hello), {"command": {"type": "runs.get", "runId": "r1"}}
+    await client.run(ask())
+    async with asyncio.timeout(WAIT):
+        while (run := await client.command(get))["status"] == "running":  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(0)
+    (listed,) = (await client.command({"command": {"type": "runs.list"}}))["runs"]
+    assert (run["status"], run["tokens"], listed["tokens"]) == ("finished", 0, 0)

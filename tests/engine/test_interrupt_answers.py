@@ -1,0 +1,97 @@
+"""Answers to what runs have asked, under the ids of a run that is over."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
+
+from agui_container.engine.service import Service
+from agui_container.ports import Item
+from agui_container.protocol.commands import MAX_ID
+from agui_container.protocol.wire.envelope import Envelope
+from tests.engine.doubles import asking, caller, envelopes
+from tests.engine.replicas import Replicas, types
+from tests.engine.test_recorder import finished
+from tests.engine.test_replicas import over
+from tests.requirements import requirement
+
+
+class Asking:
+    """An agent that asks one thing after the other, and is content then."""
+
+    def __init__(self, *interrupts: str) -> None:
+        self._next = dict(zip(("", *interrupts), interrupts, strict=False))
+
+    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
+        answered = asked.resume[-1].interrupt_id if asked.resume else ""
+        if answered not in self._next:
+            yield "thank you"
+            return
+        outcome = RunFinishedInterruptOutcome(interrupts=[Interrupt(id=self._next[answered], reason="choice")])
+        yield RunFinishedEvent(thread_id=asked.thread_id, run_id=asked.run_id, outcome=outcome)
+
+
+def answer(*interrupts: str, run: str = "r1") -> RunAgentInput:
+    return asking(run=run, resume=[{"interruptId": interrupt, "status": "resolved"} for interrupt in interrupts])
+
+
+async def ran(service: Service, run_input: RunAgentInput) -> Sequence[Envelope]:
+    """What a run gives, once it is written down."""
+    events = await envelopes(await service.admit(run_input, caller()))
+    await finished(service)
+    return events
+
+
+@requirement("approval.same-run")
+async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own_on_any_replica() -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(Asking("i")), await replicas.start(Asking("i"))
+    await ran(here, asking())
+    answered = await ran(there, answer("i"))
+    assert types(answered)[1] == "TEXT_MESSAGE_START"
+    assert await ran(here, answer("i")) == answered
+    assert types(await ran(there, asking())) == ["RUN_STARTED", "RUN_FINISHED"]
+    await over(here, there)
+
+
+@requirement("approval.same-run")
+async def test_an_answer_that_brings_others_along_is_a_run_of_its_own_as_well() -> None:
+    service = await Replicas().start(Asking("i"))
+    await ran(service, asking())
+    assert types(await ran(service, answer("of another run", "i")))[1] == "TEXT_MESSAGE_START"
+    await over(service)
+
+
+@requirement("approval.same-run")
+@pytest.mark.parametrize("count", [1, 2], ids=["one replica", "two"])
+async def test_an_answer_to_the_next_question_may_come_under_the_ids_of_the_run_that_asked_first(count: int) -> None:
+    replicas, agent = Replicas(), Asking("i", "j", "k")
+    services = [await replicas.start(agent) for _ in range(count)]
+    here, there = services[0], services[-1]
+    await ran(here, asking())
+    for interrupt in ("i", "j"):
+        assert types(await ran(there, answer(interrupt))) == ["RUN_STARTED", "RUN_FINISHED"]
+    answered = await ran(here, answer("k"))
+    assert types(answered)[1] == "TEXT_MESSAGE_START"
+    assert await ran(there, answer("k")) == answered
+    await over(*services)
+
+
+@requirement("approval.same-run")
+async def test_a_retry_of_a_run_that_others_have_followed_is_no_answer_to_what_they_ask() -> None:
+    service = await Replicas().start(Asking("i"))
+    told = await ran(service, answer("h", run="r0"))
+    await ran(service, asking())
+    assert await ran(service, answer("h", run="r0")) == told
+    assert await ran(service, answer("i", run="r0")) == told
+    await over(service)
+
+
+@requirement("approval.same-run")
+async def test_a_run_of_its_own_has_an_id_that_can_be_named_however_long_the_asking_runs_is() -> None:
+    service, run = await Replicas().start(Asking("i", "j")), "r" * MAX_ID
+    await ran(service, asking(run=run))
+    answered = [await ran(service, answer(interrupt, run=run)) for interrupt in ("i", "j")]
+    assert [len(events[0].run_id) for events in answered] == [MAX_ID, MAX_ID]
+    assert types(answered[-1])[1] == "TEXT_MESSAGE_START"
+    await over(service)

@@ -1,0 +1,27 @@
+"""How goals stand is told by events of the assistant, and nothing that an agent says under their names does harm."""
+
+import pytest
+from ag_ui.core import CustomEvent
+
+from agui_container.engine.outcome import GoalStatusTracker
+from tests.requirements import requirement
+
+
+@requirement("goal.foreign")
+@pytest.mark.parametrize(
+    "value", [None, 1, "goals", [], {}, {"goals": None}, {"goals": ["a"]}, {"goals": [{"type": {}}]}]
+)
+@pytest.mark.parametrize("name", ["goals.declared", "goal.achieved", "goal.failed"])
+def test_what_is_no_goal_is_none(name: str, value: object) -> None:
+    watch = GoalStatusTracker()
+    watch.feed(CustomEvent(name=name, value=value))
+    watch.feed(CustomEvent(name=name, value={"type": value}))
+    assert watch.failed is (name == "goal.failed" and isinstance(value, str))
+
+
+def test_a_goal_that_is_left_pending_has_failed() -> None:
+    watch = GoalStatusTracker()
+    watch.feed(CustomEvent(name="goals.declared", value={"goals": [{"type": "note", "status": "pending"}]}))
+    assert watch.failed
+    watch.feed(CustomEvent(name="goal.achieved", value={"type": "note"}))
+    assert not watch.failed

@@ -1,0 +1,288 @@
+"""Whatever an agent yields, the log is a legal run: random agents that mix legal and illegal, raise, and are cancelled.
+
+A script is a random walk through AG-UI (``tests/protocol/random_walks``) with other things in between: strings,
+chunks, things that are no events, events made behind pydantic's back, exceptions, and cancels from inside and outside.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import pytest
+from ag_ui.core import (
+    BaseEvent,
+    CustomEvent,
+    Event,
+    ReasoningMessageChunkEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    TextMessageChunkEvent,
+    TextMessageContentEvent,
+    TextMessageStartEvent,
+    TokenUsage,
+    ToolCallChunkEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from agui_container.engine.service import Service
+from agui_container.ports import RunContext
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
+from agui_container.protocol.expander import MAX_DELTA
+from agui_container.protocol.validator import ProducerRules, RunSequence
+from agui_container.protocol.wire.envelope import Envelope
+from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service
+from tests.protocol.random_walks import Walk
+from tests.protocol.samples import forged
+from tests.requirements import requirement
+
+OFFICIAL: TypeAdapter[BaseEvent] = TypeAdapter(Event)
+IDS = ("m1", "m2", "x")
+TAGS = (None, None, "s1", "s2")
+
+FAST = settings(max_examples=500, deadline=None, derandomize=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quiet() -> Iterator[None]:
+    """Thousands of agents fail here; their tracebacks are not worth formatting."""
+    logging.getLogger("agui_container.engine.run.run").disabled = True
+    yield
+    logging.getLogger("agui_container.engine.run.run").disabled = False
+
+
+# --- scripts ---
+
+
+@dataclass(frozen=True)
+class Do:
+    """Something other than a yield."""
+
+    what: str
+
+
+def chunk(kind: int, key: str | None, tag: str | None, delta: str | None, role: str | None) -> BaseEvent:
+    if kind == 0:
+        return TextMessageChunkEvent.model_validate(
+            {"messageId": key, "subagentRunId": tag, "delta": delta, "role": role}
+        )
+    if kind == 1:
+        return ReasoningMessageChunkEvent(message_id=key, subagent_run_id=tag, delta=delta)
+    name = "tool" if role else None
+    return ToolCallChunkEvent(tool_call_id=key, tool_call_name=name, subagent_run_id=tag, delta=delta)
+
+
+CHUNKS = st.builds(
+    chunk,
+    st.integers(0, 2),
+    st.sampled_from((None, *IDS)),
+    st.sampled_from(TAGS),
+    st.sampled_from((None, "", "a", "x" * (MAX_DELTA + 1))),
+    st.sampled_from((None, "assistant", "user")),
+)
+ODD = st.sampled_from(
+    (
+        None,
+        7,
+        {"type": "CUSTOM"},
+        CustomEvent(name="n", value=object()),
+        CustomEvent(name="n", value="\ud800"),
+        forged(TextMessageContentEvent, message_id="m1", delta=None),
+        forged(TextMessageStartEvent, message_id=["m1"], role="assistant"),
+        forged(TextMessageChunkEvent, message_id="\ud800", delta="x"),
+        forged(TextMessageChunkEvent, message_id="m1", subagent_run_id=["s1"]),
+        forged(RunFinishedEvent, outcome="none", usage=7),
+        forged(RunErrorEvent, message=None),
+        forged(BaseEvent, type="CUSTOM"),
+    )
+)
+DOINGS = st.sampled_from(("raise", "refuse", "exit", "cancel", "cancel soon", "pause", "usage", "time out"))
+STRINGS = st.sampled_from(("", "a", "two words", "\N{GRINNING FACE}" * (MAX_DELTA + 1)))
+BETWEEN = st.dictionaries(
+    st.integers(0, 99), st.one_of(STRINGS, CHUNKS, CHUNKS, st.builds(Do, DOINGS), ODD), max_size=6
+)
+"""What comes instead of the walk's event at some places."""
+PIECES = st.one_of(CHUNKS, CHUNKS, STRINGS, st.builds(Do, st.sampled_from(("pause", "cancel soon"))))
+MIXES = st.integers(0, 20).flatmap(lambda length: st.lists(PIECES, min_size=length, max_size=length))
+
+
+@dataclass
+class Scripted:
+    """An agent that follows a script; a stubborn one goes on after it was cancelled."""
+
+    script: list[object]
+    stubborn: bool
+    cancel: Callable[[], object] = lambda: None
+    time_out: Callable[[], object] = lambda: None
+
+    async def run(self, _: RunAgentInput, ctx: RunContext) -> AsyncIterator[object]:
+        for step in self.script:
+            try:
+                if isinstance(step, Do):
+                    await self.do(step.what, ctx)
+                else:
+                    yield step
+            except asyncio.CancelledError:
+                if not self.stubborn:
+                    raise
+
+    async def do(self, what: str, ctx: RunContext) -> None:
+        match what:
+            case "raise":
+                raise ValueError("hunter2")
+            case "refuse":
+                raise AppError(ErrorCode.MODEL_ERROR, "The model failed.")
+            case "exit":
+                raise SystemExit(1)
+            case "cancel":
+                self.cancel()
+            case "cancel soon":
+                asyncio.get_running_loop().call_soon(self.cancel)
+            case "time out":
+                self.time_out()
+            case "usage":
+                ctx.usage.append(TokenUsage(model="m", input_tokens=1))
+            case _:
+                await asyncio.sleep(0)
+
+
+def scripted(seed: int, length: int, between: dict[int, object]) -> list[object]:
+    """A walk with other things instead of some of its events."""
+    return [between.get(at, event) for at, event in enumerate(islice(Walk(seed), length))]
+
+
+async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Envelope], Service]:
+    """The log of a run of this script."""
+    agent, clock = Scripted(script, stubborn), FakeClock()
+    service = make_service(agent, clock=clock)
+    await service.open()
+    agent.time_out = lambda: clock.advance(10_000)
+    reader = service.start(asking(), caller())
+    agent.cancel = reader.run.cancel
+    log = await envelopes(reader)
+    await eventually(lambda: not service._registry._tasks)
+    assert clock.timers == []
+    return log, service
+
+
+# --- what must hold ---
+
+
+def check(log: list[Envelope]) -> None:
+    """The log is a legal run of the official protocol."""
+    assert [envelope.seq for envelope in log] == list(range(1, len(log) + 1))
+    assert {envelope.run_id for envelope in log} == {"r1"}
+    events = [OFFICIAL.validate_json(envelope.data) for envelope in log]
+    assert [event.type for event in events] == [envelope.type for envelope in log]
+    first, *inner, last = events
+    assert isinstance(first, RunStartedEvent)
+    assert (first.thread_id, first.run_id, first.protocol_version) == ("t1", "r1", "1.0")
+    assert not any(isinstance(event, RunStartedEvent | RunFinishedEvent | RunErrorEvent) for event in inner)
+    assert isinstance(last, RunFinishedEvent | RunErrorEvent)
+    sequence = RunSequence()
+    for event in (first, *inner):
+        sequence.feed(event)
+    assert sequence.closers() == []
+    sequence.feed(last)
+    check_duties(inner, last)
+    assert all(len(getattr(event, "delta", None) or "") <= MAX_DELTA for event in events)
+    assert not any("CHUNK" in envelope.type for envelope in log)
+    assert b"hunter2" not in b"".join(envelope.data for envelope in log)
+    assert b":null" not in b"".join(envelope.data for envelope in (log[0], log[-1]))
+
+
+def check_duties(inner: list[BaseEvent], last: BaseEvent) -> None:
+    """Success names exactly the calls without a result; a finished run carries its ids."""
+    if not isinstance(last, RunFinishedEvent):
+        return
+    assert (last.thread_id, last.run_id) == ("t1", "r1")
+    assert last.outcome is not None
+    if last.outcome.type == "success":
+        open_calls: dict[str, None] = {}
+        for event in inner:
+            if isinstance(event, ToolCallStartEvent):
+                open_calls[event.tool_call_id] = None
+            elif isinstance(event, ToolCallResultEvent):
+                open_calls.pop(event.tool_call_id, None)
+        assert (last.outcome.pending_tool_call_ids or []) == list(open_calls)
+
+
+@requirement("run.legal")
+@FAST
+@given(st.integers(0, 10**9), st.integers(0, 100), BETWEEN, st.booleans())
+def test_any_agents_run_is_legal(seed: int, length: int, between: dict[int, object], stubborn: bool) -> None:  # noqa: FBT001
+    log, service = asyncio.run(run(scripted(seed, length, between), stubborn=stubborn))
+    check(log)
+    assert service.health.report()["status"] == "Healthy"
+
+
+@requirement("run.legal")
+@FAST
+@given(MIXES)
+def test_any_mix_of_chunks_is_legal(script: list[object]) -> None:
+    log, _ = asyncio.run(run(script))
+    check(log)
+
+
+@requirement("run.legal")
+@FAST
+@given(st.lists(ODD, min_size=1, max_size=3))
+def test_what_is_odd_ends_the_run_as_the_agents_error(script: list[object]) -> None:
+    log, _ = asyncio.run(run(script))
+    check(log)
+    assert json.loads(log[-1].data)["code"] == "AGENT_ERROR"
+
+
+@requirement("run.legal")
+@FAST
+@given(st.integers(0, 10**9), st.integers(1, 120))
+def test_what_is_legal_goes_through_as_it_is(seed: int, length: int) -> None:
+    walk = Walk(seed)
+    walk.wildness = 0
+    yielded = list(islice(walk, length))
+    log, _ = asyncio.run(run(list[object](yielded)))
+    check(log)
+    legal = [encode(event) for event in legal_start(yielded)]
+    assert [envelope.data for envelope in log[1 : len(legal) + 1]] == legal
+
+
+def legal_start(events: list[BaseEvent]) -> list[BaseEvent]:
+    """The events inside a run up to the first that ends it or is illegal."""
+    sequence, duties = RunSequence(), ProducerRules(asking().messages)
+    sequence.feed(RunStartedEvent(thread_id="t1", run_id="r1"))
+    accepted: list[BaseEvent] = []
+    for event in events[1:] if isinstance(events[0], RunStartedEvent) else events:
+        try:
+            duties.check(event)
+            sequence.feed(event)
+            duties.feed(event)
+        except IllegalEvent:
+            break
+        if isinstance(event, RunFinishedEvent | RunErrorEvent):
+            break
+        accepted.append(event)
+    return accepted
+
+
+@requirement("run.legal")
+async def test_a_call_that_is_refused_is_owed_by_nobody() -> None:
+    service = make_service(swallowing)
+    log = await envelopes(service.start(asking(), caller()))
+    assert "TOOL_CALL_START" not in [envelope.type for envelope in log]
+    assert json.loads(log[-1].data)["outcome"] == {"type": "success"}
+
+
+async def swallowing(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[BaseEvent]:
+    """Send a call that contradicts the message it is a part of, and go on."""
+    yield TextMessageStartEvent(message_id="m1", subagent_run_id="s1")
+    with pytest.raises(IllegalEvent):
+        ctx.emit(ToolCallStartEvent(tool_call_id="c", tool_call_name="f", parent_message_id="m1", subagent_run_id="s2"))

@@ -1,0 +1,296 @@
+"""What is written down of a run, when, and what becomes of a run whose store does not answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
+
+from agui_container.buses.memory import MemoryBus
+from agui_container.engine.persistence import recorder
+from agui_container.engine.persistence.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, encode_command
+from agui_container.engine.persistence.leases import Leases
+from agui_container.engine.service import Service
+from agui_container.ports import Item
+from agui_container.ports.records import Claim, Ending, RunKey, RunProgress, RunStatus, ThreadKey, ThreadStatus
+from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.settings import Settings
+from agui_container.stores.memory import MemoryStore
+from tests.engine.doubles import (
+    FakeClock,
+    asking,
+    caller,
+    envelopes,
+    eventually,
+    forever,
+    make_service,
+)
+from tests.requirements import requirement
+
+RUN = RunKey("everybody", "t1", "r1")
+THREAD = ThreadKey("everybody", "t1")
+
+
+async def talker(asked: RunAgentInput) -> AsyncIterator[Item]:
+    """Says how many messages it sees, and leaves a state."""
+    yield f"{len(asked.messages)} messages"
+    yield StateSnapshotEvent(snapshot={"seen": len(asked.messages)})
+
+
+async def opened(
+    agent: object,
+    *,
+    replica: str = "replica-1",
+    store: MemoryStore | None = None,
+    settings: Settings | None = None,
+) -> Service:
+    """An engine on a store that counts as durable, as far as events and ends go."""
+    clock = FakeClock()
+    cluster = Cluster(store or MemoryStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
+    service = make_service(agent, settings, clock=clock, cluster=cluster)
+    await cluster.open()
+    return service
+
+
+class Nobody:
+    """A replica that runs nothing, and hears what it is told."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[RunKey] = []
+        self.cancel = self.cancelled.append
+
+    def claimed_runs(self) -> Sequence[RunKey]:
+        return ()
+
+    def progress(self) -> Sequence[RunProgress]:
+        return ()
+
+    def is_running(self, _: RunKey) -> bool:
+        return False
+
+    def end_lost(self, key: RunKey) -> None:
+        raise AssertionError(key)
+
+    def reader_seen(self, key: RunKey, reader: str) -> None:
+        raise AssertionError(key, reader)
+
+
+async def beat(leases: Leases) -> None:
+    """One round of what is done all the time."""
+    await leases.renew()
+    await leases.reap()
+
+
+async def finished(service: Service) -> None:
+    """Until everything is written."""
+    await eventually(lambda: not service._registry._writing and not service._registry._tasks)
+
+
+@requirement("durable.first")
+async def test_nobody_sees_an_event_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = await opened(talker)
+    runs, may = service.cluster.store.runs, asyncio.Event()
+    finish = runs.finish
+
+    async def later(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+        await may.wait()
+        await finish(run, replica, given, ending)
+
+    monkeypatch.setattr(runs, "append", later)
+    monkeypatch.setattr(runs, "finish", later)
+    reader = await service.admit(asking(), caller())
+    await eventually(lambda: reader.run.log.has_ended)
+    assert len(reader.run.log) > 0
+    assert service._registry._runs[RUN].log.watermark == 0
+    may.set()
+    seen = await envelopes(reader)
+    assert [envelope.seq for envelope in await runs.envelopes(RUN, 0)] == [envelope.seq for envelope in seen]
+    await finished(service)
+
+
+@requirement("durable.batches")
+async def test_a_burst_is_stored_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def burst(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(1_000):
+            yield CustomEvent(name="n", value=number)
+
+    service = await opened(burst)
+    runs, writes = service.cluster.store.runs, []
+    append, finish = runs.append, runs.finish
+
+    async def counted(run: RunKey, replica: str, given: list[Envelope]) -> None:
+        writes.append(len(given))
+        await append(run, replica, given)
+
+    async def last(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+        writes.append(len(given))
+        await finish(run, replica, given, ending)
+
+    monkeypatch.setattr(runs, "append", counted)
+    monkeypatch.setattr(runs, "finish", last)
+    assert len(await envelopes(await service.admit(asking(), caller()))) == 1_002
+    assert sum(writes) == 1_002
+    assert len(writes) < 100
+    await finished(service)
+
+
+@requirement("durable.thread")
+async def test_a_run_leaves_messages_state_and_a_title_to_its_thread() -> None:
+    service = await opened(talker)
+    await envelopes(await service.admit(asking(), caller()))
+    await finished(service)
+    kept = await service.cluster.store.threads.changes(THREAD)
+    assert kept is not None
+    assert [message.id for message in kept.messages] == ["u1", "id-1"]
+    assert (kept.state, kept.thread.title, kept.thread.status) == (b'{"seen":1}', "hi", ThreadStatus.USER_TURN)
+    later = asking(run="r2", messages=[{"id": "u2", "role": "user", "content": "more"}])
+    said = b"".join(envelope.data for envelope in await envelopes(await service.admit(later, caller())))
+    assert b"3 messages" in said
+    await finished(service)
+
+
+@requirement("durable.gone")
+async def test_a_store_that_does_not_answer_refuses_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = await opened(talker)
+
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(service.cluster.store.runs, "claim", gone)
+    with pytest.raises(AppError) as refused:
+        await service.admit(asking(), caller())
+    assert refused.value.code is ErrorCode.STORE_UNAVAILABLE
+    monkeypatch.undo()
+    assert (await envelopes(await service.admit(asking(), caller())))[-1].type == "RUN_FINISHED"
+    await finished(service)
+
+
+@requirement("durable.gone")
+async def test_a_store_that_goes_away_ends_the_run_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.05)
+    held = asyncio.Event()
+
+    async def holds(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "before"
+        await held.wait()
+
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    service = await opened(holds)
+    monkeypatch.setattr(service.cluster.store.runs, "append", gone)
+    monkeypatch.setattr(service.cluster.store.runs, "finish", gone)
+    seen = await envelopes(await service.admit(asking(), caller()))
+    assert seen[-1].type == "RUN_ERROR"
+    assert b"STORE_UNAVAILABLE" in seen[-1].data
+    await finished(service)
+
+
+@requirement("replica.lost")
+async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote() -> None:
+    store = MemoryStore()
+
+    async def holds(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "before"
+        await asyncio.Event().wait()
+
+    service = await opened(holds, store=store)
+    reader = await service.admit(asking(), caller())
+    await eventually(lambda: service._registry._runs[RUN].log.watermark)
+    clock = FakeClock()
+    clock.advance(60)
+    other = Cluster(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
+    await other.open()
+    leases = Leases(other, Nobody())
+    await beat(leases)
+    assert not reader.run.log.has_ended  # it has just come, and says nothing of others' silence yet
+    clock.advance(LEASE_SECONDS)
+    await beat(leases)
+    service._registry._runs[RUN].ctx.emit("after")
+    seen = await envelopes(reader)
+    assert seen == list(await store.runs.envelopes(RUN, 0))
+    assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert b"RUN_LOST" in seen[-1].data
+    record = await store.runs.get(RUN)
+    assert record is not None
+    assert (record.status, record.replica) == (RunStatus.ERROR, "replica-2")
+    await finished(service)
+
+
+@requirement("replica.lost")
+async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has_here() -> None:
+    service = await opened(forever)
+    reader = await service.admit(asking(), caller())
+    run = service._registry._runs[RUN]
+    await eventually(lambda: run.log.watermark)
+    await service.cluster.store.threads.delete(THREAD)
+    run.ctx.emit("after")
+    seen = await envelopes(reader)
+    assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert b"RUN_LOST" in seen[-1].data
+    await finished(service)
+
+
+@requirement("replica.lost")
+@pytest.mark.parametrize("data", [b"no JSON", b'{"type":"TEXT_MESSAGE_END","messageId":"m"}'])
+async def test_a_run_whose_events_cannot_be_read_ends_too(data: bytes) -> None:
+    store, clock = MemoryStore(), FakeClock()
+    cluster = Cluster(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
+    await cluster.open()
+    await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
+    await store.runs.append(RUN, "replica-1", [Envelope("r1", 1, EventType.CUSTOM, data)])
+    leases = Leases(cluster, Nobody())
+    for _ in range(2):
+        await beat(leases)
+        clock.advance(LEASE_SECONDS)
+    last = (await store.runs.envelopes(RUN, 1))[-1]
+    assert (last.seq, last.type) == (2, EventType.RUN_ERROR)
+    thread = await store.threads.get(THREAD)
+    assert thread is not None
+    assert thread.active_run is None
+
+
+@requirement("replica.cancel")
+async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
+    here = Nobody()
+    cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
+    await cluster.open()
+    keeping = asyncio.create_task(Leases(cluster, here).run())
+    for command in (
+        b"no JSON",
+        b"1",
+        b'["a"]',
+        b'["dance","everybody","t1","r1"]',
+        encode_command(ReplicaCommand.CANCEL, RUN),
+    ):
+        await cluster.bus.send("replica-1", command)
+    await eventually(lambda: here.cancelled)
+    keeping.cancel()
+    await asyncio.wait([keeping])
+    assert here.cancelled == [RUN]
+
+
+@requirement("durable.gone")
+async def test_an_end_that_could_not_be_written_is_written_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.05)
+
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    service = await opened(talker)
+    runs = service.cluster.store.runs
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "append", gone)
+        patched.setattr(runs, "finish", gone)
+        await envelopes(await service.admit(asking(), caller()))
+        await finished(service)
+    leases = Leases(service.cluster, service.local_runs)
+    await beat(leases)
+    record = await runs.get(RUN)
+    assert record is not None
+    assert record.status is RunStatus.ERROR
+    assert (await envelopes(await service.admit(asking(run="r2"), caller())))[-1].type == "RUN_FINISHED"
+    await beat(leases)
+    await finished(service)

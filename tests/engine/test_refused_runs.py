@@ -1,0 +1,205 @@
+"""What a tool sends in vain: open is what was accepted, and what cannot be said at all ends nothing."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from itertools import count
+
+import pytest
+from ag_ui.core import (
+    BaseEvent,
+    CustomEvent,
+    EventType,
+    RunAgentInput,
+    RunStartedEvent,
+    SubagentStartedEvent,
+    TextMessageChunkEvent,
+    TextMessageContentEvent,
+    TextMessageStartEvent,
+    ToolCallChunkEvent,
+)
+
+from agui_container.agents.assistant.subagents import SubagentInvocation
+from agui_container.engine.log.event_log import EventLog, Flusher
+from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.run.pipeline import EventPipeline
+from agui_container.ports import Item, RunContext
+from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
+from agui_container.protocol.expander import Expander
+from tests.engine.doubles import asking, caller, envelopes, make_service
+from tests.protocol.samples import forged
+from tests.requirements import requirement
+
+TEXT_OF_TWO = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+CALL = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_ARGS", "TOOL_CALL_END"]
+CALLED = [ToolCallChunkEvent(tool_call_id="c", tool_call_name="n", delta="{"), ToolCallChunkEvent(delta="}")]
+OF_A_SUBAGENT = [
+    TextMessageChunkEvent(message_id="m", delta="a", subagent_run_id="s"),
+    TextMessageChunkEvent(delta="b", subagent_run_id="s"),
+]
+BAD_NAME = forged(TextMessageChunkEvent, message_id="m2", delta="x", name=5)
+NOT_JSON = CustomEvent(name="n", value=object())
+
+UNKNOWN = TextMessageContentEvent(message_id="unknown", delta="x")
+"""Is refused by the order, when what is open has been ended for it."""
+TEXT_OF_ONE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+
+IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
+    "a first chunk without an id, amid a call": (CALLED, TextMessageChunkEvent(delta="x"), CALL),
+    "a first chunk without an id, amid text": (["a", "b"], ToolCallChunkEvent(delta="x"), TEXT_OF_TWO),
+    "a start of what is open": (OF_A_SUBAGENT, TextMessageStartEvent(message_id="m"), TEXT_OF_TWO),
+    "a chunk whose start is none": (["a", "b"], BAD_NAME, TEXT_OF_TWO),
+    "what JSON cannot say": (["a", "b"], NOT_JSON, TEXT_OF_TWO),
+    "a delta without a text": (["a", "b"], forged(TextMessageContentEvent, message_id="m", delta=None), TEXT_OF_TWO),
+}
+
+
+def begun(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
+    """A run's pipeline, and its log."""
+    log, numbers = EventLog("r1", budget or LogBudget(1 << 30, 1 << 30), Flusher()), count(1)
+    pipeline = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
+    pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))
+    pipeline.submit(SubagentStartedEvent(subagent_run_id="s", name="s"))
+    return pipeline, log
+
+
+def types(log: EventLog) -> list[str]:
+    """Those of the agent's own events."""
+    log.flush()
+    return [event_type.value for event_type in log.batch(2, len(log)).types]
+
+
+@requirement("run.refused")
+@pytest.mark.parametrize(("yielded", "sent", "expected"), IN_VAIN.values(), ids=IN_VAIN)
+async def test_what_is_refused_leaves_what_is_open_as_it_was(
+    yielded: Sequence[Item], sent: BaseEvent, expected: Sequence[str]
+) -> None:
+    pipeline, log = begun()
+    pipeline.submit(yielded[0])
+    with pytest.raises(IllegalEvent):
+        pipeline.submit_from_tool(sent)
+    pipeline.submit(yielded[1])
+    pipeline.flush_chunks()
+    assert types(log) == expected
+
+
+@requirement("run.refused")
+async def test_a_stream_that_was_ended_for_what_is_then_refused_is_ended() -> None:
+    pipeline, log = begun()
+    pipeline.submit("a")
+    with pytest.raises(IllegalEvent):
+        pipeline.submit_from_tool(UNKNOWN)
+    pipeline.submit("b")
+    pipeline.flush_chunks()
+    assert types(log) == TEXT_OF_ONE * 2
+
+
+def test_after_a_rollback_open_is_what_the_accepted_events_leave_open() -> None:
+    expander = Expander(lambda: "id")
+    for accepted, ends in ((1, ["TEXT_MESSAGE_END"]), (0, [])):
+        events = expander.expand("a")
+        assert [event.type.value for event in events] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"]
+        expander.rollback(events[:accepted])
+        assert [event.type.value for event in expander.flush()] == ends
+
+
+@requirement("run.refused")
+async def test_a_chunk_that_has_lost_a_field_opens_nothing() -> None:
+    chunk = TextMessageChunkEvent(message_id="m2", delta="x")
+    del chunk.__dict__["metadata"]
+    pipeline, log = begun()
+    with pytest.raises(AttributeError):
+        pipeline.submit_from_tool(chunk)
+    pipeline.submit("a")
+    pipeline.flush_chunks()
+    assert types(log) == TEXT_OF_ONE
+
+
+@requirement("run.refused")
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (NOT_JSON, TEXT_OF_TWO),
+        (forged(TextMessageContentEvent, message_id="m", delta=None), TEXT_OF_TWO),
+        (BAD_NAME, TEXT_OF_TWO),
+        (UNKNOWN, TEXT_OF_ONE * 2),
+    ],
+)
+async def test_what_is_refused_leaves_what_a_subagent_has_open_as_it_was(
+    sent: BaseEvent, expected: Sequence[str]
+) -> None:
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        subagent = SubagentInvocation("s", [], ctx)
+        subagent.start("helper", "")
+        subagent.emit("a")
+        with pytest.raises(IllegalEvent):
+            subagent.send(sent)
+        subagent.emit("b")
+        subagent.finish()
+        yield ""
+
+    log = await envelopes(make_service(agent).start(asking(), caller()))
+    assert [event.type.value for event in log[2:-2]] == expected
+
+
+@requirement("limit.size")
+@pytest.mark.parametrize("size", range(800, 2_400, 50))
+async def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
+    pipeline, log = begun(LogBudget(3_000, 1 << 30))
+    pipeline.submit(CustomEvent(name="n", value="x" * size))
+    with suppress(AppError):
+        pipeline.submit(TextMessageChunkEvent(message_id="a", delta="aa"))
+        pipeline.submit(TextMessageChunkEvent(message_id="b", delta="bb"))
+    with suppress(AppError):
+        pipeline.flush_chunks()
+    for closer in pipeline._sequence.closers():
+        pipeline.write(closer)
+    assert types(log).count("TEXT_MESSAGE_START") == types(log).count("TEXT_MESSAGE_END")
+
+
+@requirement("limit.all")
+async def test_a_tool_may_go_on_once_there_is_room_again() -> None:
+    budget = LogBudget(1 << 30, 8_000)
+    other = EventLog("r2", budget, Flusher())
+    pipeline, log = begun(budget)
+    other.append(EventType.RAW, b"x" * 4_500)
+
+    def say(texts: Sequence[str]) -> None:
+        for text in texts:
+            pipeline.submit(text)
+
+    with pytest.raises(AppError):
+        say(["hello hello"] * 40)
+    with pytest.raises(AppError):
+        pipeline.submit_from_tool(CustomEvent(name="n", value=1))
+    other.discard()
+    pipeline.submit_from_tool(CustomEvent(name="n", value=1))
+    assert types(log)[-1] == "CUSTOM"
+
+
+@requirement("limit.size")
+async def test_a_tool_that_takes_no_notice_of_a_limit_does_not_exceed_it() -> None:
+    pipeline, log = begun(LogBudget(10_000, 1 << 30))
+    for _ in range(9):
+        pipeline.submit_from_tool(CustomEvent(name="n", value="x" * 1_000))
+    for _ in range(1_000):
+        with pytest.raises(AppError) as told:
+            pipeline.submit_from_tool(CustomEvent(name="n", value="x" * 1_000))
+        assert told.value.code is ErrorCode.RUN_LIMIT_EXCEEDED
+    assert log.bytes < 12_000
+
+
+@requirement("limit.size")
+async def test_a_run_whose_tool_swallowed_its_limit_ends_with_it() -> None:
+    async def heedless(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        for _number in range(100):
+            try:
+                ctx.emit(CustomEvent(name="n", value="x" * 1_000))
+            except AppError:
+                continue
+        yield ""
+
+    service = make_service(heedless, limits=CapacityLimits(run_bytes=10_000))
+    log = await envelopes(service.start(asking(), caller()))
+    assert b"RUN_LIMIT_EXCEEDED" in log[-1].data
+    assert len(log) < 20

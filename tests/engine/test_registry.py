@@ -1,0 +1,333 @@
+"""Tasks and bounds of the process: background work, drains that meet resistance, and what is remembered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from agui_container.engine.health import Health
+from agui_container.engine.persistence import recorder
+from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.registry import registry
+from agui_container.engine.run.run import Run
+from agui_container.engine.service import Service
+from agui_container.ports import Item, RunContext
+from agui_container.ports.records import Ending, RunKey
+from agui_container.protocol.commands import ThreadsDelete
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Envelope
+from agui_container.settings import Settings
+from tests.engine.doubles import (
+    START,
+    FakeClock,
+    asking,
+    caller,
+    envelopes,
+    eventually,
+    forever,
+    happened,
+    make_service,
+)
+from tests.engine.replicas import Replicas
+from tests.requirements import requirement
+
+
+async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Say one thing."""
+    yield "hi"
+
+
+async def ran(service: Service, run: str, thread: str = "t1") -> None:
+    """A whole run whose reader has left."""
+    reader = service.start(asking(thread, run), caller())
+    assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
+    reader.close()
+
+
+@requirement("durable.thread")
+async def test_where_the_store_waits_for_nothing_a_run_is_written_down_when_its_readers_see_its_end() -> None:
+    service = make_service(brief)
+    await ran(service, "r1")
+    record = await service.cluster.store.runs.get(RunKey("everybody", "t1", "r1"))
+    kept = await service.cluster.store.threads.changes(RunKey("everybody", "t1", "r1").thread)
+    assert record is not None
+    assert kept is not None
+    assert (record.status, len(kept.messages)) == ("finished", 2)
+
+
+@requirement("durable.thread")
+async def test_a_run_that_cannot_be_written_down_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = make_service(brief)
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(recorder.RunRecorder, "write", broken)
+    await ran(service, "r1")
+    assert "a run could not be written down" in caplog.text
+    monkeypatch.undo()
+    await ran(service, "r2", "t2")
+
+
+# --- background work ---
+
+
+async def nothing() -> None:
+    """Work that is done at once."""
+
+
+WORK: dict[str, Callable[[], Awaitable[object]]] = {
+    "a coroutine": nothing,
+    "a task": lambda: asyncio.create_task(nothing()),
+    "a future": lambda: asyncio.gather(nothing(), nothing()),
+}
+
+
+@requirement("agent.background")
+@pytest.mark.parametrize("make", WORK.values(), ids=WORK)
+async def test_anything_that_can_be_awaited_is_background_work(make: Callable[[], Awaitable[object]]) -> None:
+    service = make_service(brief)
+    service._registry.background(make())
+    assert service.health.report()["status"] == "HealthyBusy"
+    await eventually(lambda: service.health.report()["status"] == "Healthy")
+
+
+@requirement("agent.background")
+async def test_a_plain_generator_hands_over_background_work_from_its_thread() -> None:
+    done = asyncio.Event()
+
+    async def work() -> None:
+        done.set()
+
+    def agent(_: RunAgentInput, ctx: RunContext) -> Iterator[Item]:
+        ctx.background(work())
+        yield "hi"
+
+    service = make_service(agent)
+    assert (await envelopes(service.start(asking(), caller())))[-1].type == "RUN_FINISHED"
+    await happened(done)
+
+
+@requirement("agent.last-state")
+async def test_an_ended_run_keeps_its_state_only_while_its_background_work_goes_on() -> None:
+    go_on: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.background(go_on)
+        yield "hi"
+
+    service = make_service(agent)
+    reader = service.start(asking(state={"step": 1}), caller())
+    assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
+    assert isinstance(reader.run, Run)
+    ctx = reader.run.ctx
+    assert ctx.state.value == {"step": 1}
+    go_on.set_result(None)
+    await eventually(lambda: service.health.report()["status"] == "Healthy")
+    assert ctx.state.value == {}
+
+
+@requirement("agent.background")
+async def test_background_work_that_fails_is_logged_and_over(caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        raise OSError("no disk")
+
+    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        ctx.background(work())
+        yield "hi"
+
+    service = make_service(agent)
+    assert (await envelopes(service.start(asking(), caller())))[-1].type == "RUN_FINISHED"
+    await eventually(lambda: service.health.report()["status"] == "Healthy")
+    assert "background work failed" in caplog.text
+    assert "no disk" in caplog.text
+
+
+# --- drain ---
+
+
+@requirement("drain.ends")
+async def test_a_drain_does_not_wait_for_agents_that_resist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "UNWIND_SECONDS", 0)
+    give_in = asyncio.Event()
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        while not give_in.is_set():
+            try:
+                await give_in.wait()
+            except asyncio.CancelledError:
+                continue
+
+    service = make_service(agent)
+    reader = service.start(asking(), caller())
+    await eventually(lambda: len(reader.run.log) == 3)
+    await service.drain(0)
+    assert b"SHUTTING_DOWN" in (await envelopes(reader))[-1].data
+    assert service.health.report()["status"] == "Healthy"
+    give_in.set()
+    await eventually(lambda: not service._registry._tasks)
+
+
+@requirement("drain.ends")
+async def test_a_drain_ends_a_run_that_has_not_begun() -> None:
+    service = make_service(forever)
+    reader = service.start(asking(), caller())
+    await service.drain(0)
+    assert [envelope.type.value for envelope in await envelopes(reader)] == ["RUN_STARTED", "RUN_ERROR"]
+
+
+@requirement("drain.ends")
+async def test_a_drain_cuts_off_background_work() -> None:
+    service = make_service(brief)
+    cut_off = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cut_off.set()
+            raise
+
+    service._registry.background(work())
+    await asyncio.sleep(0)
+    await service.drain(0)
+    assert cut_off.is_set()
+
+
+@requirement("drain.ends", "durable.first")
+async def test_a_drain_waits_for_what_is_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    service, finish = await replicas.start(forever), replicas.store.runs.finish
+
+    async def slow(run: RunKey, replica: str, given: list[Envelope], ending: Ending) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await finish(run, replica, given, ending)
+
+    monkeypatch.setattr(replicas.store.runs, "finish", slow)
+    reader = await service.admit(asking(), caller())
+    await service.drain(0)
+    record = await replicas.store.runs.get(reader.run.key)
+    assert record is not None
+    assert not record.is_active
+
+
+@requirement("drain.ends")
+async def test_draining_again_is_harmless() -> None:
+    service = make_service(forever)
+    reader = service.start(asking(), caller())
+    await service.drain(0)
+    await service.drain(0)
+    assert len(await envelopes(reader)) == 2
+
+
+async def test_reading_out_waits_for_the_last_reader() -> None:
+    service = make_service(brief)
+    await ran(service, "r0")  # all have left once, and others come
+    readers = [service.start(asking(), caller()) for _ in range(2)]
+    await service.drain(1)
+    waiting = asyncio.create_task(service.wait_for_readers(10))
+    await asyncio.sleep(0)
+    readers[0].close()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    readers[1].close()
+    await waiting
+    await service.wait_for_readers(10)
+
+
+async def test_reading_out_does_not_wait_for_ever() -> None:
+    service = make_service(brief)
+    service.start(asking(), caller())
+    await service.drain(1)
+    await service.wait_for_readers(0)
+
+
+# --- what is remembered ---
+
+
+@requirement("retry.forgotten", "limit.kept")
+async def test_only_so_many_forgotten_ids_are_remembered() -> None:
+    service = make_service(brief, limits=CapacityLimits(kept_runs=0, remembered_ids=2))
+    for run in ("r1", "r2", "r3"):
+        await ran(service, run)
+    await eventually(lambda: service._registry.is_forgotten(RunKey("everybody", "t1", "r3")))
+    known = [service._registry.is_forgotten(RunKey("everybody", "t1", run)) for run in ("r1", "r2")]
+    assert known == [False, True]
+    with pytest.raises(AppError) as refused:
+        service.start(asking(run="r3"), caller())
+    assert refused.value.code is ErrorCode.RUN_NOT_FOUND
+
+
+@requirement("busy.free")
+async def test_nothing_is_left_of_threads_that_are_idle() -> None:
+    service = make_service(brief, Settings(on_busy="enqueue"), limits=CapacityLimits(kept_runs=0))
+    for run in range(20):
+        await ran(service, f"r{run}", f"t{run % 3}")
+    await eventually(lambda: not service._registry._tasks and not service._registry._writing)
+    assert (service._registry._threads, service._registry._runs) == ({}, {})
+    assert service._registry.budget.used_bytes == 0
+
+
+@requirement("thread.delete")
+@pytest.mark.parametrize("kept_runs", [0, 10])
+async def test_what_has_run_on_a_thread_that_is_deleted_takes_no_memory_and_its_ids_may_be_used_again(
+    kept_runs: int,
+) -> None:
+    service = make_service(brief, limits=CapacityLimits(kept_runs=kept_runs))
+    for _ in range(2):
+        await ran(service, "r1")
+        await eventually(lambda: not service._registry._writing)
+        await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
+        assert (service.runs.find_local(caller(), "t1", "r1"), service._registry.budget.used_bytes) == (None, 0)
+        assert service._registry.budget.kept_bytes == 0
+
+
+@requirement("busy.enqueue")
+async def test_a_run_in_line_starts_at_once_when_the_one_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "FIRST_PAUSE", 1_000.0)
+    service = make_service(brief, Settings(on_busy="enqueue"))
+    readers = [service.start(asking(run=f"r{number}"), caller()) for number in range(3)]
+    for reader in readers:
+        assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
+
+
+@requirement("limit.open")
+async def test_waiting_runs_count_as_open() -> None:
+    service = make_service(forever, Settings(on_busy="enqueue"), limits=CapacityLimits(open_runs=2))
+    for run in ("r1", "r2"):
+        service.start(asking(run=run), caller())
+    with pytest.raises(AppError) as refused:
+        service.start(asking("t2", "r3"), caller())
+    assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
+    await service.drain(0)
+
+
+# --- health ---
+
+
+@requirement("health.ready")
+def test_a_server_is_not_ready_before_it_says_so() -> None:
+    health = Health(FakeClock())
+    assert not health.ready
+    health.start()
+    assert health.ready
+    assert health.report() == {"status": "Healthy", "time_of_last_update": int(START)}
+
+
+@requirement("health.stamp")
+def test_saying_the_same_again_stamps_nothing() -> None:
+    clock = FakeClock()
+    health = Health(clock)
+    health.start()
+    stamps = []
+    for busy in (False, True, True, False, False, True):
+        clock.advance(1)
+        health.update(busy=busy)
+        stamps.append(int(health.report()["time_of_last_update"]) - int(START))
+    assert stamps == [0, 2, 2, 4, 4, 6]

@@ -1,0 +1,100 @@
+"""What one replica says of its runs to those who ask another one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from ag_ui.core import RunAgentInput, TokenUsage
+
+from agui_container.engine.log.presence import HEARD_SECONDS
+from agui_container.engine.persistence import remote_run
+from agui_container.engine.persistence.cluster import LEASE_SECONDS
+from agui_container.engine.persistence.leases import Leases
+from agui_container.engine.service import Service
+from agui_container.engine.threads.views import View
+from agui_container.ports import Item, RunContext
+from agui_container.ports.records import RunProgress
+from tests.engine.doubles import asking, caller, envelopes, eventually
+from tests.engine.replicas import Replicas, hello
+from tests.engine.test_recorder import RUN, Nobody, finished
+from tests.requirements import requirement
+
+
+async def costly(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    ctx.usage.extend([TokenUsage(input_tokens=5, output_tokens=2), TokenUsage(input_tokens=1)])
+    yield "hello"
+    await asyncio.Event().wait()
+
+
+async def shown(service: Service) -> View:
+    """The tokens and readers of the only run, as this replica lists it."""
+    [facts] = await service.runs.list(caller())
+    return {name: facts.get(name) for name in ("status", "tokens", "readers")}
+
+
+@requirement("replica.standing", "replica.watched")
+async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
+    replicas = Replicas()
+    here, there = await replicas.start(costly), await replicas.start(hello)
+    leases = Leases(here.cluster, here.local_runs)
+    keeping = asyncio.create_task(leases.run())
+    await here.admit(asking(), caller())
+    run = here._registry._runs[RUN]
+    await eventually(lambda: run.log.watermark == 3)
+    reading = [asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0))) for _ in range(2)]
+    await eventually(lambda: run.presence.count(replicas.clock.time()) == 3)
+    await leases.report()
+    assert await shown(there) == await shown(here) == {"status": "running", "tokens": 8, "readers": 3}
+    for task in reading:
+        task.cancel()
+    await asyncio.wait(reading)
+    replicas.clock.advance(HEARD_SECONDS)
+    await leases.report()
+    assert await shown(there) == await shown(here) == {"status": "running", "tokens": 8, "readers": 1}
+    run.cancel()
+    await finished(here)
+    assert await shown(there) == {"status": "cancelled", "tokens": 8, "readers": None}
+    keeping.cancel()
+    await asyncio.wait([keeping])
+
+
+@requirement("replica.standing")
+async def test_a_run_that_stands_as_it_did_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    here = await replicas.start(hello)
+    runs, written = replicas.store.runs, list[list[RunProgress]]()
+    note = runs.report_progress
+
+    async def noted(replica: str, standings: Sequence[RunProgress]) -> None:
+        written.append(list(standings))
+        await note(replica, standings)
+
+    monkeypatch.setattr(runs, "report_progress", noted)
+    leases = Leases(here.cluster, here.local_runs)
+    first = await here.admit(asking(), caller())
+    await leases.report()
+    await leases.report()
+    first.close()
+    await leases.report()
+    assert written == [[RunProgress(RUN, 1)], [RunProgress(RUN, 0)]]
+    await here.drain(0)
+    await finished(here)
+
+
+@requirement("replica.standing", "replica.lost")
+async def test_what_a_lost_run_had_cost_stays_known() -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(costly), await replicas.start(hello)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    await Leases(here.cluster, here.local_runs).report()
+    others = Leases(there.cluster, Nobody())
+    await others.renew()
+    replicas.clock.advance(LEASE_SECONDS)
+    await others.renew()
+    await others.reap()
+    assert await shown(there) == {"status": "error", "tokens": 8, "readers": None}
+    await here.drain(0)
+    await finished(here)

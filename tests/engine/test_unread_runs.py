@@ -1,0 +1,256 @@
+"""A run that has ended where runs are stored: it is the store's once nobody reads it, and goes with its thread."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from ag_ui.core import EventType
+
+from agui_container.engine.log.event_log import EventLog, Flusher
+from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.persistence import recorder
+from agui_container.engine.persistence.leases import KEPT_SECONDS, Leases
+from agui_container.engine.service import Service
+from agui_container.ports.records import RunKey, RunRecord
+from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.commands import ThreadsDelete
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Envelope
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
+from tests.engine.replicas import Replicas, held_claims
+from tests.engine.test_recorder import RUN, Nobody, finished, opened, talker
+from tests.requirements import requirement
+
+
+async def ran() -> tuple[Replicas, Service, Service, list[Envelope]]:
+    """Two replicas, and a run that has ended on the first and has no reader."""
+    replicas = Replicas()
+    here, there = await replicas.start(talker), await replicas.start(talker)
+    reader = await here.admit(asking(), caller())
+    whole = await envelopes(reader)
+    await finished(here)
+    reader.close()
+    return replicas, here, there, whole
+
+
+async def read(service: Service) -> list[Envelope]:
+    """The run, by a reader that leaves when it has all."""
+    reader = await service.attach(caller(), "t1", "r1", 0)
+    seen = await envelopes(reader)
+    reader.close()
+    return seen
+
+
+@requirement("replica.deleted")
+async def test_a_thread_that_is_deleted_on_one_replica_is_gone_from_all() -> None:
+    _, here, there, whole = await ran()
+    assert await read(here) == await read(there) == whole
+    await there.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
+    for service in (here, there):
+        with pytest.raises(AppError) as told:
+            await read(service)
+        assert told.value.code is ErrorCode.RUN_NOT_FOUND
+
+
+@requirement("durable.forgets")
+@pytest.mark.parametrize("asked", [("t1", "r1"), (None, "r1"), ("t1", None)])
+async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read(
+    asked: tuple[str | None, str | None],
+) -> None:
+    replicas, here, there, _ = await ran()
+    replicas.clock.advance(KEPT_SECONDS + 1)
+    await Leases(here.cluster, Nobody()).purge()
+    for service in (here, there):
+        [known] = await service.runs.list(caller())
+        assert known["status"] == "finished"
+        assert await service.runs.find(caller(), *asked) == await service.runs.cancel(caller(), *asked) == known
+        with pytest.raises(AppError) as told:
+            await service.attach(caller(), *asked, 0)
+        assert told.value.code is ErrorCode.RUN_NOT_FOUND
+
+
+@requirement("replica.deleted")
+async def test_what_nobody_reads_any_more_takes_no_memory() -> None:
+    service = await opened(talker)
+    reader = await service.admit(asking(), caller())
+    await envelopes(reader)
+    await finished(service)
+    assert service._registry.get(RUN) is not None
+    assert service._registry.budget.used_bytes > 0
+    reader.close()
+    assert service._registry.get(RUN) is None
+    assert (service._registry.budget.used_bytes, service._registry.budget.kept_bytes) == (0, 0)
+
+
+@requirement("replica.deleted")
+async def test_a_run_that_nobody_waits_for_goes_when_it_is_stored() -> None:
+    service = await opened(talker)
+    (await service.admit(asking(), caller())).close()
+    await finished(service)
+    await eventually(lambda: service._registry.get(RUN) is None)
+    assert (await read(service))[-1].type == "RUN_FINISHED"
+
+
+@requirement("durable.gone")
+async def test_what_the_store_did_not_get_can_still_be_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.05)
+
+    async def gone(*_: object) -> None:
+        raise StoreUnavailable("gone")
+
+    service = await opened(talker)
+    monkeypatch.setattr(service.cluster.store.runs, "append", gone)
+    monkeypatch.setattr(service.cluster.store.runs, "finish", gone)
+    reader = await service.admit(asking(), caller())
+    whole = await envelopes(reader)
+    await finished(service)
+    reader.close()
+    assert await read(service) == whole
+
+
+# --- retries of what is not here any more -----------------------------------------------------------------------------
+
+
+@requirement("replica.retry")
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_retry_gets_the_run_that_has_ended_whatever_is_cancelled_meanwhile(
+    *, elsewhere: bool, turns: int
+) -> None:
+    _, here, there, whole = await ran()
+    service = there if elsewhere else here
+    retry = asyncio.create_task(service.admit(asking(), caller()))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    assert (await service.runs.cancel(caller(), "t1", "r1"))["status"] in {"finished", "cancelled"}
+    reader = await retry
+    assert await envelopes(reader) == whole
+    reader.close()
+    await finished(service)
+    assert service._registry.get(RUN) is None
+    assert await read(service) == whole
+
+
+@requirement("replica.retry")
+@pytest.mark.parametrize("looked_up", [True, False])
+async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.MonkeyPatch, *, looked_up: bool) -> None:
+    replicas, _, there, whole = await ran()
+    asked, may = held_claims(monkeypatch, replicas.store)
+    reader = there.start(asking(), caller())
+    if looked_up:
+        await happened(asked)
+    reader.run.cancel()
+    may.set()
+    assert await envelopes(reader) == whole
+    await finished(there)
+    reader.close()
+    assert there._registry.get(RUN) is None
+    assert not there._registry.is_forgotten(RUN)
+    assert there._registry.budget.used_bytes == 0
+
+
+@requirement("replica.retry")
+async def test_a_run_that_has_ended_is_shown_as_it_ended_while_its_retry_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas, _, there, whole = await ran()
+    asked, may = held_claims(monkeypatch, replicas.store)
+    retry = asyncio.create_task(there.admit(asking(), caller()))
+    await happened(asked)
+    assert (await there.runs.find(caller(), "t1", "r1"))["status"] == "finished"
+    assert [run["status"] for run in await there.runs.list(caller())] == ["finished"]
+    may.set()
+    assert await envelopes(await retry) == whole
+
+
+@requirement("replica.cancel", "replica.retry")
+async def test_a_cancel_reaches_a_run_that_has_begun_elsewhere_while_it_was_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(forever), await replicas.start(forever)
+    theirs = await there.admit(asking(), caller())
+    asked, may = held_claims(monkeypatch, replicas.store)
+    retry, get, looked = here.start(asking(), caller()), replicas.store.runs.get, list[RunKey]()
+
+    async def late(key: RunKey) -> RunRecord | None:
+        looked.append(key)
+        return await get(key) if len(looked) > 1 else None
+
+    await happened(asked)
+    monkeypatch.setattr(replicas.store.runs, "get", late)
+    assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
+    may.set()
+    await Leases(there.cluster, there.local_runs).renew()
+    assert b'"cancelled"' in (await envelopes(theirs))[-1].data
+    retry.close()
+    await finished(here)
+    await finished(there)
+
+
+@requirement("replica.runs")
+async def test_the_latest_run_of_a_thread_is_that_of_any_replica() -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(talker), await replicas.start(talker)
+    reader = await here.admit(asking(run="r1"), caller())
+    await envelopes(reader)
+    replicas.clock.advance(1)
+    await envelopes(await there.admit(asking(run="r2"), caller()))
+    await finished(there)
+    assert here.runs.find_local(caller(), "t1", "r1") is reader.run
+    assert (await here.runs.find(caller(), "t1", None))["runId"] == "r2"
+    reader.close()
+    await finished(here)
+
+
+@requirement("replica.runs")
+async def test_a_run_that_is_about_to_begin_is_its_threads_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas, here, _, _ = await ran()
+    asked, may = held_claims(monkeypatch, replicas.store)
+    starting = asyncio.create_task(here.admit(asking(run="r2"), caller()))
+    await happened(asked)
+    assert (await here.runs.find(caller(), "t1", None))["runId"] == "r2"
+    may.set()
+    await envelopes(await starting)
+    await finished(here)
+
+
+# --- deletions while it is read ---------------------------------------------------------------------------------------
+
+
+@requirement("replica.deleted")
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_another_run(
+    monkeypatch: pytest.MonkeyPatch, *, again: bool
+) -> None:
+    replicas, here, there, whole = await ran()
+    page = replicas.store.runs.envelopes
+
+    async def short(run: RunKey, after: int) -> Sequence[Envelope]:
+        return (await page(run, after))[:2]
+
+    monkeypatch.setattr(replicas.store.runs, "envelopes", short)
+    replay = aiter(await there.attach(caller(), "t1", "r1", 0))
+    seen = (await anext(replay)).envelopes()
+    assert await replicas.store.threads.delete(RUN.thread)
+    if again:
+        replicas.clock.advance(1)
+        await envelopes(await here.admit(asking(), caller()))
+        await finished(here)
+    seen += [envelope async for batch in replay for envelope in batch.envelopes()]
+    assert seen[:2] == whole[:2]
+    assert [envelope.type for envelope in seen[2:]] == ["RUN_ERROR"]
+    assert b"RUN_LOST" in seen[-1].data
+
+
+@requirement("replica.deleted")
+async def test_what_a_last_reader_has_rendered_after_the_deletion_counts_nowhere() -> None:
+    budget = LogBudget(1 << 20, 1 << 20)
+    log = EventLog("r1", budget, Flusher())
+    log.append(EventType.CUSTOM, b"{}")
+    log.end()
+    log.flush()
+    transcoded = log.transcoded(bytes.upper)
+    log.discard()
+    await transcoded.encode(log.batch(0, 1))
+    assert (budget.used_bytes, budget.kept_bytes) == (0, 0)

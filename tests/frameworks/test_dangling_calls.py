@@ -1,0 +1,101 @@
+"""Calls without a result in what a framework is given: what stands in for one, where, and what stays open."""
+
+import pytest
+from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
+
+from agui_container.agents.assistant.history import NO_RESULT
+from agui_container.agents.frameworks.dangling_calls import with_results
+
+
+def user(name: str) -> UserMessage:
+    return UserMessage(id=name, content="hi")
+
+
+def calls(*names: str) -> AssistantMessage:
+    return AssistantMessage(
+        id=f"says-{names[0]}",
+        tool_calls=[ToolCall(id=name, function=FunctionCall(name=f"use-{name}", arguments="{}")) for name in names],
+    )
+
+
+def result(name: str, content: str = "done", key: str = "") -> ToolMessage:
+    return ToolMessage(id=key or f"result-{name}", tool_call_id=name, content=content)
+
+
+def missing(name: str) -> ToolMessage:
+    return ToolMessage(id=f"unanswered-{name}", tool_call_id=name, content=NO_RESULT, error=NO_RESULT)
+
+
+SAID = AssistantMessage(id="said", content="Well.")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ([user("1"), calls("a")], [user("1"), calls("a"), missing("a")]),
+        ([calls("a"), user("1")], [calls("a"), missing("a"), user("1")]),
+        ([calls("a"), SAID], [calls("a"), missing("a"), SAID]),
+        ([calls("a", "b"), result("b"), user("1")], [calls("a", "b"), result("b"), missing("a"), user("1")]),
+        ([calls("a"), calls("b"), result("a")], [calls("a"), calls("b"), result("a"), missing("b")]),
+        ([calls("a"), result("a"), user("1")], [calls("a"), result("a"), user("1")]),
+        ([user("1"), SAID, user("2")], [user("1"), SAID, user("2")]),
+        ([result("of nothing"), user("1")], [user("1")]),
+    ],
+)
+def test_a_call_without_a_result_is_answered_before_the_conversation_goes_on(
+    given: list[Message], shown: list[Message]
+) -> None:
+    assert with_results(given, ()) == shown
+    assert with_results(shown, ()) == shown
+
+
+@pytest.mark.parametrize("stray", [missing("a"), result("a")], ids=["stand-in", "result"])
+def test_a_result_that_has_been_put_elsewhere_comes_back_behind_its_call(stray: ToolMessage) -> None:
+    assert with_results([calls("a"), user("1"), SAID, stray], ()) == [calls("a"), stray, user("1"), SAID]
+
+
+def test_a_late_result_takes_the_place_and_the_id_of_what_stood_in() -> None:
+    late = result("a", "red", key="unanswered-a")
+    assert with_results([calls("a"), missing("a"), user("1"), result("a", "red")], ()) == [calls("a"), late, user("1")]
+
+
+def test_of_several_results_the_first_counts() -> None:
+    given: list[Message] = [calls("a"), result("a", "red"), result("a", "blue", key="second")]
+    assert with_results(given, ()) == [calls("a"), result("a", "red")]
+
+
+def test_a_call_with_the_id_of_an_earlier_one_has_a_result_of_its_own() -> None:
+    first, second = result("a", "red"), result("a", "blue", key="second")
+    given: list[Message] = [calls("a"), first, user("1"), calls("a"), second]
+    assert with_results(given, ()) == given
+    again = missing("a").model_copy(update={"id": "unanswered-a-2"})
+    assert with_results([calls("a"), user("1"), calls("a"), user("2")], ()) == [
+        calls("a"),
+        missing("a"),
+        user("1"),
+        calls("a"),
+        again,
+        user("2"),
+    ]
+
+
+def test_results_that_stand_before_their_calls_come_behind_them() -> None:
+    first, second = result("a", "red"), result("a", "blue", key="second")
+    assert with_results([user("1"), first, calls("a"), SAID], ()) == [user("1"), calls("a"), first, SAID]
+    given: list[Message] = [calls("a"), first, second, SAID, user("1"), calls("a"), SAID]
+    assert with_results(given, ()) == [calls("a"), first, SAID, user("1"), calls("a"), second, SAID]
+
+
+def test_a_result_of_which_the_framework_has_a_stand_in_is_not_told_under_another_id() -> None:
+    told = result("a", "red", key="unanswered-a")
+    assert with_results([calls("a"), user("1"), result("a", "red")], (), {"unanswered-a"}) == [
+        calls("a"),
+        told,
+        user("1"),
+    ]
+
+
+def test_what_the_client_is_to_do_stays_open_until_somebody_speaks() -> None:
+    asked: list[Message] = [user("1"), calls("a", "b"), result("b")]
+    assert with_results(asked, {"use-a"}) == asked
+    assert with_results([*asked, user("2")], {"use-a"}) == [*asked, missing("a"), user("2")]

@@ -1,0 +1,143 @@
+"""What every framework's events go through, and what lives as long as a thread."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from ag_ui.core import BaseEvent, CustomEvent, RunErrorEvent, StateSnapshotEvent, TokenUsage
+
+from agui_container.agents.frameworks.strands import PerThread
+from agui_container.agents.frameworks.translation import FrameworkError, check_events, own_input
+from agui_container.ports import Caller
+from agui_container.protocol.errors import AppError, ErrorCode
+from tests.contexts import collected, run_context, run_input
+
+SNAPSHOT = StateSnapshotEvent(snapshot={})
+
+
+class Stream:
+    """Yields events and knows whether it was closed."""
+
+    def __init__(self, *events: BaseEvent) -> None:
+        self.closed = False
+        self._events = events
+
+    async def __call__(self) -> AsyncIterator[BaseEvent]:
+        try:
+            for event in self._events:
+                yield event
+        finally:
+            self.closed = True
+
+
+async def test_a_failure_is_raised_and_its_usage_kept() -> None:
+    ctx, usage = run_context(), TokenUsage(model="m", input_tokens=1)
+    stream = Stream(SNAPSHOT, RunErrorEvent(message="secret", usage=[usage]), SNAPSHOT)
+    with pytest.raises(FrameworkError, match="RUN_ERROR: secret"):
+        await collected(check_events(stream(), ctx))
+    assert ctx.usage == [usage]
+    assert stream.closed
+
+
+async def test_a_refusal_that_a_client_can_act_on_is_told_in_our_words() -> None:
+    stream = Stream(RunErrorEvent(message="secret", code="PENDING_INTERRUPTS"))
+    with pytest.raises(AppError) as caught:
+        await collected(check_events(stream(), run_context()))
+    assert caught.value.code is ErrorCode.VALIDATION_ERROR
+    assert caught.value.message == "The thread waits for answers: send resume."
+
+
+async def test_answers_that_do_not_fit_are_the_clients_fault() -> None:
+    with pytest.raises(AppError) as caught:
+        await collected(
+            check_events(Stream(RunErrorEvent(message="secret", code="INTERRUPT_RESUME_ERROR"))(), run_context())
+        )
+    assert (caught.value.code, "secret" in caught.value.message) == (ErrorCode.VALIDATION_ERROR, False)
+
+
+async def test_what_a_hook_raised_is_not_told() -> None:
+    told = {"hook": "state_from_args", "tool": "roll", "error": "secret"}
+    stream = Stream(CustomEvent(name="hook_error", value=told), CustomEvent(name="other", value=told))
+    first, second = await collected(check_events(stream(), run_context()))
+    assert first == CustomEvent(
+        name="hook_error", value={**told, "error": "The hook failed; the server's log has why."}
+    )
+    assert second == CustomEvent(name="other", value=told)
+
+
+async def test_leaving_half_way_closes_the_framework() -> None:
+    stream = Stream(SNAPSHOT, SNAPSHOT)
+    events = check_events(stream(), run_context())
+    assert await anext(events) == SNAPSHOT
+    await events.aclose()
+    assert stream.closed
+
+
+def test_a_framework_is_given_a_thread_id_of_the_owner_and_a_state_of_its_own() -> None:
+    request = run_input("hi").model_copy(update={"thread_id": "b:c", "state": {"list": []}})
+    ids = set()
+    for owner in ("session:a", "session:a:b", "everybody"):
+        given = own_input(request, replace(run_context(), caller=Caller(owner=owner, request_id="r")))
+        assert given.state
+        given.state["list"].append(1)
+        ids.add(given.thread_id)
+    assert ids == {"session%3Aa:b:c", "session%3Aa%3Ab:b:c", "everybody:b:c"}
+    assert request.state == {"list": []}
+
+
+# --- per thread -----------------------------------------------------------------------------------------------------
+
+
+def numbered(room: int) -> PerThread[int]:
+    numbers = count()
+    return PerThread(lambda: next(numbers), room)
+
+
+async def used(kept: PerThread[int], thread: str) -> int:
+    async with kept.acquire(thread) as value:
+        return value
+
+
+async def test_a_thread_keeps_its_own_until_others_need_the_room() -> None:
+    kept = numbered(2)
+    assert [await used(kept, thread) for thread in "abacab"] == [0, 1, 0, 2, 0, 3]
+
+
+async def test_a_thread_that_is_dropped_begins_anew() -> None:
+    kept = numbered(2)
+    assert await used(kept, "a") == 0
+    kept.drop("a")
+    kept.drop("unknown")
+    assert await used(kept, "a") == 1
+
+
+async def test_what_is_in_use_is_not_dropped() -> None:
+    kept = numbered(1)
+    async with kept.acquire("a") as value:
+        assert [await used(kept, thread) for thread in "bc"] == [1, 2]
+        assert value == 0
+    assert await used(kept, "a") == 0
+
+
+async def test_one_run_at_a_time_has_it() -> None:
+    kept, order = numbered(1), list[str]()
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def first() -> None:
+        async with kept.acquire("a"):
+            entered.set()
+            await leave.wait()
+            order.append("first")
+
+    async def second() -> None:
+        await entered.wait()
+        leave.set()
+        async with kept.acquire("a"):
+            order.append("second")
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(first())
+        group.create_task(second())
+    assert order == ["first", "second"]

@@ -1,0 +1,102 @@
+"""However the bytes of a stream are cut, the deltas are the same; wherever a server dies, the failure is clear."""
+
+import pytest
+
+from agui_container.models.openai import transport as sse_module
+from agui_container.models.openai.transport import EventTooLong, SseReader
+from agui_container.protocol.errors import ErrorCode
+from tests.models.openai.conftest import Models
+from tests.models.openai.server import Answer, End, WireServer, says, sse
+from tests.models.openai.stream_reader import PROMPT, said, text_in
+
+LINES = (
+    b": a comment\n"
+    b"event: message\n"
+    b'data: {"choices":[{"delta":\n'
+    b'data:  {"content":"h\xc3\xa9"}}]}\n'
+    b"id: 1\n"
+    b"\n"
+    b": keep-alive\n\n"
+    b'data:{"choices":[{"delta":{"content":"!"},"finish_reason":"stop"}]}\n\n'
+    b"data: [DONE]\n\n"
+)
+ENDS = {"LF": b"\n", "CRLF": b"\r\n", "CR": b"\r"}
+EVENTS = [
+    b'{"choices":[{"delta":\n {"content":"h\xc3\xa9"}}]}',
+    b'{"choices":[{"delta":{"content":"!"},"finish_reason":"stop"}]}',
+    b"[DONE]",
+]
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_events_do_not_depend_on_the_cuts(end: bytes) -> None:
+    stream = LINES.replace(b"\n", end)
+    for first in range(len(stream) + 1):
+        for second in (first, (first + len(stream)) // 2):
+            reader = SseReader()
+            pieces = stream[:first], stream[first:second], stream[second:]
+            assert [event for piece in pieces for event in reader.feed(piece)] == EVENTS
+            assert list(reader.finish()) == []
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_events_do_not_depend_on_the_cuts_byte_by_byte(end: bytes) -> None:
+    stream, reader = LINES.replace(b"\n", end), SseReader()
+    assert [event for place in range(len(stream)) for event in reader.feed(stream[place : place + 1])] == EVENTS
+
+
+def test_an_event_without_its_empty_line_is_given_at_the_end() -> None:
+    reader = SseReader()
+    assert list(reader.feed(b"data: a\n\ndata: b")) == [b"a"]
+    assert list(reader.finish()) == [b"b"]
+
+
+def test_an_error_field_is_data() -> None:
+    assert list(SseReader().feed(b'error: {"code":500}\n\n')) == [b'{"code":500}']
+
+
+def test_fields_without_a_value_are_read_as_the_standard_says() -> None:
+    assert list(SseReader().feed(b"data\n\ndatabase: x\n\ndata:\ndata:  y\n\n")) == [b"\n y"]
+
+
+def test_an_event_beyond_reason_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse_module, "MAX_EVENT", 100)
+    reader = SseReader()
+    for _ in range(10):
+        reader.feed(b"data: " + b"x" * 80 + b"\n\n")
+        reader.feed(b": comments are not kept\n" * 10)
+    reader.feed(b"data: " + b"x" * 80)
+    with pytest.raises(EventTooLong):
+        reader.feed(b"x" * 30)
+
+
+async def test_a_stream_cut_anywhere_reads_the_same_from_a_socket(wire: WireServer, models: Models) -> None:
+    stream, model = LINES.replace(b"\n", b"\r\n"), models()
+    wire.gives(*(Answer([stream[:cut], stream[cut:]]) for cut in range(1, len(stream))))
+    for _ in range(1, len(stream)):
+        assert await said(model.stream(PROMPT)) == ([{"text": "hé"}, {"text": "!"}, {"stop": "end"}], None)
+    assert wire.connections == 1
+
+
+async def test_a_server_that_dies_anywhere_is_unavailable(wire: WireServer, models: Models) -> None:
+    stream = b"".join(sse(says("a"), says("b", "stop"), "[DONE]"))
+    first, second = (len(b"".join(sse(says("a"), says("b", "stop"))[:number])) for number in (1, 2))
+    model = models()
+    for cut in range(1, len(stream) + 1):
+        wire.gives(*[Answer([stream[:cut]], end=End.ABORTED)] * 3)
+        given, failure = await said(model.stream(PROMPT))
+        assert text_in(given) == ("" if cut < first else "a" if cut < second else "ab")
+        assert (failure is None) == (cut >= second)
+        assert failure is None or (failure.code is ErrorCode.MODEL_UNAVAILABLE and failure.spec.retryable)
+        wire.answers.clear()
+
+
+async def test_an_endless_event_ends_the_call(
+    wire: WireServer, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse_module, "MAX_EVENT", 1000)
+    wire.gives(Answer([*sse(says("a")), b"data: " + b"x" * 2000], end=End.SILENT))
+    given, failure = await said(models().stream(PROMPT))
+    assert given == [{"text": "a"}]
+    assert failure is not None
+    assert failure.code is ErrorCode.MODEL_ERROR

@@ -1,0 +1,82 @@
+"""The process: ``python -m tests.models.reasoning_server.server`` listens on a free port and says so on its standard output.
+
+Besides the two protocols it tells what a model, by the name of the request, was asked, and when nobody asks any more.
+"""
+
+import asyncio
+import json
+import socket
+from collections import defaultdict
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import StreamingResponse
+
+from tests.models.bedrock import reasoning as bedrock
+from tests.models.openai import reasoning as openai
+from tests.models.reasoning_server.observed import Json, WatchedModel, written
+
+EVENT_STREAM = "application/vnd.amazon.eventstream"
+KEY = "sk-test"
+
+
+def make_app() -> FastAPI:
+    """The application; each model name has a memory of its own."""
+    app = FastAPI(openapi_url=None)
+    models: defaultdict[str, WatchedModel] = defaultdict(WatchedModel)
+
+    @app.post("/v1/chat/completions")
+    async def complete(request: Request) -> Response:
+        if request.headers.get("authorization") != f"Bearer {KEY}":
+            return Response(openai.refusal(["invalid_api_key"]), 401, media_type="application/json")
+        body = json.loads(await request.body())
+        if broken := openai.broken_rules(body):
+            return Response(openai.refusal(broken), 400, media_type="application/json")
+        assert body["stream"] is True
+        deltas = models[body["model"]].stream(openai.prompt_of(body))
+        usage = body.get("stream_options", {}).get("include_usage", False)
+        return StreamingResponse(openai.answer(deltas, usage=usage), media_type="text/event-stream")
+
+    @app.post("/model/{name}/converse-stream")
+    async def converse(name: str, request: Request) -> Response:
+        if not request.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256"):
+            return _exception(403, "MissingAuthenticationTokenException", "no signature")
+        body: dict[str, Any] = {**json.loads(await request.body()), "modelId": name}
+        if broken := bedrock.broken_rules(body):
+            return _exception(400, "ValidationException", "; ".join(broken))
+        deltas = models[name].stream(bedrock.prompt_of(body))
+        return StreamingResponse(bedrock.answer(deltas), media_type=EVENT_STREAM)
+
+    @app.get("/heard/{name}")
+    async def heard(name: str) -> list[Json]:
+        return written(models[name].heard)
+
+    @app.get("/left/{name}")
+    async def left(name: str) -> None:
+        await models[name].left.wait()
+
+    return app
+
+
+def _exception(status: int, kind: str, message: str) -> Response:
+    body = json.dumps({"message": message})
+    return Response(body, status, {"x-amzn-ErrorType": kind}, "application/json")
+
+
+class Server(uvicorn.Server):
+    """Says where it listens once it does."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        print(self.servers[0].sockets[0].getsockname()[1], flush=True)  # noqa: T201 - whoever started it reads this
+
+
+async def serve() -> None:
+    """Serve until a signal comes."""
+    config = uvicorn.Config(make_app(), "127.0.0.1", 0, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    await Server(config).serve()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

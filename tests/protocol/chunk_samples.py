@@ -1,0 +1,45 @@
+"""Chunks to try, and what a run's items become."""
+
+from itertools import count
+
+import pytest
+from ag_ui.core import BaseEvent, ReasoningMessageChunkEvent, TextMessageChunkEvent, ToolCallChunkEvent
+
+from agui_container.ports import Item
+from agui_container.protocol.expander import Expander
+
+OPENERS: dict[type[BaseEvent], dict[str, str]] = {
+    TextMessageChunkEvent: {"message_id": "k"},
+    ToolCallChunkEvent: {"tool_call_id": "k", "tool_call_name": "tool"},
+    ReasoningMessageChunkEvent: {"message_id": "k"},
+}
+"""What the first chunk of each kind must carry."""
+each_kind = pytest.mark.parametrize("kind", OPENERS, ids=lambda kind: kind.__name__)
+
+
+def expander() -> Expander:
+    """An expander whose ids are id-1, id-2 and so on."""
+    numbers = count(1)
+    return Expander(lambda: f"id-{next(numbers)}")
+
+
+def expanded(*items: Item, flush: bool = True) -> list[BaseEvent]:
+    """What a run's items become."""
+    made = expander()
+    events = [event for item in items for event in made.expand(item)]
+    return [*events, *made.flush()] if flush else events
+
+
+def first(kind: type[BaseEvent], **fields: object) -> BaseEvent:
+    """The first chunk of a stream."""
+    return kind(**{**OPENERS[kind], **fields})
+
+
+def text(delta: str | None = None, key: str | None = None, owner: str | None = None, **fields: object) -> BaseEvent:
+    """A chunk of text."""
+    return TextMessageChunkEvent(message_id=key, delta=delta, subagent_run_id=owner, **fields)
+
+
+def kinds(events: list[BaseEvent]) -> list[type[BaseEvent]]:
+    """The classes, in order."""
+    return [type(each) for each in events]

@@ -1,0 +1,83 @@
+"""Builders for tests that go through the tables of ``core.order`` cell by cell: one valid event of each class."""
+
+from random import Random
+
+from ag_ui.core import BaseEvent, RunErrorEvent, RunFinishedEvent, RunStartedEvent
+
+from agui_container.protocol import grammar
+from agui_container.protocol.errors import IllegalEvent
+from agui_container.protocol.grammar import ENTITIES, Entity, LifecycleState, Phase
+from agui_container.protocol.validator import RunSequence
+from tests.protocol.random_walk_fields import FILLERS, Dice
+
+START = RunStartedEvent(thread_id="t", run_id="r")
+FINISH = RunFinishedEvent(thread_id="t", run_id="r")
+ERROR = RunErrorEvent(message="no")
+
+PATHS: dict[LifecycleState, tuple[BaseEvent, ...]] = {
+    LifecycleState.BEFORE: (),
+    LifecycleState.ACTIVE: (START,),
+    LifecycleState.FINISHED: (START, FINISH),
+    LifecycleState.ERRORED: (START, ERROR),
+}
+"""How a run gets into each state."""
+
+KEYS: dict[Entity, str] = {
+    grammar.TEXT: "message_id",
+    grammar.TOOL_CALL: "tool_call_id",
+    grammar.REASONING_SPAN: "message_id",
+    grammar.REASONING_MESSAGE: "message_id",
+    grammar.STEP: "step_name",
+    grammar.SUBAGENT: "subagent_run_id",
+}
+"""The field by which an event names each kind of entity."""
+
+PLAIN: dict[str, str | None] = {"parent_message_id": None, "parent_subagent_run_id": None, "parent_tool_call_id": None}
+
+
+def event(kind: type[BaseEvent], **fields: object) -> BaseEvent:
+    """A valid event of this class that refers to nothing but what ``fields`` name."""
+    filled = FILLERS[kind](Dice(Random(1)))  # noqa: S311 - a test's dice
+    known = {name: value for name, value in PLAIN.items() if name in kind.model_fields}
+    return kind(**{**filled, **known, **fields})
+
+
+def of(kind: type[BaseEvent], key: str = "k", owner: str | None = None) -> BaseEvent:
+    """An event on the entity with this key, under this owner."""
+    entity, _ = ENTITIES[kind]
+    if entity is grammar.SUBAGENT:
+        return event(kind, subagent_run_id=key)
+    return event(kind, **{KEYS[entity]: key}, subagent_run_id=owner)
+
+
+def classes(entity: Entity, phase: Phase) -> list[type[BaseEvent]]:
+    """The event classes in this phase of an entity."""
+    return [kind for kind, row in ENTITIES.items() if row == (entity, phase)]
+
+
+def opener(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEvent:
+    """What opens it."""
+    return of(classes(entity, Phase.OPEN)[0], key, owner)
+
+
+def closer(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEvent:
+    """What closes it."""
+    return of(classes(entity, Phase.CLOSE)[0], key, owner)
+
+
+def fed(*events: BaseEvent) -> RunSequence:
+    """A sequence that has accepted these events in a started run."""
+    sequence = RunSequence()
+    for each in (START, *events):
+        sequence.feed(each)
+    return sequence
+
+
+def accepts(sequence: RunSequence, *events: BaseEvent) -> bool:
+    """Whether all of these are legal now, one after the other."""
+    try:
+        for each in events:
+            sequence.feed(each)
+    except IllegalEvent:
+        return False
+    return True

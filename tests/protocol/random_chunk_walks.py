@@ -1,0 +1,151 @@
+"""Random walks that also speak in chunks and strings: lanes, missing ids, disagreements, asides, deltas too long.
+
+Like ``walks``: a rough picture of the lanes makes most chunks legal, and some are wild.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ag_ui.core import (
+    ActivityDeltaEvent,
+    ActivitySnapshotEvent,
+    BaseEvent,
+    MessagesSnapshotEvent,
+    RawEvent,
+    ReasoningEncryptedValueEvent,
+    ReasoningMessageChunkEvent,
+    RunErrorEvent,
+    RunFinishedEvent,
+    RunStartedEvent,
+    SubagentStartedEvent,
+    TextMessageChunkEvent,
+    ToolCallChunkEvent,
+)
+
+from agui_container.ports import Item
+from agui_container.protocol.expander import MAX_DELTA
+from tests.protocol.random_walk_fields import Fields
+from tests.protocol.random_walk_messages import SUBAGENTS
+from tests.protocol.random_walks import Walk
+
+LONG = "\U0001f600" * MAX_DELTA + "end"
+DELTAS = ("", "a", "b ", None, None)
+CHUNKS: dict[type[BaseEvent], tuple[str, dict[str, tuple[str | None, ...]]]] = {
+    TextMessageChunkEvent: ("message_id", {"role": (None, "assistant", "user"), "name": (None, None, "n")}),
+    ToolCallChunkEvent: (
+        "tool_call_id",
+        {"tool_call_name": ("tool", "tool", "other"), "parent_message_id": (None, None, "m1", "f1")},
+    ),
+    ReasoningMessageChunkEvent: ("message_id", {}),
+}
+KEEPS_LANES = (RawEvent, ActivitySnapshotEvent, ActivityDeltaEvent, ReasoningEncryptedValueEvent, SubagentStartedEvent)
+ENDS_LANES = (RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one owner is streaming in chunks."""
+
+    kind: type[BaseEvent]
+    key: str
+    fields: Fields
+
+
+class ChunkWalk(Walk):
+    """One walk of events, chunks and strings."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.lanes: dict[str | None, Lane] = {}
+        self.fresh = 0
+
+    def items(self) -> Iterator[Item]:
+        """The walk."""
+        events = iter(self)
+        while True:
+            if self.state != "active" or self.wrapping or self.rng.random() < 0.45:
+                event = next(events)
+                self.follow(event)
+                yield event
+            elif self.rng.random() < 0.2:
+                yield self.string()
+            else:
+                yield self.chunk()
+
+    def follow(self, event: BaseEvent) -> None:
+        """Which lanes an explicit event ends."""
+        if isinstance(event, ENDS_LANES):
+            self.lanes.clear()
+        elif not isinstance(event, KEEPS_LANES):
+            self.lanes.pop(getattr(event, "subagent_run_id", None), None)
+
+    def string(self) -> str:
+        """Assistant text that needs no id."""
+        lane = self.lanes.get(None)
+        if lane is not None and lane.kind is not TextMessageChunkEvent:
+            self.lanes.pop(None)
+        return self.rng.choice(("", "text", "more ", LONG if self.rng.random() < 0.1 else "\n"))
+
+    def chunk(self) -> BaseEvent:
+        """A chunk that opens, continues, or does as it likes."""
+        if self.rng.random() < self.wildness:
+            return self.wild_chunk()
+        if self.lanes and self.rng.random() < 0.7:
+            return self.next_chunk()
+        return self.first_chunk()
+
+    def first_chunk(self) -> BaseEvent:
+        """A new stream, mostly with an id of its own."""
+        kind = self.rng.choice(list(CHUNKS))
+        id_field, choices = CHUNKS[kind]
+        self.fresh += 1
+        key = self.rng.choice((f"f{self.fresh}", f"f{self.fresh}", "m1"))
+        fields = {name: self.rng.choice(values) for name, values in choices.items()}
+        owner = self.rng.choice((None, None, *SUBAGENTS[:2]))
+        self.lanes[owner] = Lane(kind, key, fields)
+        return kind(**{id_field: key}, **fields, subagent_run_id=owner, **self.load())
+
+    def next_chunk(self) -> BaseEvent:
+        """More of an open stream, with or without its id, its owner and its fields."""
+        owner = self.rng.choice(list(self.lanes))
+        lane = self.lanes[owner]
+        named = self.rng.random() < 0.5
+        tagged = self.rng.random() < 0.6
+        fields = lane.fields if self.rng.random() < 0.2 else {}
+        if self.rng.random() < 0.03:
+            fields = {name: self.rng.choice(values) for name, values in CHUNKS[lane.kind][1].items()}
+        return lane.kind(
+            **{CHUNKS[lane.kind][0]: lane.key if named else None},
+            **fields,
+            subagent_run_id=owner if tagged else None,
+            **self.load(),
+        )
+
+    def wild_chunk(self) -> BaseEvent:
+        """Any chunk at all."""
+        kind = self.rng.choice(list(CHUNKS))
+        id_field, choices = CHUNKS[kind]
+        fields = {name: self.rng.choice((None, *values)) for name, values in choices.items()}
+        keys = (None, "m1", *(lane.key for lane in self.lanes.values()))
+        return kind(
+            **{id_field: self.rng.choice(keys)},
+            **fields,
+            subagent_run_id=self.rng.choice((None, *SUBAGENTS)),
+            **self.load(),
+        )
+
+    def load(self) -> Fields:
+        """What a chunk carries."""
+        load: Fields = {"delta": self.rng.choice(DELTAS)}
+        dice = self.rng.random()
+        if dice < 0.01:
+            load["delta"] = LONG
+        if dice < 0.1:
+            load["metadata"] = {"k": self.fresh}
+        if 0.05 < dice < 0.15:
+            load["raw_event"] = {"provider": [None, 1]}
+        if 0.12 < dice < 0.2:
+            load["timestamp"] = 1_000 + self.fresh
+        if 0.18 < dice < 0.22:
+            load["surprise"] = "kept"
+        return load

@@ -1,0 +1,152 @@
+"""Commands of threads: what is understood, and what is refused in words that name the field."""
+
+import json
+
+import pytest
+
+from agui_container.protocol.commands import (
+    CATEGORIES,
+    COMMAND,
+    COMMANDS,
+    MAX_ID,
+    MAX_NOTES,
+    MAX_PAGE,
+    MAX_TITLE,
+    Category,
+    Sentiment,
+    ThreadsFeedback,
+    ThreadsGet,
+    ThreadsList,
+    ThreadsRename,
+)
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import CommandRequest, parse, parse_command, parse_fields
+from tests.engine.doubles import Json, ask
+from tests.requirements import requirement
+
+
+def feedback(**fields: object) -> Json:
+    said = {"threadId": "t1", "messageId": "m1", "sentiment": "negative", **fields}
+    return {"type": "threads.feedback", **said}
+
+
+def test_every_command_has_a_name_in_the_list() -> None:
+    schema = json.dumps(COMMAND.json_schema())
+    assert [name for name in COMMANDS if f'"{name}"' not in schema] == []
+    assert len(COMMANDS) == len(COMMAND.json_schema()["oneOf"])
+
+
+@requirement("thread.commands")
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"command": {"type": "threads.get", "threadId": "t1"}},
+        {"command": {"type": "threads.get"}, "threadId": "t1"},
+        {"command": {"type": "threads.get", "threadId": None}, "threadId": "t1"},
+        ask("t1", "c1", forwardedProps={"command": {"type": "threads.get"}}),
+        ask("t2", "c1", forwardedProps={"command": {"type": "threads.get", "threadId": "t1"}}),
+    ],
+)
+def test_a_thread_is_named_by_the_command_or_by_what_is_around_it(document: Json) -> None:
+    asked = parse(json.dumps(document).encode())
+    assert isinstance(asked, CommandRequest)
+    assert asked.command == ThreadsGet(thread_id="t1")
+
+
+@requirement("thread.invalid")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ({"type": "threads.get"}, "command.threadId: Field required"),
+        ({"type": "threads.get", "threadId": ""}, "command.threadId: String should have at least 1 character"),
+        ({"type": "threads.get", "threadId": 1}, "command.threadId: Input should be a valid string"),
+        ({"type": "threads.get", "threadId": "t", "messages": 0}, "command.messages: must be true or false"),
+        ({"type": "threads.get", "threadId": "t", "messages": None}, "command.messages: must be true or false"),
+        ({"type": "threads.delete", "threadId": "x" * (MAX_ID + 1)}, "command.threadId: String should have at most"),
+        ({"type": "threads.list", "limit": 0}, "command.limit: Input should be greater than or equal to 1"),
+        ({"type": "threads.list", "limit": MAX_PAGE + 1}, "command.limit: Input should be less than or equal to 100"),
+        ({"type": "threads.list", "limit": True}, "command.limit: Input should be a valid integer"),
+        ({"type": "attach", "threadId": "t", "after": True}, "command.after: Input should be a valid integer"),
+        ({"type": "threads.list", "page": "x" * (MAX_ID + 1)}, "command.page: String should have at most 512"),
+        ({"type": "threads.delta", "threadId": "t", "since": 1}, "command.since: Input should be a valid string"),
+        ({"type": "threads.fork", "threadId": "t"}, "command.messageId: Field required"),
+        ({"type": "threads.rename", "threadId": "t"}, "command.title: Field required"),
+        ({"type": "threads.rename", "threadId": "t", "title": " \n"}, "command.title: must not be blank; null takes"),
+        (
+            {"type": "threads.rename", "threadId": "t", "title": "x" * (MAX_TITLE + 1)},
+            "command.title: String should have at most 200 characters",
+        ),
+        ({"type": "threads.burn", "threadId": "t"}, "command: Input tag 'threads.burn' found using 'type' does not"),
+        (feedback(sentiment="meh"), "command.sentiment: Input should be 'positive' or 'negative'"),
+        (feedback(categories=["nice"]), "command.categories.0: Input should be 'correct', 'helpful'"),
+        (feedback(categories="slow"), "command.categories: Input should be a valid tuple"),
+        (feedback(categories=["slow"] * 51), "command.categories: Tuple should have at most 50 items"),
+        (
+            feedback(categories=["slow", "helpful"]),
+            "command.categories: 'helpful' does not fit the sentiment; incorrect, incomplete, tool_failure,",
+        ),
+        (feedback(categories=["other"]), "command.notes: are required with the category 'other'"),
+        (feedback(categories=["other"], notes=" \n "), "command.notes: are required with the category 'other'"),
+        (feedback(notes="x" * (MAX_NOTES + 1)), "command.notes: String should have at most 4000 characters"),
+    ],
+)
+def test_what_is_wrong_is_said_of_its_field(command: Json, said: str) -> None:
+    with pytest.raises(AppError) as refused:
+        parse(json.dumps({"command": command}).encode())
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+    assert refused.value.message.startswith(said)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(AppError) as refused:
+        parse_command({"type": "threads.feedback", "threadId": "t", "sentiment": "meh", "categories": ["other"]})
+    fields = [part.split(":")[0] for part in refused.value.message.split("; ")]
+    assert fields == ["messageId", "sentiment", "notes"]
+
+
+@requirement("feedback.categories")
+@pytest.mark.parametrize("sentiment", Sentiment)
+@pytest.mark.parametrize("category", Category)
+def test_a_category_is_taken_with_the_sentiments_that_it_fits(sentiment: Sentiment, category: Category) -> None:
+    document = feedback(sentiment=sentiment, categories=[category], notes="because")
+    if category in CATEGORIES[sentiment]:
+        command = parse_command(document)
+        assert isinstance(command, ThreadsFeedback)
+        assert command.categories == (category,)
+    else:
+        with pytest.raises(AppError, match=f"^categories: '{category}' does not fit"):
+            parse_command(document)
+
+
+def test_every_category_fits_something_and_other_fits_everything() -> None:
+    assert {category for fitting in CATEGORIES.values() for category in fitting} == set(Category)
+    assert all(Category.OTHER in fitting for fitting in CATEGORIES.values())
+
+
+@requirement("feedback.categories")
+def test_categories_are_a_set_and_blank_notes_are_none() -> None:
+    command = parse_command(feedback(categories=["unsafe", "slow", "unsafe"], notes="  "))
+    assert isinstance(command, ThreadsFeedback)
+    assert (command.categories, command.notes) == ((Category.SLOW, Category.UNSAFE), None)
+    other = parse_command(feedback(categories=["other"], notes=" why "))
+    assert isinstance(other, ThreadsFeedback)
+    assert other.notes == "why"
+
+
+def test_a_title_is_one_line() -> None:
+    assert parse_command({"type": "threads.rename", "threadId": "t", "title": " a\n\tb  c "}) == ThreadsRename(
+        thread_id="t", title="a b c"
+    )
+    assert parse_command({"type": "threads.rename", "threadId": "t", "title": None}) == ThreadsRename(
+        thread_id="t", title=None
+    )
+
+
+def test_a_list_has_whole_pages_unless_less_is_asked_for() -> None:
+    assert parse_command({"type": "threads.list"}) == ThreadsList(limit=MAX_PAGE)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"1", b"null", b'"x"'])
+def test_the_body_of_a_route_is_an_object(body: bytes) -> None:
+    with pytest.raises(AppError, match="JSON object"):
+        parse_fields(body)

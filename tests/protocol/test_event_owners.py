@@ -1,0 +1,229 @@
+"""Who owns what: rules V14, V15, V17 to V19, V22 and V25 to V28, for each entity and each way to get on record."""
+
+from itertools import product
+
+import pytest
+from ag_ui.core import (
+    ActivityDeltaEvent,
+    ActivityMessage,
+    ActivitySnapshotEvent,
+    AssistantMessage,
+    BaseEvent,
+    FunctionCall,
+    Message,
+    MessagesSnapshotEvent,
+    ReasoningEncryptedValueEvent,
+    ReasoningMessage,
+    RunAgentInput,
+    SubagentStartedEvent,
+    ToolCall,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+    ToolMessage,
+    UserMessage,
+)
+
+from agui_container.protocol import grammar
+from agui_container.protocol.grammar import ENTITIES, Entity, IdSpace, Phase
+from agui_container.protocol.validator import RunSequence, tag_of
+from tests.protocol.grammar_cells import FINISH, START, accepts, closer, event, fed, of, opener
+
+OWNED = sorted({entity for entity, _ in ENTITIES.values() if entity.id_space}, key=lambda entity: entity.noun)
+OWNERS = (None, "s", "")
+each_owned = pytest.mark.parametrize("entity", OWNED, ids=lambda entity: entity.noun)
+pairs = pytest.mark.parametrize(("owner", "tag"), list(product(OWNERS, (*OWNERS, "z"))))
+
+
+# --- V22: a tag may be left out but not contradict ---
+
+
+@pairs
+@pytest.mark.parametrize(
+    "kind", [kind for kind, (entity, _) in ENTITIES.items() if entity.id_space], ids=lambda kind: kind.__name__
+)
+def test_a_tag_agrees_with_the_opener_or_is_left_out(kind: type[BaseEvent], owner: str | None, tag: str | None) -> None:
+    entity, phase = ENTITIES[kind]
+    reopened = [closer(entity)] if phase is Phase.OPEN else []
+    sequence = fed(opener(entity, owner=owner), *reopened)
+    assert accepts(sequence, of(kind, owner=tag)) is (tag is None or tag == owner)
+
+
+@each_owned
+def test_an_untagged_reopening_keeps_the_owner(entity: Entity) -> None:
+    sequence = fed(opener(entity, owner="s"), closer(entity), opener(entity))
+    assert not accepts(sequence, closer(entity, owner="z"))
+    assert accepts(sequence, closer(entity, owner="s"))
+
+
+def test_a_reasoning_span_and_the_message_inside_share_their_owner() -> None:
+    sequence = fed(opener(grammar.REASONING_SPAN, owner="s"))
+    assert not accepts(sequence, opener(grammar.REASONING_MESSAGE, owner="z"))
+    assert accepts(sequence, opener(grammar.REASONING_MESSAGE, owner="s"))
+
+
+def test_owners_of_one_id_in_different_kinds_do_not_meet() -> None:
+    assert accepts(
+        fed(opener(grammar.TEXT, owner="a"), opener(grammar.REASONING_SPAN, owner="b")),
+        opener(grammar.TOOL_CALL, owner="c"),
+    )
+
+
+# --- V17 to V19: a step belongs to who started it ---
+
+
+@pairs
+def test_a_step_is_finished_by_who_started_it(owner: str | None, tag: str | None) -> None:
+    sequence = fed(opener(grammar.STEP, owner=owner))
+    assert accepts(sequence, opener(grammar.STEP, owner=tag)) is (tag != owner)
+    assert accepts(fed(opener(grammar.STEP, owner=owner)), closer(grammar.STEP, owner=tag)) is (tag == owner)
+
+
+# --- V14, V15: a tool call belongs to the message that carries it ---
+
+UNKNOWN = "unknown"
+
+
+@pytest.mark.parametrize("carrier", [UNKNOWN, None, "s"])
+@pytest.mark.parametrize("before", [UNKNOWN, None, "s"])
+@pytest.mark.parametrize("tag", [None, "s", "z"])
+def test_a_tool_call_belongs_to_the_message_that_carries_it(
+    carrier: str | None, before: str | None, tag: str | None
+) -> None:
+    sequence = fed()
+    if carrier != UNKNOWN:
+        sequence.feed(opener(grammar.TEXT, "m", carrier))
+    if before != UNKNOWN:
+        sequence.feed(opener(grammar.TOOL_CALL, owner=before))
+        sequence.feed(closer(grammar.TOOL_CALL))
+    fits_carrier = carrier == UNKNOWN or tag in (None, carrier)
+    claimed = carrier if tag is None and carrier != UNKNOWN else tag
+    fits_record = before in (UNKNOWN, claimed) or (tag is None and carrier == UNKNOWN)
+    start = ToolCallStartEvent(tool_call_id="k", tool_call_name="tool", parent_message_id="m", subagent_run_id=tag)
+    assert accepts(sequence, start) is (fits_carrier and fits_record)
+    if fits_carrier and fits_record:
+        owner = claimed if before == UNKNOWN else before
+        assert [tag_of(each) for each in sequence.closers()[:1]] == [owner]
+
+
+# --- owners that come with messages ---
+
+
+def call(key: str) -> ToolCall:
+    return ToolCall(id=key, function=FunctionCall(name="tool", arguments="{}"))
+
+
+MESSAGES: dict[IdSpace, Message] = {
+    IdSpace.MESSAGE: UserMessage(id="k", content="hi", subagent_run_id="s"),
+    IdSpace.TOOL_CALL: AssistantMessage(id="other", tool_calls=[call("k")], subagent_run_id="s"),
+    IdSpace.REASONING: ReasoningMessage(id="k", content="hm", subagent_run_id="s"),
+    IdSpace.ACTIVITY: ActivityMessage(id="k", activity_type="search", content={}, subagent_run_id="s"),
+}
+PROBES: dict[IdSpace, BaseEvent] = {
+    IdSpace.MESSAGE: opener(grammar.TEXT, owner="z"),
+    IdSpace.TOOL_CALL: opener(grammar.TOOL_CALL, owner="z"),
+    IdSpace.REASONING: opener(grammar.REASONING_SPAN, owner="z"),
+    IdSpace.ACTIVITY: event(ActivityDeltaEvent, message_id="k", subagent_run_id="z"),
+}
+
+
+def started_with(*messages: Message) -> RunSequence:
+    sequence = RunSequence()
+    run_input = RunAgentInput(thread_id="t", run_id="r", messages=list(messages))
+    sequence.feed(START.model_copy(update={"input": run_input}))
+    return sequence
+
+
+@pytest.mark.parametrize("ids", IdSpace)
+def test_messages_in_a_snapshot_and_in_the_input_put_owners_on_record(ids: IdSpace) -> None:
+    message, probe = MESSAGES[ids], PROBES[ids]
+    agreeing = probe.model_copy(update={"subagent_run_id": "s"})
+    for sequence in (fed(MessagesSnapshotEvent(messages=[message])), started_with(message)):
+        assert not accepts(sequence, probe)
+        assert accepts(sequence, agreeing)
+    assert accepts(fed(), probe)
+
+
+@pytest.mark.parametrize("ids", IdSpace)
+def test_a_snapshot_states_owners_anew_and_the_input_fills_gaps_only(ids: IdSpace) -> None:
+    first = MESSAGES[ids]
+    second = first.model_copy(update={"subagent_run_id": "z"})
+    assert accepts(fed(MessagesSnapshotEvent(messages=[first, second])), PROBES[ids])
+    assert not accepts(started_with(first, second), PROBES[ids])
+
+
+@pytest.mark.parametrize("role", [AssistantMessage, ToolMessage, UserMessage])
+def test_every_spoken_message_is_in_the_space_of_text_messages(role: type) -> None:
+    fields = {"content": "", "tool_call_id": "c"} if role is ToolMessage else {"content": ""}
+    snapshot = MessagesSnapshotEvent(messages=[role(id="k", subagent_run_id="s", **fields)])
+    assert not accepts(fed(snapshot), PROBES[IdSpace.MESSAGE])
+
+
+def test_a_result_puts_its_message_on_record_whoever_owned_it() -> None:
+    result = ToolCallResultEvent(message_id="k", tool_call_id="c", content="ok", subagent_run_id="z")
+    assert accepts(fed(opener(grammar.TEXT, owner="s"), closer(grammar.TEXT), result), opener(grammar.TEXT, owner="z"))
+    assert not accepts(fed(result), opener(grammar.TEXT, owner="s"))
+
+
+# --- events that open nothing ---
+
+
+@pytest.mark.parametrize(("replace", "owner"), [(None, "z"), (True, "z"), (False, "s")])
+def test_an_activity_snapshot_changes_hands_unless_it_does_not_replace(replace: bool | None, owner: str) -> None:  # noqa: FBT001
+    def snapshot(tag: str, *, replace: bool | None) -> BaseEvent:
+        return event(ActivitySnapshotEvent, message_id="k", subagent_run_id=tag, replace=replace)
+
+    sequence = fed(snapshot("s", replace=False), snapshot("z", replace=replace))
+    for tag in ("s", "z"):
+        delta = event(ActivityDeltaEvent, message_id="k", subagent_run_id=tag)
+        assert accepts(sequence, delta) is (tag == owner)
+    assert accepts(sequence, event(ActivityDeltaEvent, message_id="k", subagent_run_id=None))
+
+
+ENCRYPTED = {
+    "tool-call": (grammar.TOOL_CALL, grammar.TEXT),
+    "message": (grammar.TEXT, grammar.REASONING_MESSAGE),
+}
+
+
+@pytest.mark.parametrize("subtype", ENCRYPTED)
+def test_an_encrypted_value_belongs_to_what_it_names(subtype: str) -> None:
+    named, other = ENCRYPTED[subtype]
+
+    def value(tag: str | None) -> BaseEvent:
+        return event(ReasoningEncryptedValueEvent, subtype=subtype, entity_id="k", subagent_run_id=tag)
+
+    sequence = fed(opener(named, owner="s"), opener(other, owner="z"), closer(named))
+    assert accepts(sequence, value("s"), value(None))
+    assert not accepts(sequence, value("z"))
+    assert accepts(fed(), value("anybody"))
+
+
+def test_an_encrypted_value_of_a_message_may_name_reasoning() -> None:
+    value = event(ReasoningEncryptedValueEvent, subtype="message", entity_id="k", subagent_run_id="z")
+    assert not accepts(fed(opener(grammar.REASONING_MESSAGE, owner="s")), value)
+
+
+# --- V25 to V28: subagents ---
+
+
+def child(key: str, parent: str | None) -> BaseEvent:
+    return SubagentStartedEvent(subagent_run_id=key, name="helper", parent_subagent_run_id=parent)
+
+
+def test_a_subagent_runs_once() -> None:
+    assert not accepts(fed(opener(grammar.SUBAGENT)), opener(grammar.SUBAGENT))
+    assert not accepts(fed(opener(grammar.SUBAGENT), closer(grammar.SUBAGENT)), opener(grammar.SUBAGENT))
+    assert not accepts(fed(), closer(grammar.SUBAGENT))
+
+
+def test_a_subagents_parent_was_started_but_may_be_over() -> None:
+    assert accepts(fed(opener(grammar.SUBAGENT)), child("c", "k"))
+    assert accepts(
+        fed(opener(grammar.SUBAGENT), closer(grammar.SUBAGENT)), child("c", "k"), closer(grammar.SUBAGENT, "c"), FINISH
+    )
+    assert not accepts(fed(), child("c", "k"))
+    assert not accepts(fed(), child("c", "c"))
+
+
+def test_a_tag_needs_no_subagent_of_that_id() -> None:
+    assert accepts(fed(), opener(grammar.TEXT, owner="never started"), closer(grammar.TEXT), FINISH)

@@ -1,0 +1,45 @@
+"""What is asked for in ``forwardedProps`` is read under its own name, and refused by it."""
+
+from typing import Annotated
+
+import pytest
+from pydantic import BaseModel, Field, TypeAdapter
+
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.forwarded_props import read_forwarded_prop
+
+
+class Tea(BaseModel):
+    cups: Annotated[int, Field(ge=1)]
+
+
+TEAS = TypeAdapter(list[Tea])
+
+
+@pytest.mark.parametrize("props", [None, "teas", 5, [], {}, {"teas": None}, {"coffee": 1}])
+def test_what_is_not_there_is_nothing(props: object) -> None:
+    assert read_forwarded_prop(props, "teas", TEAS) is None
+
+
+def test_what_is_there_is_read() -> None:
+    assert read_forwarded_prop({"teas": [{"cups": 2}], "coffee": 1}, "teas", TEAS) == [Tea(cups=2)]
+
+
+@pytest.mark.parametrize(
+    ("teas", "message"),
+    [
+        (2, "forwardedProps.teas: Input should be a valid list."),
+        ([{"cups": 2}, 2], "forwardedProps.teas.1: Input should be an object."),
+        ([{"cups": 0}], "forwardedProps.teas.0.cups: Input should be greater than or equal to 1."),
+    ],
+)
+def test_what_is_wrong_is_refused_by_its_name(teas: object, message: str) -> None:
+    with pytest.raises(AppError) as refused:
+        read_forwarded_prop({"teas": teas}, "teas", TEAS)
+    assert (refused.value.code, refused.value.message) == (ErrorCode.VALIDATION_ERROR, message)
+
+
+def test_a_refusal_does_not_say_back_all_that_was_sent() -> None:
+    with pytest.raises(AppError) as refused:
+        read_forwarded_prop({"cups": {"x" * 1_000_000: "many"}}, "cups", TypeAdapter(dict[str, int]))
+    assert len(refused.value.message) < 600

@@ -1,0 +1,323 @@
+"""Bytes to a run input or a command: what is taken, what absence means, and refusals that name the field."""
+
+import json
+import sys
+from typing import Any
+
+import pytest
+from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
+
+from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import CommandRequest, MalformedRequest, Request, RunRequest, parse
+from tests.engine.doubles import Json, ask
+
+
+def parsed(body: object) -> Request:
+    return parse(json.dumps(body).encode())
+
+
+def run_of(result: Request) -> RunAgentInput:
+    assert isinstance(result, RunRequest)
+    return result.run_input
+
+
+def run_input(**fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON
+    return run_of(parsed(ask(**fields)))
+
+
+def refusal(body: bytes) -> str:
+    with pytest.raises(AppError) as refused:
+        parse(body)
+    assert refused.value.code is ErrorCode.VALIDATION_ERROR
+    return refused.value.message
+
+
+# --- run inputs ---
+
+
+def test_absent_fields_get_the_value_that_absence_means() -> None:
+    result = run_of(parsed({"threadId": "t", "runId": "r", "messages": []}))
+    assert (result.tools, result.context, result.state, result.forwarded_props) == ([], [], None, {})
+    assert (result.parent_run_id, result.resume, result.protocol_version) == (None, None, None)
+
+
+@pytest.mark.parametrize("state", [0, "", False, [], "text", {"a": None}])
+def test_a_state_of_any_kind_is_kept(state: object) -> None:
+    assert run_input(state=state).state == state
+
+
+def test_unknown_fields_are_kept() -> None:
+    result = run_input(novelty=[1], tools=[{"name": "n", "description": "d", "parameters": {}, "own": 1}])
+    assert result.model_extra == {"novelty": [1]}
+    assert result.tools is not None
+    assert result.tools[0].model_extra == {"own": 1}
+
+
+def content(*parts: object) -> tuple[object, list[str]]:
+    """What becomes of a user message's parts, and what is told of it."""
+    told: list[str] = []
+    body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
+    result = run_of(parse(body, told.append))
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)["messages"][0]["content"], told
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "kind"),
+    [
+        ("image/png", "image"),
+        ("audio/wav", "audio"),
+        ("video/mp4", "video"),
+        ("text/csv", "document"),
+        ("", "document"),
+    ],
+)
+@pytest.mark.parametrize("name", ["data", "url"])
+def test_a_binary_part_is_the_media_that_it_names(name: str, mime_type: str, kind: str) -> None:
+    media = {"type": kind, "source": {"type": name, "value": "aGk=", "mimeType": mime_type}}
+    assert content({"type": "binary", "mimeType": mime_type, name: "aGk="}) == ([media], [])
+    named = {**media, "metadata": {"filename": "hi.txt"}}
+    assert content({"type": "binary", "mimeType": mime_type, name: "aGk=", "filename": "hi.txt"}) == ([named], [])
+
+
+@pytest.mark.parametrize("kind", ["image", "audio", "video", "document"])
+def test_a_part_of_a_known_kind_is_kept(kind: str) -> None:
+    part = {"type": kind, "source": {"type": "url", "value": "https://files.example/1"}}
+    assert content(part) == ([part], [])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "binary", "mimeType": "image/png", "id": "f1"},
+        {"type": "binary", "data": "aGk="},
+        {"type": "binary"},
+        {"type": "x"},
+    ],
+)
+def test_a_part_of_an_unknown_kind_is_left_out_and_told(part: Json) -> None:
+    text = {"type": "text", "text": "hi"}
+    told = f"2 content parts of unknown types are left out, the first of {part['type']!r}"
+    assert content(part, text, {"type": "other"}) == ([text], [told])
+
+
+def test_of_an_unknown_kind_as_much_is_told_as_a_log_line_can_hold() -> None:
+    assert content({"type": "x" * 1_000_000}) == (
+        [],
+        [f"1 content parts of unknown types are left out, the first of {'x' * 32!r}"],
+    )
+
+
+@pytest.mark.parametrize("part", [{"type": "text"}, {"type": "image", "source": 1}, {"type": 5}, {}, "hi"])
+def test_a_part_that_is_malformed_is_refused(part: object) -> None:
+    assert "messages.0.content" in refusal(
+        json.dumps(ask(messages=[{"id": "u", "role": "user", "content": [part]}])).encode()
+    )
+
+
+def test_a_byte_order_of_fields_and_spaces_do_not_matter() -> None:
+    assert isinstance(parse(b' \n{"messages":[],"runId":"r","threadId":"t"}\n '), RunRequest)
+
+
+@pytest.mark.parametrize("version", [None, PROTOCOL_VERSION, "1.99", "latest", ""])
+def test_newer_minor_versions_are_served(version: str | None) -> None:
+    assert run_input(protocolVersion=version).protocol_version == version
+
+
+@pytest.mark.parametrize("version", ["0.9", "2.0", "2", "11.0"])
+def test_another_major_version_is_refused(version: str) -> None:
+    assert refusal(json.dumps(ask(protocolVersion=version)).encode()) == "protocolVersion: this server speaks 1.0."
+
+
+def test_ids_of_the_greatest_length_are_taken() -> None:
+    assert len(run_input(thread="t" * 512, run="r" * 512).run_id) == 512
+
+
+# --- refusals ---
+
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "The body is empty; a RunAgentInput is expected."),
+    "spaces": (b" \r\n", "The body is empty; a RunAgentInput is expected."),
+    "half JSON": (b'{"a":1,\n', "The body is not valid JSON at line 2, column 1."),
+    "two documents": (b"{} {}", "The body is not valid JSON at line 1, column 4."),
+    "not UTF-8": (b'{"a":"\xff"}', "The body is not valid UTF-8."),
+    "UTF-16": ("{}".encode("utf-16"), "The body is not valid UTF-8."),
+    "a list": (b"[]", "The body must be a JSON object: a RunAgentInput or a command."),
+    "a string": (b'"x"', "The body must be a JSON object: a RunAgentInput or a command."),
+    "null": (b"null", "The body must be a JSON object: a RunAgentInput or a command."),
+    "NaN": (b'{"state":NaN}', "state: NaN is not a JSON number."),
+    "Infinity": (b'{"state":-Infinity}', "state: -Infinity is not a JSON number."),
+    "a key twice": (b'{"a":1,"a":2}', "A JSON object in the body has the same key twice."),
+    "a key twice, deep": (b'{"a":[{"b":1,"b":1}]}', "A JSON object in the body has the same key twice."),
+    "too deep": (b"[" * 100_000, "The body is nested too deeply."),
+    "too many": (b"[" + b"[]," * 1_000_000 + b"0]", "The body has more than 1000000 lists and objects."),
+    "too deep to be kept": (b'{"a":' * 230 + b"1" + b"}" * 230, "The body is nested too deeply."),
+    "a number that is none": (b'{"a":1e999}', "a: the number is too large."),
+    "an integer of 310 digits": (b'{"a":[0,{"b":' + b"1" * 310 + b"}]}", "a.1.b: the number is too large."),
+    "a negative one": (b'{"a":{},"b":[[1],-1' + b"0" * 309 + b"]}", "b.1: the number is too large."),
+    "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "a: the number is too large."),
+    "a number alone": (b"1" * 310, "body: the number is too large."),
+    "half a surrogate pair": (b'{"a":"\\uD83D"}', "The body holds half of a surrogate pair."),
+    "an empty threadId": (json.dumps(ask("", "r")).encode(), "threadId: must have 1 to 512 characters."),
+    "an empty runId": (json.dumps(ask("t", "")).encode(), "runId: must have 1 to 512 characters."),
+    "a long threadId": (json.dumps(ask("t" * 513, "r")).encode(), "threadId: must have 1 to 512 characters."),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_malformed_body_is_refused_in_one_sentence(body: bytes, message: str) -> None:
+    assert refusal(body) == message
+
+
+def test_the_largest_integer_that_a_double_holds_is_taken() -> None:
+    largest = int(sys.float_info.max)
+    assert run_input(state={"a": [largest, -largest]}).state == {"a": [largest, -largest]}
+
+
+def test_a_refusal_does_not_say_back_all_that_was_sent() -> None:
+    assert len(refusal(json.dumps({"command": {"type": "x" * 1_000_000}}).encode())) < 600
+    assert len(refusal(b'{"' + b"x" * 1_000_000 + b'":NaN}')) < 600
+    assert len(refusal(json.dumps({"messages": [{"x" * 100: {}, "role": "y" * 1_000_000}]}).encode())) < 2_000
+
+
+def test_a_whole_surrogate_pair_is_text() -> None:
+    result = run_of(parse(b'{"threadId":"\\uD83D\\uDE00","runId":"r","messages":[]}'))
+    assert result.thread_id == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"threadId": 7}, "threadId"),
+        ({"runId": None}, "runId"),
+        ({"messages": "none"}, "messages"),
+        ({"messages": ["none"]}, "messages.0"),
+        ({"messages": [{"id": "u", "role": "user"}]}, "messages.0.content"),
+        ({"messages": [{"id": "u", "role": "king", "content": ""}]}, "messages.0"),
+        ({"messages": [{"id": "u", "role": "user", "content": 5}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": "x"}]}, "messages.0.id"),
+        (
+            {"messages": [{"id": "a", "role": "assistant", "toolCalls": [{"id": "c"}]}]},
+            "messages.0.toolCalls.0.function",
+        ),
+        ({"tools": [{"name": 1, "description": "d", "parameters": {}}]}, "tools.0.name"),
+        ({"context": [{"description": "d"}]}, "context.0.value"),
+        ({"parentRunId": 5}, "parentRunId"),
+        ({"resume": [{"status": "resolved"}]}, "resume.0.interruptId"),
+    ],
+)
+def test_a_refusal_names_the_field_as_it_was_spelled(fields: Json, path: str) -> None:
+    assert refusal(json.dumps({**ask(), **fields}).encode()).startswith(f"{path}: ")
+
+
+def test_a_refusal_lists_a_few_errors_and_counts_the_rest() -> None:
+    message = refusal(json.dumps(ask(messages=[{"id": number} for number in range(9)])).encode())
+    assert message.count("; ") == 5
+    assert message.endswith("and 4 more")
+
+
+def test_a_refusal_does_not_repeat_what_was_sent() -> None:
+    assert "hunter2" not in refusal(json.dumps(ask(tools=[{"name": {"password": "hunter2"}}])).encode())
+
+
+# --- commands ---
+
+
+def test_a_bare_command_is_a_command() -> None:
+    body = {"command": {"type": "cancel", "runId": "r"}, "threadId": "t", "id": 7}
+    assert parsed(body) == CommandRequest(Cancel(thread_id="t", run_id="r"), "t", None, 7)
+
+
+def test_a_commands_own_thread_comes_first() -> None:
+    body = {"command": {"type": "attach", "threadId": "mine", "after": 3}, "threadId": "other"}
+    assert parsed(body) == CommandRequest(Attach(thread_id="mine", after=3), "mine", None, None)
+
+
+def test_a_command_inside_an_input_takes_its_thread_and_its_ids() -> None:
+    body = ask("t", "c1", forwardedProps={"command": {"type": "cancel"}})
+    assert parsed(body) == CommandRequest(Cancel(thread_id="t"), "t", "c1", None)
+
+
+def test_a_command_inside_an_input_may_name_another_run() -> None:
+    body = ask("t", "c1", forwardedProps={"command": {"type": "attach", "runId": "r", "threadId": "u"}})
+    assert parsed(body) == CommandRequest(Attach(thread_id="u", run_id="r"), "t", "c1", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ({"type": "ping"}, Ping()),
+        ({"command": {"type": "ping"}}, Ping()),
+        ({"command": {"type": "capabilities"}}, Capabilities()),
+    ],
+)
+def test_commands_without_fields(body: Json, command: object) -> None:
+    result = parsed(body)
+    assert isinstance(result, CommandRequest)
+    assert result.command == command
+
+
+@pytest.mark.parametrize("command", [None, "cancel", [], 7, {}, {"type": "goto"}, {"type": ["cancel"]}])
+def test_a_forwarded_command_of_somebody_else_stays_in_the_input(command: object) -> None:
+    assert run_input(forwardedProps={"command": command}).forwarded_props == {"command": command}
+
+
+@pytest.mark.parametrize("forwarded", [[], "text", 7, False])
+def test_forwarded_props_of_any_kind_are_kept(forwarded: object) -> None:
+    assert run_input(forwardedProps=forwarded).forwarded_props == forwarded
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ({"type": "attach", "after": -1}, "command.after"),
+        ({"type": "attach", "runId": "r" * 513}, "command.runId"),
+        ({"type": "cancel", "threadId": []}, "command.threadId"),
+        ({"type": "explode"}, "command"),
+        ("cancel", "command"),
+        (None, "command"),
+    ],
+)
+def test_a_bad_bare_command_is_refused_by_field(command: object, path: str) -> None:
+    assert refusal(json.dumps({"command": command}).encode()).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"messages": [1] * 20_001}, "messages: has 20001 items; at most 20000 are taken."),
+        ({"tools": [1] * 1_001}, "tools: has 1001 items; at most 1000 are taken."),
+        ({"resume": [1] * 1_001}, "resume: has 1001 items; at most 1000 are taken."),
+        (
+            {"messages": [{"content": [1] * 20_001}, {"toolCalls": [1] * 20_000}]},
+            "messages: have 40001 parts and calls",
+        ),
+    ],
+)
+def test_lists_are_bounded_before_they_are_looked_at(fields: Json, message: str) -> None:
+    assert refusal(json.dumps({**ask(), **fields}).encode()).startswith(message)
+
+
+def test_what_a_frame_is_called_is_short() -> None:
+    assert (
+        refusal(json.dumps({"type": "ping", "id": 513 * "x"}).encode())
+        == "id: must have at most 512 characters as JSON."
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "frame_id"),
+    [
+        ({"command": {"type": "explode"}, "id": 7}, 7),
+        ({"command": None, "id": {"a": 1}}, {"a": 1}),
+        ({"type": "pong", "id": "seven"}, "seven"),
+        ({"messages": [], "id": 0}, 0),
+        ({"command": None}, None),
+        ({"type": "ping", "id": 513 * "x"}, None),
+        ({"command": None, "id": 513 * "x"}, None),
+    ],
+)
+def test_a_refusal_knows_what_the_frame_is_called(body: Json, frame_id: object) -> None:
+    with pytest.raises(MalformedRequest) as refused:
+        parsed(body)
+    assert refused.value.frame_id == frame_id

@@ -1,0 +1,22 @@
+"""What is known of classes is found out once, and of so many at most."""
+
+from agui_container.protocol.type_cache import MAX_TYPES, TypeCache
+
+
+def test_what_is_known_of_a_class_is_found_out_once() -> None:
+    asked: list[type] = []
+
+    def name(kind: type) -> str:
+        asked.append(kind)
+        return kind.__name__
+
+    known = TypeCache(name)
+    assert [known[int], known[str], known[int]] == ["int", "str", "int"]
+    assert asked == [int, str]
+
+
+def test_classes_without_end_do_not_fill_the_memory() -> None:
+    known = TypeCache(lambda kind: kind.__name__)
+    for number in range(2 * MAX_TYPES):
+        assert known[type(f"Event{number}", (), {})] == f"Event{number}"
+    assert len(known) <= MAX_TYPES

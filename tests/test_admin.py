@@ -1,0 +1,191 @@
+"""What operators do on the command line, and what they are told when it cannot be done."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from agui_container.__main__ import main
+from agui_container.ports.records import Claim, Feedback, Lease, RunKey, ThreadKey
+from agui_container.ports.store import Store
+from agui_container.stores import KINDS, open_store
+from tests.engine.conversations import talked
+from tests.engine.doubles import START, Json
+from tests.requirements import requirement
+
+T = TypeVar("T")
+FEEDBACK = 105
+"""More than a page."""
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database with feedback of two users, and settings that name it."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    monkeypatch.setenv("AGUI_STORE", url)
+    for owner in ("ann", "bob"):
+        within(url, lambda store, owner=owner: rated(store, owner, 2))  # type: ignore[misc]
+    return url
+
+
+def within(url: str, work: Callable[[Store], Awaitable[T]]) -> T:
+    """Work on a database that is open meanwhile."""
+
+    async def working() -> T:
+        store = open_store(url)
+        await store.open()
+        try:
+            return await work(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(working())
+
+
+async def rated(store: Store, owner: str, count: int) -> None:
+    """A thread whose messages have feedback."""
+    messages: list[Json] = [{"id": f"m{n}", "role": "assistant", "content": "hi"} for n in range(1, count + 1)]
+    await talked(store, *messages, owner=owner)
+    for message in messages:
+        said = Feedback(message["id"], "negative", ("slow",), "ä\nb", START, START)
+        await store.feedbacks.put(ThreadKey(owner, "t1"), said)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Json]:
+    """What a command prints, line by line."""
+    assert main(["feedback", *arguments]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return [json.loads(line) for line in shown.out.splitlines()]
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line of a command that fails."""
+    assert main(["feedback", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    return shown.err.strip()
+
+
+@requirement("feedback.triage")
+def test_feedback_is_listed_and_triaged(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = said(capsys, "list")
+    assert [(line["owner"], line["messageId"]) for line in listed] == [
+        *(("bob", "m2"), ("bob", "m1"), ("ann", "m2"), ("ann", "m1"))
+    ]
+    told = {"sentiment": "negative", "categories": ["slow"], "notes": "ä\nb", "createdAt": START, "changedAt": START}
+    assert listed[-1] == {"owner": "ann", "threadId": "t1", "messageId": "m1", **told}
+    (first,) = said(capsys, "triage", "ann", "t1", "m1", "--label", "model", "--note", "look at it")
+    assert first == {**listed[-1], "label": "model", "note": "look at it"}
+    (second,) = said(capsys, "triage", "ann", "t1", "m1", "--note", "", "--resolved-by", "eve")
+    assert second.pop("resolvedAt") > 0
+    assert second == {**listed[-1], "label": "model", "resolvedBy": "eve"}
+    assert [line["messageId"] for line in said(capsys, "list")] == ["m2", "m1", "m2"]
+    assert [line.get("resolvedBy") for line in said(capsys, "list", "--all")] == [None, None, None, "eve"]
+    (third,) = said(capsys, "triage", "ann", "t1", "m1", "--reopen")
+    assert third == {**listed[-1], "label": "model"}
+    assert len(said(capsys, "list")) == 4
+
+
+def test_everything_is_listed_however_much_it_is(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    within(url, lambda store: rated(store, "eve", FEEDBACK))
+    assert len(said(capsys, "list")) == FEEDBACK + 4
+    assert said(capsys, "triage", "ann", "t1", "m1", "--label", "old")[0]["label"] == "old"
+
+
+@pytest.mark.parametrize("where", [("ann", "t1", "m9"), ("ann", "t9", "m1"), ("joe", "t1", "m1")])
+def test_feedback_that_is_not_there_cannot_be_triaged(
+    url: str, where: tuple[str, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert complaint(capsys, "triage", *where, "--label", "x") == "there is no such feedback"
+
+
+@pytest.mark.parametrize(
+    ("store", "why"),
+    [
+        ("memory", "AGUI_STORE: what it names is in the server's own process; name the database that it uses."),
+        ("nonsense", f"AGUI_STORE must be one of {KINDS}."),
+        ("postgresql://user:secret@127.0.0.1:1/database", "the database of AGUI_STORE does not answer"),
+    ],
+)
+def test_without_a_database_one_line_says_so(
+    store: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_STORE", store)
+    assert complaint(capsys, "list") == f"cannot do this: {why}"
+
+
+@pytest.mark.parametrize("arguments", [[], ["feedback"], ["feedback", "triage", "ann"], ["feedback", "burn"], ["burn"]])
+def test_what_is_no_command_is_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert "usage: python -m agui_container" in capsys.readouterr().err
+
+
+@requirement("operator.runs")
+def test_an_operator_sees_the_runs_of_all_owners(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    key = RunKey("ann", "t2", "r9")
+    within(url, lambda store: store.runs.claim(Claim(key, "replica-1", START, START + 60)))
+    assert main(["runs", "list"]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    shown = json.loads(line)
+    assert {name: shown[name] for name in ("owner", "threadId", "runId", "status", "replica", "events")} == {
+        "owner": "ann",
+        "threadId": "t2",
+        "runId": "r9",
+        "status": "running",
+        "replica": "replica-1",
+        "events": 0,
+    }
+    assert main(["runs", "list", "--all"]) == 0
+    assert {json.loads(line)["owner"] for line in capsys.readouterr().out.splitlines()} == {"ann", "bob"}
+
+
+@requirement("operator.runs")
+@pytest.mark.parametrize(
+    ("store", "why"),
+    [
+        ("memory", "what it names is in the server's own process; name the database that it uses."),
+        ("agentcore-memory:chats-0123456789", "what it names is in the server's own process; name the database"),
+        ("sqlite:///{}/none.db", "there is no such file."),
+    ],
+)
+def test_runs_are_looked_for_only_where_a_server_keeps_them(
+    store: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_STORE", store.format(tmp_path))
+    assert main(["runs", "list"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"cannot do this: AGUI_STORE: {why}")
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@requirement("operator.cancel", "durable.cancel")
+def test_without_a_bus_a_runs_replica_hears_of_a_cancel_when_it_renews_its_lease(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = RunKey("ann", "t2", "r9")
+    within(url, lambda store: store.runs.claim(Claim(key, "replica-1", START, START + 60)))
+    assert main(["runs", "cancel", *key]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "running"
+    assert within(url, lambda store: store.runs.renew("replica-1", START + 120)) == [
+        Lease(key, is_cancel_requested=True)
+    ]
+
+
+@requirement("operator.cancel")
+def test_a_run_that_is_over_is_shown_as_it_is(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "cancel", "ann", "t1", "r1"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "finished"
+
+
+@requirement("operator.cancel")
+def test_an_operator_cannot_cancel_what_is_not_there(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "cancel", "ann", "t1", "none"]) == 2
+    assert capsys.readouterr().err == "there is no such run\n"

@@ -1,0 +1,79 @@
+"""A source of tools and the MCP server behind it, over HTTP, which can be stopped and started again."""
+
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agui_container.ports import RunContext, Tool, ToolContent
+from agui_container.tools.mcp.servers import HttpServer, StdioServer
+from agui_container.tools.mcp.source import Clocks, McpSource
+from tests.contexts import run_context
+from tests.tools.mcp_demo import Demo, of_old, served
+
+WAIT = 30.0
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "app")}
+"""A process that a server starts inherits nothing but this."""
+
+PROCESS = StdioServer(name="demo", command=sys.executable, args=("-m", "tests.tools.mcp_demo"), env=ENVIRONMENT)
+
+
+@dataclass
+class Times:
+    """Both clocks of a source."""
+
+    wall: float = 1_000_000.0
+    steady: float = 0.0
+
+    def pass_by(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+
+    @property
+    def clocks(self) -> Clocks:
+        return Clocks(lambda: self.wall, lambda: self.steady)
+
+
+@dataclass
+class Rig:
+    """A source and its server, which can be stopped and started again."""
+
+    source: McpSource
+    demo: Demo
+    port: int = 0
+    legacy: bool = False
+    times: Times = field(default_factory=Times)
+    running: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def start(self) -> None:
+        app = self.demo.server.streamable_http_app()
+        self.port = await self.running.enter_async_context(served(of_old(app) if self.legacy else app, self.port))
+
+    async def restart(self) -> None:
+        """Another process at the same address: it knows nothing of the first one's sessions."""
+        await self.running.aclose()
+        self.demo = Demo()
+        await self.start()
+
+    async def tools(self, ctx: RunContext | None = None) -> dict[str, Tool]:
+        return {tool.spec.name: tool for tool in await self.source.tools(ctx or run_context())}
+
+    async def call(self, name: str, arguments: Mapping[str, object] | None = None) -> ToolContent:
+        tool = (await self.tools())[f"demo_{name}"]
+        return await tool.call(arguments or {}, run_context())
+
+
+@asynccontextmanager
+async def rigged(*, legacy: bool = False, **settings: object) -> AsyncIterator[Rig]:
+    times, demo = Times(), Demo()
+    app = demo.server.streamable_http_app()
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(served(of_old(app) if legacy else app))
+        server = HttpServer.model_validate({"name": "demo", "url": f"http://127.0.0.1:{port}/mcp", **settings})
+        rig = Rig(McpSource(server, times.clocks), demo, port, legacy, times, stack.pop_all())
+        try:
+            yield rig
+        finally:
+            await rig.source.aclose()
+            await rig.running.aclose()

@@ -1,0 +1,38 @@
+"""Whole HTTP answers of a server, and the error in a refusal."""
+
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+from ag_ui.core import CustomEvent, RunAgentInput
+
+from agui_container.ports import Item
+from tests.behaviour.over_sse import OverSse, http_client, parsed
+from tests.engine.doubles import Json
+
+
+async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Say one thing."""
+    yield CustomEvent(name="n", value="\u2028 é\n")
+
+
+async def post(client: OverSse, body: Json | bytes, headers: dict[str, str] | None = None) -> httpx.Response:
+    """A whole answer."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    async with http_client(client.url) as http:
+        return await http.post("/invocations", content=content, headers=headers)
+
+
+async def get(client: OverSse, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    """A whole answer."""
+    async with http_client(client.url) as http:
+        return await http.get(path, headers=headers)
+
+
+def refused(response: httpx.Response) -> Json:
+    """The one RUN_ERROR of a refusal."""
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.content.endswith(b"\n\n")
+    seq, event = parsed(response.content.removesuffix(b"\n\n"))
+    assert (seq, event["type"]) == (None, "RUN_ERROR")
+    return event

@@ -1,0 +1,59 @@
+"""A plain WebSocket client, frame by frame."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from ag_ui.core import CustomEvent, RunAgentInput
+from websockets.asyncio.client import ClientConnection, connect
+
+from agui_container.ports import Item
+from tests.behaviour.over_ws import OverWs
+from tests.engine.doubles import WAIT, Json
+
+
+class Talk:
+    """An agent that says its run's id and waits until it may end."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+
+    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
+        yield CustomEvent(name="n", value=asked.run_id)
+        await self.may_end.wait()
+
+
+async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
+    """Say one thing."""
+    yield CustomEvent(name="n", value=asked.run_id)
+
+
+async def opened(client: OverWs, query: str = "", **options: object) -> ClientConnection:
+    """A connection that the client closes."""
+    connection = await connect(client.url.replace("http", "ws") + "/ws" + query, proxy=None, **options)  # type: ignore[arg-type]
+    client._connections.append(connection)
+    return connection
+
+
+async def send(socket: ClientConnection, *bodies: Json | str | bytes) -> None:
+    for body in bodies:
+        await socket.send(json.dumps(body) if isinstance(body, dict) else body)
+
+
+async def receive(socket: ClientConnection, count: int) -> list[Json]:
+    """The next frames."""
+    async with asyncio.timeout(WAIT):
+        return [json.loads(await socket.recv(decode=True)) for _ in range(count)]
+
+
+def shown(frames: list[Json]) -> list[str]:
+    """What frames are: a type with its run, a custom value, or a control with its code."""
+    names = []
+    for frame in frames:
+        about = frame.get("runId") or frame.get("value") or frame.get("code") or frame.get("id") or ""
+        names.append(f"{frame.get('type') or frame['control']} {about}".strip())
+    return names
+
+
+def whole(run: str) -> list[str]:
+    return [f"RUN_STARTED {run}", f"CUSTOM {run}", f"RUN_FINISHED {run}"]

@@ -1,0 +1,228 @@
+"""Web pages that may not call: pages of other sites, and pages whose own name leads to this server."""
+
+import httpx
+import pytest
+from starlette.types import Scope
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from agui_container.protocol.errors import AppError
+from agui_container.transports.browser_policy import BrowserPolicy, Headers, host_name, same_host
+from tests.behaviour.over_sse import http_client, parsed
+from tests.conftest import Serve
+from tests.engine.doubles import forever
+from tests.requirements import requirement
+
+REBOUND = "evil.example:8080"
+PATHS = ["/threads", "/runs", "/runs/r1", "/runs/r1/events", "/threads/t1/transcript", "/capabilities", "/", "/ping"]
+
+
+# --- names ---
+
+
+@requirement("origin.own")
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("http://localhost:8080", "localhost:8080"),
+        ("http://example.org", "example.org"),
+        ("http://example.org", "example.org:80"),
+        ("http://example.org:80", "example.org"),
+        ("https://example.org", "example.org:443"),
+        ("https://example.org:443", "example.org"),
+        ("http://EXAMPLE.org", "example.ORG"),
+        ("http://[::1]:8080", "[::1]:8080"),
+    ],
+)
+def test_a_page_of_the_same_host_and_port_is_at_home(origin: str, host: str) -> None:
+    assert same_host(origin, host)
+
+
+@requirement("origin.foreign")
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("http://localhost:3000", "localhost:8080"),
+        ("http://localhost", "127.0.0.1"),
+        ("http://example.org", "example.org:8080"),
+        ("http://example.org.evil.net", "example.org"),
+        ("http://evil.net/example.org", "example.org"),
+        ("http://example.org@evil.net", "example.org"),
+        ("null", "null"),
+        ("null", ""),
+        ("", ""),
+        ("http://x:99999", "x:99999"),
+        ("http://[", "["),
+        ("http://x", ""),
+    ],
+)
+def test_any_other_page_is_a_stranger(origin: str, host: str) -> None:
+    assert not same_host(origin, host)
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("Agent.Example:8080", "agent.example"),
+        ("agent.example.", "agent.example"),
+        ("[::1]:8080", "::1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[::1", ""),
+        ("", ""),
+    ],
+)
+def test_a_host_header_names_a_host_with_or_without_a_port(host: str, name: str) -> None:
+    assert host_name(host) == name
+
+
+# --- the policy ---
+
+
+def allows(headers: dict[str, str], path: str = "/threads", method: str = "GET", hosts: tuple[str, ...] = ()) -> bool:
+    sent: Headers = list(headers.items())
+    scope: Scope = {"type": "http", "method": method, "path": path}
+    try:
+        BrowserPolicy(["https://app.example"], hosts).check(sent, scope)
+    except AppError:
+        return False
+    return True
+
+
+OWN_HOSTS = ["localhost:8080", "LOCALHOST", "agent.localhost", "127.0.0.1:8080", "[::1]:8080", "192.168.0.7"]
+FOREIGN_HOSTS = [REBOUND, "localhost.evil.example", "127.0.0.1.evil.example", "::1", "[", ""]
+
+
+@requirement("origin.own")
+@pytest.mark.parametrize("host", [*OWN_HOSTS, "app.example", "app.example:8443", "name.example", "name.example.:80"])
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_a_page_under_a_name_that_no_other_page_can_have_may_read(host: str, site: str) -> None:
+    assert allows({"host": host, "sec-fetch-site": site}, hosts=("Name.example",))
+
+
+@requirement("origin.rebound")
+@pytest.mark.parametrize("host", FOREIGN_HOSTS)
+@pytest.mark.parametrize("site", ["same-origin", "none", "same-site", "cross-site"])
+@pytest.mark.parametrize("hosts", [(), ("name.example",), ("",)])
+def test_a_page_under_any_other_name_may_not_even_read(host: str, site: str, hosts: tuple[str, ...]) -> None:
+    assert not allows({"host": host, "sec-fetch-site": site}, hosts=hosts)
+
+
+@requirement("origin.rebound")
+def test_a_request_of_a_page_that_names_no_host_is_refused() -> None:
+    assert not allows({"sec-fetch-site": "same-origin"})
+
+
+@requirement("origin.foreign")
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "", "anything"])
+@pytest.mark.parametrize("mode", ["no-cors", "cors", "navigate"])
+def test_a_page_of_another_site_may_not_even_read(site: str, mode: str) -> None:
+    headers = {"host": "localhost", "sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": "document"}
+    assert not allows(headers)
+
+
+LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+@requirement("origin.navigation")
+def test_a_link_elsewhere_may_open_the_start_page_and_nothing_else() -> None:
+    link = {"host": "localhost:8080", **LINK}
+    assert allows(link, "/")
+    assert allows({**link, "sec-fetch-site": "same-site"}, "/")
+    assert not allows(link, "/threads")
+    assert not allows(link, "/", method="POST")
+    assert not allows({**link, "sec-fetch-dest": "iframe"}, "/")
+    assert not allows({**link, "sec-fetch-mode": "no-cors"}, "/")
+    assert not allows({**link, "host": REBOUND}, "/")
+
+
+@requirement("origin.none")
+@pytest.mark.parametrize("host", [*OWN_HOSTS, *FOREIGN_HOSTS])
+@pytest.mark.parametrize("more", [{}, {"sec-fetch-mode": "cors", "accept-language": "*"}], ids=["curl", "Node's fetch"])
+def test_clients_that_are_no_browser_may_call_any_host(host: str, more: dict[str, str]) -> None:
+    assert allows({"host": host, **more})
+
+
+@requirement("origin.configured")
+def test_a_page_of_a_configured_origin_may_call_whatever_its_site() -> None:
+    page = {"origin": "https://app.example", "sec-fetch-site": "cross-site"}
+    assert allows({"host": "localhost", **page})
+    assert not allows({"host": "localhost", **page, "origin": "https://evil.example"})
+
+
+@requirement("origin.configured")
+def test_a_page_under_an_allowed_name_may_call_its_own_host_only() -> None:
+    page = {"origin": "https://name.example", "sec-fetch-site": "same-origin"}
+    assert allows({"host": "name.example", **page}, method="POST", hosts=("name.example",))
+    assert not allows({"host": "name.example", **page}, method="POST")
+    assert not allows({"host": "other.example", **page}, method="POST", hosts=("name.example", "other.example"))
+
+
+# --- over the wire ---
+
+
+async def get(url: str, path: str, headers: dict[str, str]) -> httpx.Response:
+    async with http_client(url) as http:
+        return await http.get(path, headers=headers)
+
+
+@requirement("origin.rebound")
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_rebound_page_reads_nothing(serve: Serve, path: str) -> None:
+    client, _ = await serve(forever)
+    response = await get(client.url, path, {"host": REBOUND, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"})
+    assert response.status_code == 403
+    assert parsed(response.content.removesuffix(b"\n\n"))[1]["code"] == "ACCESS_DENIED"
+
+
+@requirement("origin.rebound")
+async def test_a_page_under_an_allowed_name_reads(serve: Serve) -> None:
+    client, _ = await serve(forever, allowed_hosts="other.example, Name.example")
+    headers = {"host": "name.example:8080", "sec-fetch-site": "same-origin"}
+    assert (await get(client.url, "/threads", headers)).status_code == 200
+    assert (await get(client.url, "/threads", {**headers, "host": REBOUND})).status_code == 403
+
+
+@requirement("origin.own")
+async def test_a_page_under_the_name_that_the_server_listens_at_reads(serve: Serve) -> None:
+    client, _ = await serve(forever, host="Agent.internal")
+    headers = {"host": "agent.internal:8080", "sec-fetch-site": "same-origin"}
+    assert (await get(client.url, "/runs", headers)).status_code == 200
+
+
+@requirement("origin.foreign")
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_image_or_a_script_of_another_site_reads_nothing(serve: Serve, path: str) -> None:
+    client, _ = await serve(forever)
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
+    assert (await get(client.url, path, headers)).status_code == 403
+
+
+@requirement("origin.navigation")
+async def test_a_link_to_the_start_page_is_let_in(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    assert (await get(client.url, "/", LINK)).status_code != 403
+    assert (await get(client.url, "/runs", LINK)).status_code == 403
+
+
+@requirement("origin.none")
+async def test_a_client_without_fetch_metadata_may_use_any_name(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    assert (await get(client.url, "/threads", {"host": "agent.internal:8080"})).status_code == 200
+
+
+async def handshake_status(url: str, host: str, origin: str) -> int:
+    """The status of a handshake in the name of a page; 101 if the socket was opened."""
+    port = url.rpartition(":")[2]
+    try:
+        async with connect(f"ws://{host}/ws", host="127.0.0.1", port=int(port), origin=origin, proxy=None):  # type: ignore[arg-type]
+            return 101
+    except InvalidStatus as refused:
+        return refused.response.status_code
+
+
+@requirement("origin.socket")
+async def test_a_socket_of_a_rebound_page_is_refused(serve: Serve) -> None:
+    client, _ = await serve(forever, allowed_hosts="name.example")
+    assert await handshake_status(client.url, REBOUND, f"http://{REBOUND}") == 403
+    assert await handshake_status(client.url, "name.example", "http://name.example") == 101
+    assert await handshake_status(client.url, "name.example", f"http://{REBOUND}") == 403

@@ -1,0 +1,241 @@
+"""Requests at the door: the caller, the headers an agent sees, and web pages that are refused."""
+
+import base64
+from collections.abc import Mapping
+
+import httpx
+import pytest
+from starlette.requests import HTTPConnection
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from agui_container.transports.caller_middleware import agent_headers, protocol_token
+from tests.behaviour.over_sse import http_client, parsed
+from tests.conftest import Serve
+from tests.engine.doubles import forever
+from tests.requirements import requirement
+
+FOREIGN = ["http://evil.example", "https://127.0.0.1", "http://127.0.0.1:1", "null", "", "file://", "http://[::1"]
+
+
+# --- over the wire ---
+
+
+async def post(url: str, headers: dict[str, str]) -> httpx.Response:
+    async with http_client(url) as http:
+        return await http.post("/invocations", json={"command": {"type": "ping"}}, headers=headers)
+
+
+@requirement("origin.none")
+async def test_a_request_without_an_origin_is_let_in(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    assert (await post(client.url, {})).status_code == 200
+
+
+@requirement("origin.own")
+async def test_a_page_of_the_server_itself_is_let_in(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    assert (await post(client.url, {"origin": client.url})).status_code == 200
+
+
+@requirement("origin.foreign")
+@pytest.mark.parametrize("origin", FOREIGN)
+async def test_a_foreign_page_is_refused(serve: Serve, origin: str) -> None:
+    client, _ = await serve(forever)
+    response = await post(client.url, {"origin": origin})
+    assert response.status_code == 403
+    assert parsed(response.content.removesuffix(b"\n\n"))[1]["code"] == "ACCESS_DENIED"
+
+
+@requirement("origin.foreign")
+@pytest.mark.parametrize("path", ["/ping", "/runs", "/runs/r1/events", "/capabilities"])
+async def test_a_foreign_page_is_refused_everywhere(serve: Serve, path: str) -> None:
+    client, _ = await serve(forever)
+    async with http_client(client.url) as http:
+        assert (await http.get(path, headers={"origin": "http://evil.example"})).status_code == 403
+
+
+@requirement("origin.configured")
+async def test_a_configured_page_is_let_in_and_may_read_the_answer(serve: Serve) -> None:
+    client, _ = await serve(forever, cors_origins="http://one.example, http://two.example/")
+    for origin in ("http://one.example", "http://two.example"):
+        response = await post(client.url, {"origin": origin})
+        assert response.status_code == 200
+        assert response.headers["access-control-allow-origin"] == origin
+        assert response.headers["access-control-expose-headers"] == "X-Request-Id"
+    assert (await post(client.url, {"origin": "http://three.example"})).status_code == 403
+
+
+@requirement("origin.preflight")
+@pytest.mark.parametrize(("origin", "allowed"), [("http://one.example", True), ("http://evil.example", False)])
+async def test_a_preflight_is_answered_for_configured_pages_only(serve: Serve, origin: str, *, allowed: bool) -> None:
+    client, _ = await serve(forever, cors_origins="http://one.example")
+    asking = {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
+    async with http_client(client.url) as http:
+        response = await http.options("/invocations", headers=asking)
+    assert (response.status_code == 200) == allowed
+    assert (response.headers.get("access-control-allow-origin") == origin) == allowed
+
+
+@requirement("origin.preflight")
+async def test_without_configured_pages_a_preflight_is_refused(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    asking = {"origin": "http://evil.example", "access-control-request-method": "POST"}
+    async with http_client(client.url) as http:
+        assert (await http.options("/invocations", headers=asking)).status_code == 403
+
+
+@requirement("origin.socket")
+@pytest.mark.parametrize("origin", ["http://evil.example", "null"])
+async def test_a_socket_of_a_foreign_page_is_refused(serve: Serve, origin: str) -> None:
+    client, _ = await serve(forever)
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(client.url.replace("http", "ws") + "/ws", origin=origin, proxy=None)  # type: ignore[arg-type]
+    assert refused.value.response.status_code == 403
+
+
+@requirement("origin.socket")
+async def test_a_socket_of_the_servers_own_page_is_let_in(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    url = client.url.replace("http", "ws") + "/ws"
+    async with connect(url, origin=client.url, proxy=None) as socket:  # type: ignore[arg-type]
+        await socket.send('{"type":"ping"}')
+        assert await socket.recv() == '{"control": "pong"}'
+
+
+@requirement("http.session-id")
+async def test_a_session_id_that_is_too_long_is_refused(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    for length, status in ((256, 200), (257, 400)):
+        header = {"x-amzn-bedrock-agentcore-runtime-session-id": "s" * length}
+        assert (await post(client.url, header)).status_code == status
+
+
+@requirement("http.session-id")
+async def test_a_socket_that_is_refused_has_403_whatever_the_reason(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    name = "x-amzn-bedrock-agentcore-runtime-session-id"
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(client.url.replace("http", "ws") + f"/ws?{name}={257 * 's'}", proxy=None)
+    assert refused.value.response.status_code == 403
+
+
+async def test_several_session_ids_are_refused(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    header = "x-amzn-bedrock-agentcore-runtime-session-id"
+    async with http_client(client.url) as http:
+        answer = await http.get("/threads", headers=[(header, "mine"), (header, "yours")])
+    assert answer.status_code == 400
+    assert "may be sent once" in answer.text
+
+
+# --- what an agent sees ---
+
+
+def connection(kind: str, headers: dict[str, str], **more: object) -> HTTPConnection:
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    return HTTPConnection({"type": kind, "headers": raw, "query_string": b"", **more})
+
+
+def passed_on(asking: HTTPConnection) -> Mapping[str, str]:
+    return agent_headers(asking, asking.headers.items())
+
+
+@requirement("agent.cookies")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("cookie", "host", "origin", "user-agent", "content-length", "content-type", "accept", "accept-encoding"),
+        *("connection", "upgrade", "sec-websocket-key", "x-forwarded-for", "forwarded", "proxy-authorization", "te"),
+    ],
+)
+def test_transport_headers_and_cookies_are_not_forwarded(name: str) -> None:
+    assert passed_on(connection("http", {name: "x"})) == {}
+
+
+@requirement("agent.context")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("authorization", "traceparent", "baggage", "x-amzn-trace-id", "oauth2callbackurl", "workloadaccesstoken"),
+        *("x-amzn-bedrock-agentcore-runtime-custom-tenant", "x-api-key"),
+    ],
+)
+def test_other_headers_are_forwarded(name: str) -> None:
+    assert passed_on(connection("http", {name: "x"})) == {name: "x"}
+
+
+@requirement("ws.query")
+def test_a_sockets_headers_may_come_in_its_query() -> None:
+    query = b"X-Amzn-Bedrock-AgentCore-Runtime-Session-Id=s1&other=1&x-amzn-bedrock-agentcore-runtime-custom-a=%41"
+    socket = connection("websocket", {}, query_string=query)
+    assert passed_on(socket) == {
+        "x-amzn-bedrock-agentcore-runtime-session-id": "s1",
+        "x-amzn-bedrock-agentcore-runtime-custom-a": "A",
+    }
+
+
+@requirement("ws.query")
+def test_a_header_comes_before_the_query_and_requests_have_none() -> None:
+    name = "x-amzn-bedrock-agentcore-runtime-session-id"
+    query = f"{name}=query".encode()
+    assert passed_on(connection("websocket", {name: "header"}, query_string=query)) == {name: "header"}
+    assert passed_on(connection("http", {}, query_string=query)) == {}
+
+
+def offering(*protocols: str) -> HTTPConnection:
+    return connection("websocket", {}, subprotocols=list(protocols))
+
+
+@requirement("ws.bearer")
+@pytest.mark.parametrize("token", ["abc", "a.b-c_d/e+f~", "\N{GRINNING FACE}"])
+def test_a_token_is_decoded_with_or_without_padding(token: str) -> None:
+    encoded = base64.urlsafe_b64encode(token.encode()).decode()
+    for form in (encoded, encoded.rstrip("=")):
+        socket = offering("base64UrlBearerAuthorization", f"base64UrlBearerAuthorization.{form}")
+        assert protocol_token(socket) == token
+        assert passed_on(socket)["authorization"] == f"Bearer {token}"
+
+
+@requirement("ws.bearer")
+@pytest.mark.parametrize("protocol", ["other.YWJj", "base64UrlBearerAuthorization", "base64UrlBearerAuthorization."])
+def test_other_protocols_hold_no_token(protocol: str) -> None:
+    assert protocol_token(offering(protocol)) is None
+
+
+@requirement("ws.bearer")
+@pytest.mark.parametrize("encoded", ["a", "_w", "\N{LATIN SMALL LETTER E WITH ACUTE}"])
+def test_a_token_that_cannot_be_decoded_is_none(encoded: str) -> None:
+    assert protocol_token(offering(f"base64UrlBearerAuthorization.{encoded}")) is None
+
+
+@requirement("scope.session")
+async def test_a_session_in_the_query_owns_its_runs(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    name = "x-amzn-bedrock-agentcore-runtime-session-id"
+    url = client.url.replace("http", "ws") + f"/ws?{name}=s1"
+    async with connect(url, proxy=None) as socket:
+        await socket.send('{"threadId":"t1","runId":"r1","messages":[]}')
+        await socket.recv()
+        async with http_client(client.url) as http:
+            mine = (await http.get("/runs", headers={name: "s1"})).json()["runs"]
+            other = (await http.get("/runs")).json()["runs"]
+    assert ([run["runId"] for run in mine], other) == (["r1"], [])
+
+
+@requirement("origin.rebound")
+async def test_a_page_that_had_its_own_name_resolved_to_this_machine_is_refused(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    response = await post(client.url, {"host": "evil.example", "origin": "http://evil.example"})
+    assert response.status_code == 403
+
+
+@requirement("origin.rebound")
+async def test_a_page_under_a_configured_name_is_let_in(serve: Serve) -> None:
+    client, _ = await serve(forever, cors_origins=("https://agent.example",))
+    response = await post(client.url, {"host": "agent.example", "origin": "https://agent.example"})
+    assert response.status_code == 200

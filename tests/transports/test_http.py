@@ -1,0 +1,205 @@
+"""What only HTTP shows: frames, headers and statuses."""
+
+import asyncio
+import gzip
+import json
+import logging
+
+import pytest
+
+from agui_container.engine.policy import CapacityLimits
+from agui_container.ports import LOG_FIELDS
+from tests.behaviour.over_sse import http_client
+from tests.conftest import Serve
+from tests.engine.doubles import WAIT, ask, asking, caller, forever
+from tests.requirements import requirement
+from tests.transports.responses import brief, get, post, refused
+
+# --- streams ---
+
+
+@requirement("http.frames", "http.headers")
+async def test_a_stream_is_numbered_frames_that_nobody_caches(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    response = await post(client, ask())
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["cache-control"] == "no-cache, no-transform"
+    assert response.headers["x-accel-buffering"] == "no"
+    assert "connection" not in response.headers
+    blocks = response.content.split(b"\n\n")
+    assert blocks[-1] == b""
+    assert [block.split(b"\n")[0] for block in blocks[:-1]] == [b"id: 1", b"id: 2", b"id: 3"]
+    assert blocks[1] == 'id: 2\ndata: {"type":"CUSTOM","name":"n","value":"\u2028 é\\n"}'.encode()
+    assert b"\r" not in response.content
+
+
+@requirement("http.keepalive")
+async def test_silence_is_broken_by_a_comment(serve: Serve) -> None:
+    client, _ = await serve(forever, keepalive=0.01)
+    stream = await client.start(ask())
+    seen = b""
+    async with asyncio.timeout(5):
+        async for piece in stream.response.aiter_bytes():
+            seen += piece
+            if b": keep-alive\n\n" in seen:
+                break
+    assert b"\r" not in seen
+    await stream._close()
+
+
+@requirement("http.content-type")
+@pytest.mark.parametrize(
+    "kind", [None, "application/json", "text/plain", "application/octet-stream", "x/y+json; q", ""]
+)
+async def test_any_or_no_content_type_is_accepted(serve: Serve, kind: str | None) -> None:
+    client, _ = await serve(brief)
+    headers = {} if kind is None else {"content-type": kind}
+    assert (await post(client, ask(), headers)).content.count(b"data: ") == 3
+
+
+# --- refusals ---
+
+
+@requirement("http.status")
+async def test_a_compressed_body_is_refused_for_what_it_is(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    response = await post(client, gzip.compress(json.dumps(ask()).encode()), {"content-encoding": "gzip"})
+    assert response.status_code == 400
+    assert refused(response)["message"] == "Content-Encoding: the body must be sent as it is, not compressed."
+
+
+@requirement("http.status")
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"{", 400, "VALIDATION_ERROR"),
+        (b'{"a":"\xff"}', 400, "VALIDATION_ERROR"),
+        (b" " * 2_001, 413, "PAYLOAD_TOO_LARGE"),
+        (json.dumps(ask(run="r2")).encode(), 409, "THREAD_BUSY"),
+        (json.dumps(ask("t2")).encode(), 429, "RATE_LIMIT_EXCEEDED"),
+        (b'{"command":{"type":"cancel","runId":"nobody"}}', 404, "RUN_NOT_FOUND"),
+        (b'{"command":{"type":"attach","runId":"nobody"}}', 404, "RUN_NOT_FOUND"),
+    ],
+)
+@pytest.mark.parametrize("error_status", ["http", "stream"])
+@requirement("http.status-stream", "error.large")
+async def test_a_refusal_is_one_error_with_its_status(
+    serve: Serve, body: bytes, status: int, code: str, error_status: str
+) -> None:
+    client, _ = await serve(forever, CapacityLimits(open_runs=1), error_status=error_status, max_body_bytes=2_000)
+    await (await client.start(ask())).until("RUN_STARTED")
+    response = await post(client, body)
+    assert response.status_code == (status if error_status == "http" else 200)
+    assert refused(response)["code"] == code
+
+
+@requirement("http.status-stream")
+async def test_other_routes_keep_their_status(serve: Serve) -> None:
+    client, _ = await serve(forever, error_status="stream")
+    response = await get(client, "/runs/nobody")
+    assert (response.status_code, refused(response)["code"]) == (404, "RUN_NOT_FOUND")
+    foreign = await post(client, ask(), {"origin": "http://evil.example"})
+    assert (foreign.status_code, refused(foreign)["code"]) == (200, "ACCESS_DENIED")
+
+
+@requirement("http.status")
+async def test_a_draining_server_is_unavailable(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    await client.service.drain(0)
+    response = await post(client, ask())
+    assert (response.status_code, refused(response)["code"]) == (503, "SHUTTING_DOWN")
+
+
+@requirement("http.status")
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("PUT", "/invocations", 405)])
+async def test_a_route_that_is_not_there_answers_like_any_refusal(
+    serve: Serve, method: str, path: str, status: int
+) -> None:
+    client, _ = await serve(brief)
+    async with http_client(client.url) as http:
+        response = await http.request(method, path)
+    assert response.status_code == status
+    assert refused(response)["code"] == "VALIDATION_ERROR"
+
+
+@requirement("error.large")
+async def test_a_body_of_exactly_the_limit_is_taken(serve: Serve) -> None:
+    client, _ = await serve(brief, max_body_bytes=2_000)
+    body = json.dumps(ask()).encode().ljust(2_000)
+    assert (await post(client, body)).status_code == 200
+    assert (await post(client, body + b" ")).status_code == 413
+
+
+@requirement("http.request-id")
+@pytest.mark.parametrize("name", ["X-Request-Id", "X-Amzn-RequestId", "X-Amzn-Bedrock-AgentCore-Runtime-Request-Id"])
+async def test_the_request_id_is_in_body_header_and_log(
+    serve: Serve, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[object] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(LOG_FIELDS.get().get("requestId"))
+
+    handler, logger = Handler(), logging.getLogger("agui_container.transports.error_responses")
+    client, _ = await serve(brief)
+    logger.addHandler(handler)
+    with caplog.at_level(logging.INFO, "agui_container.transports.error_responses"):
+        response = await post(client, b"{", {name: "req-42"})
+    logger.removeHandler(handler)
+    assert response.headers["x-request-id"] == "req-42"
+    assert refused(response)["metadata"]["requestId"] == "req-42"
+    assert seen == ["req-42"]
+    assert (await post(client, ask(), {name: "req-43"})).headers["x-request-id"] == "req-43"
+
+
+@requirement("http.own-request-id")
+@pytest.mark.parametrize("given", [None, "", "has space", "x" * 129, "tab\there"])
+async def test_without_a_usable_request_id_there_is_a_fresh_one(serve: Serve, given: str | None) -> None:
+    client, _ = await serve(brief)
+    headers = {} if given is None else {"x-request-id": given}
+    answers = [await post(client, b"{", headers) for _ in range(2)]
+    ids = [answer.headers["x-request-id"] for answer in answers]
+    assert ids == [refused(answer)["metadata"]["requestId"] for answer in answers]
+    assert len({*ids, given}) == 3
+
+
+@requirement("http.internal")
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_a_fault_of_the_server_says_nothing_of_itself(
+    serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    client, _ = await serve(brief)
+    monkeypatch.setattr(client.service, "start", broken)
+    monkeypatch.setattr(client.service.runs, "list", broken)
+    response = await (post(client, ask()) if method == "POST" else get(client, "/runs"))
+    assert response.status_code == 500
+    assert refused(response)["code"] == "INTERNAL_ERROR"
+    assert b"secret" not in response.content
+
+
+@requirement("http.internal", "origin.configured")
+async def test_a_page_can_read_of_a_fault_of_the_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    page = {"origin": "https://page.example"}
+    client, _ = await serve(brief, cors_origins=(page["origin"],))
+    monkeypatch.setattr(client.service, "start", broken)
+    response = await post(client, ask(), page)
+    assert response.headers["access-control-allow-origin"] == page["origin"]
+    assert response.headers["access-control-expose-headers"] == "X-Request-Id"
+    assert response.headers["x-request-id"] == refused(response)["metadata"]["requestId"]
+
+
+async def test_who_asks_for_the_head_of_a_stream_gets_it_at_once(serve: Serve) -> None:
+    client, _ = await serve(forever, on_disconnect="continue")
+    client.service.start(asking(), caller()).close()
+    async with http_client(client.url) as http, asyncio.timeout(WAIT):
+        response = await http.head("/runs/r1/events")
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert (await client.service.runs.list(caller()))[0]["readers"] == 0

@@ -1,0 +1,114 @@
+"""Readers of other replicas' runs: a store that does not come back, runs that give way, and runs that have ended."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from agui_container.engine.persistence import remote_run
+from agui_container.engine.persistence.leases import Leases
+from agui_container.engine.persistence.remote_run import RemoteRun, RemoteSubscription
+from agui_container.main import create_app
+from agui_container.ports.store import StoreUnavailable
+from agui_container.settings import Settings
+from tests.behaviour.over_sse import http_client
+from tests.behaviour.over_ws import OverWs
+from tests.behaviour.server import serving
+from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventually, status
+from tests.engine.replicas import Replicas
+from tests.engine.test_recorder import RUN, finished
+from tests.requirements import requirement
+from tests.transports.sockets import Talk, brief, opened, receive, send, shown, whole
+
+ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
+
+
+async def gone(*_: object) -> None:
+    """Stands for what a store does not do."""
+    raise StoreUnavailable("gone")
+
+
+@requirement("durable.gone")
+async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_run, "GIVE_UP_SECONDS", 0.05)
+    replicas, talk = Replicas(), Talk()
+    here, there = await replicas.start(talk), await replicas.start(brief)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
+    async with serving(create_app(Settings(), there)) as url:
+        client = OverWs(there, replicas.clock, url)
+        socket = await opened(client)
+        await send(socket, {"command": ATTACH})
+        assert sorted(shown(await receive(socket, 3))) == ["CUSTOM r1", "RUN_STARTED r1", "result r1"]
+        with monkeypatch.context() as broken:
+            broken.setattr(replicas.store.runs, "get", gone)
+            [told] = await receive(socket, 1)
+        assert (told["control"], told["code"], told["retryable"]) == ("error", "STORE_UNAVAILABLE", True)
+        assert (told["threadId"], told["runId"]) == ("t1", "r1")
+        await send(socket, ask("t2", "r2"))
+        assert shown(await receive(socket, 3)) == whole("r2")
+        talk.may_end.set()
+        await send(socket, {"command": {**ATTACH, "after": 2}})
+        assert sorted(shown(await receive(socket, 2))) == ["RUN_FINISHED r1", "result r1"]
+        await client.close()
+    await finished(here)
+
+
+@requirement("http.ended")
+async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> None:
+    replicas = Replicas()
+    here, there = await replicas.start(brief), await replicas.start(brief)
+    await envelopes(await here.admit(asking(), caller()))
+    await finished(here)
+    async with serving(create_app(Settings(), there)) as url, http_client(url) as http:
+        rest = await http.get("/runs/r1/events?after=2")
+        response = await http.get("/runs/r1/events?after=3")
+    assert (rest.status_code, rest.content.count(b"data: ")) == (200, 1)
+    assert (response.status_code, response.content) == (204, b"")
+    await asyncio.wait_for(there._subscriptions.wait_all_closed(WAIT), WAIT)
+
+
+@requirement("http.ended")
+async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, subscribe = list[RemoteSubscription](), RemoteRun.subscribe
+
+    def noted(run: RemoteRun, after: int = 0, on_close: Callable[[], None] | None = None) -> RemoteSubscription:
+        opened.append(subscribe(run, after, on_close))
+        return opened[-1]
+
+    monkeypatch.setattr(RemoteRun, "subscribe", noted)
+    replicas, talk = Replicas(), Talk()
+    here, there = await replicas.start(talk), await replicas.start(brief)
+    await here.admit(asking(), caller())
+    await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
+    async with serving(create_app(Settings(), there)) as url, http_client(url) as http:
+        following = asyncio.create_task(http.get("/runs/r1/events"))
+        await eventually(lambda: bool(opened) and opened[0]._after == 2)
+        talk.may_end.set()
+        live = await following
+        await finished(here)
+        ended = await http.get("/runs/r1/events")
+    assert live.content == ended.content
+    await asyncio.wait_for(there._subscriptions.wait_all_closed(WAIT), WAIT)
+    assert [getattr(each._batches, "ag_frame", each) for each in opened] == [None, None]
+
+
+@requirement("ws.interrupt", "replica.cancel")
+async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
+    replicas, talk = Replicas(), Talk()
+    here, there = await replicas.start(talk), await replicas.start(brief)
+    keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
+    theirs = await here.admit(asking(), caller())
+    await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
+    async with serving(create_app(Settings(), there)) as url:
+        client = OverWs(there, replicas.clock, url)
+        socket = await opened(client)
+        await send(socket, {"command": ATTACH})
+        await receive(socket, 3)
+        await send(socket, ask("t2", "r2", forwardedProps={"onBusy": "interrupt"}))
+        assert shown(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
+        await client.close()
+    assert status(theirs) == "cancelled"
+    keeping.cancel()
+    await asyncio.wait([keeping])
+    await finished(here)

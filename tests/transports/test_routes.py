@@ -1,0 +1,194 @@
+"""The plain HTTP routes: health, capabilities, runs and their events, and how commands are answered."""
+
+from urllib.parse import quote
+
+import httpx
+import pytest
+from ag_ui.core import AgentCapabilities
+
+from agui_container.engine.registry import finder
+from agui_container.main import create_app
+from agui_container.settings import Settings
+from agui_container.transports.formats import PROTOBUF
+from tests.behaviour.client import Refused
+from tests.behaviour.over_sse import frames, http_client
+from tests.conftest import Serve
+from tests.engine.doubles import START, ask, caller, forever, make_service
+from tests.requirements import requirement
+from tests.transports.responses import brief, get, post, refused
+
+
+@requirement("http.ping")
+async def test_ping_says_how_the_server_is(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    assert (await get(client, "/ping")).json() == {"status": "Healthy", "time_of_last_update": int(START)}
+    client.clock.advance(5)
+    await (await client.start(ask())).until("RUN_STARTED")
+    answers = [await get(client, "/ping") for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {200}
+    busy = {"status": "HealthyBusy", "time_of_last_update": int(START) + 5}
+    assert [answer.json() for answer in answers] == [busy] * 3
+
+
+@requirement("health.ready")
+async def test_before_it_is_ready_ping_says_so() -> None:
+    service = make_service(brief)
+    transport = httpx.ASGITransport(create_app(Settings(), service))
+    async with httpx.AsyncClient(transport=transport, base_url="http://app") as http:
+        assert (await http.get("/ping")).status_code == 503
+        await service.open()
+        assert (await http.get("/ping")).status_code == 200
+
+
+@requirement("http.capabilities")
+async def test_capabilities_are_official_and_the_same_as_the_commands(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    told = (await get(client, "/capabilities")).json()
+    assert told == (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
+    assert AgentCapabilities.model_validate(told).identity is not None
+
+
+@requirement("http.runs")
+async def test_of_runs_that_have_ended_the_newest_are_listed(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finder, "PAGE", 2)
+    client, _ = await serve(brief)
+    for number in range(4):
+        await client.run(ask(run=f"r{number}"))
+    listed = (await get(client, "/runs")).json()["runs"]
+    assert [run["runId"] for run in listed] == ["r3", "r2"]
+
+
+@requirement("http.runs")
+@pytest.mark.parametrize("run", ["q/events", "q/cancel", "a/b", "é?&#"])
+async def test_every_run_id_has_one_address(serve: Serve, run: str) -> None:
+    client, _ = await serve(brief)
+    await client.run(ask(run="q"))
+    client.clock.advance(1)
+    await client.run(ask(run=run))
+    address = f"/runs/{quote(run, safe='')}"
+    assert (await get(client, address)).json()["runId"] == run
+    assert (await get(client, f"{address}/events")).content.startswith(b'id: 1\ndata: {"type":"RUN_STARTED"')
+
+
+@requirement("http.runs")
+async def test_the_callers_runs_are_listed_newest_first(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    name = "x-amzn-bedrock-agentcore-runtime-session-id"
+    await client.run(ask(run="r1"))
+    client.clock.advance(2)
+    await client.run(ask(run="r2"))
+    await client.having(**{name.replace("-", "_"): "other"}).run(ask(run="r3"))
+    newest, oldest = (await get(client, "/runs")).json()["runs"]
+    assert (newest["runId"], oldest["runId"]) == ("r2", "r1")
+    assert {**newest, "readers": 0} == {
+        "runId": "r2",
+        "threadId": "t1",
+        "status": "finished",
+        "startedAt": START + 2,
+        "endedAt": START + 2,
+        "seconds": 0,
+        "events": 3,
+        "tokens": 0,
+        "readers": 0,
+    }
+    assert (await get(client, "/runs/r1")).json()["runId"] == "r1"
+    for path in ("/runs/r3", "/runs/r1?threadId=t2"):
+        answer = await get(client, path)
+        assert (answer.status_code, refused(answer)["code"]) == (404, "RUN_NOT_FOUND")
+
+
+@requirement("http.runs")
+async def test_runs_are_listed_and_looked_up_by_commands_as_by_routes(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    for run in ("r1", "r2"):
+        await client.run(ask(run=run))
+    listed = await client.command({"command": {"type": "runs.list"}})
+    assert [run["runId"] for run in listed["runs"]] == ["r2", "r1"]
+    assert listed == {"command": "runs.list", **(await get(client, "/runs")).json()}
+    named = await client.command({"command": {"type": "runs.get", "runId": "r1"}})
+    assert named == {"command": "runs.get", **(await get(client, "/runs/r1")).json()}
+    latest = await client.command(ask(run="c1", forwardedProps={"command": {"type": "runs.get"}}))
+    assert latest["runId"] == "r2"
+    with pytest.raises(Refused, match="RUN_NOT_FOUND"):
+        await client.command({"command": {"type": "runs.get", "threadId": "t2"}})
+
+
+@requirement("http.cancel")
+async def test_cancel_by_route_is_idempotent(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    stream = await client.start(ask())
+    await stream.until("RUN_STARTED")
+    async with http_client(client.url) as http:
+        answers = [await http.post("/runs/r1/cancel") for _ in range(2)]
+        missing = await http.post("/runs/nobody/cancel")
+    assert [answer.json()["status"] for answer in answers] == ["cancelled", "cancelled"]
+    assert (missing.status_code, refused(missing)["code"]) == (404, "RUN_NOT_FOUND")
+    assert (await stream.rest())[-1]["outcome"] == {"type": "cancelled"}
+
+
+@requirement("http.events")
+@pytest.mark.parametrize(
+    ("query", "headers", "first"),
+    [
+        ("", {}, 1),
+        ("?after=2", {}, 3),
+        ("", {"last-event-id": "1"}, 2),
+        ("?after=2", {"last-event-id": "1"}, 3),
+        ("?threadId=t1&after=1", {}, 2),
+    ],
+)
+async def test_a_runs_events_can_be_read_from_anywhere(
+    serve: Serve, query: str, headers: dict[str, str], first: int
+) -> None:
+    client, _ = await serve(brief)
+    whole = [event async for event in frames(await post(client, ask()))]
+    response = await get(client, f"/runs/r1/events{query}", headers)
+    assert response.headers["cache-control"] == "no-cache, no-transform"
+    assert [event async for event in frames(response)] == whole[first - 1 :]
+
+
+@requirement("http.ended")
+@pytest.mark.parametrize("accept", ["text/event-stream", PROTOBUF])
+@pytest.mark.parametrize(("query", "last"), [("", "3"), ("?after=3", "")])
+async def test_who_has_all_of_a_run_that_has_ended_is_told_to_stop(
+    serve: Serve, query: str, last: str, accept: str
+) -> None:
+    client, _ = await serve(brief)
+    await client.run(ask())
+    headers = {"accept": accept, "last-event-id": last, "x-request-id": "req-42"}
+    response = await get(client, f"/runs/r1/events{query}", headers)
+    assert (response.status_code, response.content) == (204, b"")
+    assert response.headers["x-request-id"] == "req-42"
+    assert "content-type" not in response.headers
+    assert (await client.service.runs.list(caller()))[0]["readers"] == 0
+
+
+@requirement("http.ended")
+async def test_who_has_all_so_far_of_a_run_that_goes_on_gets_the_rest(serve: Serve) -> None:
+    client, _ = await serve(forever)
+    stream = await client.start(ask())
+    await stream.until("RUN_STARTED")
+    async with http_client(client.url) as http, http.stream("GET", "/runs/r1/events?after=1") as response:
+        assert response.status_code == 200
+        await client.cancel("t1", "r1")
+        assert [event["type"] async for _, event in frames(response)] == ["RUN_FINISHED"]
+
+
+@requirement("http.cursor")
+@pytest.mark.parametrize(("query", "last"), [("?after=x", ""), ("?after=-1", ""), ("", "abc"), ("?after=9", "")])
+async def test_a_bad_cursor_is_refused(serve: Serve, query: str, last: str) -> None:
+    client, _ = await serve(brief)
+    await client.run(ask())
+    response = await get(client, f"/runs/r1/events{query}", {"last-event-id": last})
+    assert response.status_code == 400
+    assert refused(response)["message"].startswith("after: ")
+
+
+@requirement("http.command")
+async def test_a_command_inside_an_input_is_answered_with_its_ids(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    events = await client.run(ask("t9", "c1", forwardedProps={"command": {"type": "ping"}}))
+    assert [(event["threadId"], event["runId"]) for event in (events[0], events[-1])] == [("t9", "c1")] * 2
+    bare = await client.run({"command": {"type": "ping"}})
+    assert bare[0]["threadId"] != bare[0]["runId"]
+    assert bare[0]["protocolVersion"] == "1.0"

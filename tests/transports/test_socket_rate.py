@@ -1,0 +1,134 @@
+"""The pace of a connection as its peer sees it, in a time that passes at once wherever everybody would wait."""
+
+import asyncio
+import json
+import selectors
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any
+
+import pytest
+from ag_ui.core import CustomEvent, RunAgentInput
+from starlette.types import Message
+
+from agui_container.main import create_app
+from agui_container.ports import Item
+from agui_container.settings import Settings
+from tests.engine.doubles import Json, ask, make_service
+from tests.requirements import requirement
+from tests.transports.test_rate_limiter import busiest_second
+
+EVENTS = 1_000
+SCOPE = {"type": "websocket", "path": "/ws", "raw_path": b"/ws", "root_path": "", "query_string": b"", "headers": []}
+
+Sent = list[tuple[float, Json]]
+"""Frames, and when each was sent."""
+
+
+class Hurried(selectors.DefaultSelector):
+    """Nothing is waited for: the time passes."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "everybody waits, and for nothing that will come"
+        ready = super().select(0)
+        if not ready:
+            self.now += timeout
+        return ready
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """A loop with such a time."""
+
+    def __init__(self) -> None:
+        self.hurried = Hurried()
+        super().__init__(self.hurried)
+
+    def time(self) -> float:
+        return self.hurried.now
+
+
+def run(test: Callable[[], Coroutine[Any, Any, Sent]]) -> Sent:
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        return runner.run(test())
+
+
+def loop() -> Loop:
+    running = asyncio.get_running_loop()
+    assert isinstance(running, Loop)
+    return running
+
+
+async def heard(agent: object, frames: Mapping[float, list[Json]], until: int) -> Sent:
+    """What a connection sends where these frames come at these times, until it has sent so many."""
+    app, sent, incoming = create_app(Settings(), make_service(agent)), Sent(), asyncio.Queue[Message]()
+    incoming.put_nowait({"type": "websocket.connect"})
+
+    def come(bodies: list[Json]) -> None:
+        for body in bodies:
+            incoming.put_nowait({"type": "websocket.receive", "text": json.dumps(body)})
+
+    for at, bodies in frames.items():
+        loop().call_at(at, come, bodies)
+
+    async def send(message: Message) -> None:
+        if message["type"] == "websocket.send":
+            sent.append((loop().time(), json.loads(message["text"])))
+        if len(sent) == until:
+            incoming.put_nowait({"type": "websocket.disconnect", "code": 1000})
+
+    await app(SCOPE, incoming.get, send)
+    return sent
+
+
+async def chatty(_: RunAgentInput) -> AsyncIterator[Item]:
+    """What cannot be merged, at once."""
+    for number in range(EVENTS):
+        yield CustomEvent(name="number", value=number)
+
+
+def values(sent: Sent) -> list[object]:
+    return [frame["value"] for _, frame in sent if frame.get("type") == "CUSTOM"]
+
+
+@requirement("ws.pace")
+def test_a_connection_keeps_the_pace_and_makes_use_of_it() -> None:
+    sent = run(lambda: heard(chatty, {0.0: [ask()]}, EVENTS + 2))
+    times = [at for at, _ in sent]
+    assert values(sent) == list(range(EVENTS))
+    assert 200 <= busiest_second(times) <= 250
+    assert times[-1] < EVENTS / 200
+
+
+@requirement("ws.pace")
+def test_lone_events_are_sent_when_they_are_said() -> None:
+    said = list[float]()
+
+    async def slow(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(100):
+            said.append(loop().time())
+            yield CustomEvent(name="number", value=number)
+            await asyncio.sleep(0.01)
+
+    sent = run(lambda: heard(slow, {0.0: [ask()]}, 102))
+    assert [at for at, frame in sent if frame.get("type") == "CUSTOM"] == said
+
+
+@requirement("ws.pace")
+@pytest.mark.parametrize("late", [0.0, 0.35, 0.9])
+def test_answers_amid_a_stream_have_their_turn_and_the_pace_is_kept_when_the_process_stalls(late: float) -> None:
+    def stall() -> None:
+        loop().hurried.now += late
+
+    async def stalled() -> Sent:
+        for at in (1.0, 2.0):
+            loop().call_at(at, stall)
+        pings = [{"command": {"type": "ping"}, "id": f"p{number}"} for number in range(40)]
+        return await heard(chatty, {0.0: [ask()], 0.99: pings}, EVENTS + 2 + len(pings))
+
+    sent = run(stalled)
+    answers = [(at, frame["id"]) for at, frame in sent if frame.get("control") == "pong"]
+    assert [name for _, name in answers] == [f"p{number}" for number in range(40)]
+    assert answers[-1][0] < 1.99 + late
+    assert values(sent) == list(range(EVENTS))
+    assert busiest_second([at for at, _ in sent]) <= 250

@@ -1,0 +1,107 @@
+"""Frames that come while something else of the same connection waits."""
+
+import asyncio
+
+import pytest
+
+from agui_container.ports.records import Page, ThreadRecord
+from tests.conftest import Serve
+from tests.engine.doubles import WAIT, ask, eventually, forever
+from tests.requirements import requirement
+from tests.transports.sockets import Talk, opened, receive, send, shown, whole
+
+ENQUEUE = {"onBusy": "enqueue"}
+
+
+@requirement("ws.at-once")
+async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk, may = Talk(), asyncio.Event()
+    _, client = await serve(talk)
+
+    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
+    socket = await opened(client)
+    await send(socket, ask())
+    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask(run="r2", forwardedProps=ENQUEUE))
+    await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
+    frames = await receive(socket, 3)
+    assert sorted(shown(frames)) == ["RUN_FINISHED r1", "pong 3", "result r1"]
+    may.set()
+    talk.may_end.set()
+    assert shown(await receive(socket, 4)) == ["result 1", *whole("r2")]
+
+
+@requirement("ws.at-once")
+async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    may = asyncio.Event()
+    _, client = await serve(forever)
+
+    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
+    socket = await opened(client)
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
+    await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
+    assert shown(await receive(socket, 1)) == ["pong 3"]
+    may.set()
+    assert sorted(shown(await receive(socket, 4))) == ["RUN_FINISHED r1", "RUN_STARTED r1", "result 1", "result r1"]
+
+
+@requirement("ws.at-once")
+async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> None:
+    _, client = await serve(Talk(), on_disconnect="continue")
+    socket = await opened(client)
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
+    await socket.close()
+    await eventually(lambda: [run.status for run in client.service._registry.queue("everybody", "t1")] == ["running"])
+    await client.service.drain(0)
+
+
+@requirement("ws.at-once")
+async def test_who_leaves_amid_its_questions_leaves_no_fault(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, may = asyncio.Event(), asyncio.Event()
+    _, client = await serve(Talk(), on_disconnect="continue")
+
+    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
+        asked.set()
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
+    socket = await opened(client)
+    await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(3)), ask())
+    await asyncio.wait_for(asked.wait(), WAIT)
+    socket.transport.abort()
+    await asyncio.wait_for(socket.wait_closed(), WAIT)
+    may.set()
+    await eventually(lambda: [run.status for run in client.service._registry.queue("everybody", "t1")] == ["running"])
+    await client.service.drain(0)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@requirement("ws.at-once")
+async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
+    talk = Talk()
+    _, client = await serve(talk)
+    socket = await opened(client)
+    await send(socket, ask(run="r1", thread="t1"))
+    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
+    await eventually(lambda: [len(run.log) for run in client.service._registry.queue("everybody", "t2")] == [2])
+    await send(socket, {"id": 1, "command": {"type": "threads.delete", "threadId": "t2"}})
+    assert shown(await receive(socket, 1)) == ["result 1"]
+    await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
+    await eventually(lambda: client.service._registry.queue("everybody", "t2"))
+    talk.may_end.set()
+    frames = shown(await receive(socket, 7))
+    assert frames[0] == "RUN_FINISHED r1"
+    assert frames.count("RUN_STARTED r2") == 2
+    assert frames[-3:] == whole("r2")

@@ -1,0 +1,88 @@
+"""The periodic check of all streams: its interval, and that it stops when there are none."""
+
+import asyncio
+
+import pytest
+
+from agui_container.transports.stream_monitor import CHECK_SECONDS, StreamMonitor
+from tests.engine.doubles import eventually
+from tests.requirements import requirement
+
+
+class CountingStream:
+    """Counts its checks."""
+
+    def __init__(self) -> None:
+        self.checks = 0
+
+    def check(self, now: float) -> None:
+        assert abs(now - asyncio.get_running_loop().time()) < CHECK_SECONDS
+        self.checks += 1
+
+
+@pytest.fixture
+async def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The delay of each timer of the event loop; all timers are due at once."""
+    loop, delays = asyncio.get_running_loop(), list[float]()
+    call_later = loop.call_later
+
+    def call_soon(delay: float, *rest: object) -> object:
+        delays.append(delay)
+        return call_later(0.0, *rest)  # type: ignore[arg-type] # as they came
+
+    monkeypatch.setattr(loop, "call_later", call_soon)
+    return delays
+
+
+@requirement("http.keepalive")
+async def test_streams_are_checked_together_until_they_are_removed(delays: list[float]) -> None:
+    monitor, streams = StreamMonitor(0.25), [CountingStream() for _ in range(50)]
+    for stream in streams:
+        monitor.add(stream)
+    assert delays == [0.25]
+    await eventually(lambda: min(stream.checks for stream in streams) >= 3)
+    for stream in streams[1:]:
+        monitor.remove(stream)
+    seen, others = streams[0].checks, [stream.checks for stream in streams[1:]]
+    await eventually(lambda: streams[0].checks > seen)
+    assert [stream.checks for stream in streams[1:]] == others
+    monitor.remove(streams[0])
+    monitor.remove(streams[0])
+
+
+@requirement("http.keepalive")
+async def test_nothing_is_checked_while_there_are_no_streams(delays: list[float]) -> None:
+    monitor, stream = StreamMonitor(0.25), CountingStream()
+    monitor.add(stream)
+    monitor.remove(stream)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (len(delays), stream.checks) == (1, 0)
+    monitor.add(stream)
+    assert len(delays) == 2
+    await eventually(lambda: stream.checks > 0)
+    monitor.remove(stream)
+
+
+@requirement("http.keepalive")
+async def test_streams_are_checked_each_second_however_long_the_keepalive_is(delays: list[float]) -> None:
+    monitor, stream = StreamMonitor(3_600.0), CountingStream()
+    monitor.add(stream)
+    await eventually(lambda: stream.checks > 1)
+    monitor.remove(stream)
+    assert set(delays) == {CHECK_SECONDS}
+
+
+@requirement("http.keepalive")
+def test_streams_of_the_next_event_loop_are_checked_too() -> None:
+    monitor = StreamMonitor(0.001)
+
+    async def stay(*, until_checked: bool) -> None:
+        stream = CountingStream()
+        monitor.add(stream)
+        if until_checked:
+            await eventually(lambda: stream.checks > 0)
+        monitor.remove(stream)
+
+    asyncio.run(stay(until_checked=False))  # the loop is closed before the check is due
+    asyncio.run(stay(until_checked=True))

@@ -1,0 +1,197 @@
+"""The routes of threads: the answers of the commands, on addresses that are exact."""
+
+import json
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from agui_container.main import create_app
+from agui_container.protocol.commands import COMMANDS
+from agui_container.settings import Settings
+from tests.behaviour.over_sse import OverSse, http_client
+from tests.conftest import Serve
+from tests.engine.conversations import ANSWER, QUESTION, TALK, talked
+from tests.engine.doubles import Json
+from tests.requirements import requirement
+from tests.transports.responses import brief, refused
+
+SESSION = "x-amzn-bedrock-agentcore-runtime-session-id"
+ODD = ["a/b", "a/transcript", "transcript", "a%2Fb", "ä ö", "?x=1#y", "\0", "a\nb", "😀" * 100, "\\", "..x", "+", "%"]
+
+
+async def ask_for(
+    client: OverSse, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+) -> httpx.Response:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
+    async with http_client(client.url) as http:
+        return await http.request(method, path, content=content, headers=headers)
+
+
+async def got(client: OverSse, method: str, path: str, body: object = None) -> Json:
+    answer = await ask_for(client, method, path, body)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "no-store"
+    found: Json = answer.json()
+    return found
+
+
+@requirement("thread.routes")
+async def test_every_route_answers_as_its_command(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    store = client.service.cluster.store
+    await talked(store, title="Sums")
+    said = {"sentiment": "negative", "categories": ["slow"]}
+    routes: list[tuple[str, str, object, Json]] = [
+        ("GET", "/threads", None, {"type": "threads.list"}),
+        ("GET", "/threads?limit=1", None, {"type": "threads.list", "limit": 1}),
+        ("GET", "/threads/t1", None, {"type": "threads.get", "threadId": "t1"}),
+        ("GET", "/threads/t1?messages=true", None, {"type": "threads.get", "threadId": "t1"}),
+        (
+            *("GET", "/threads/t1?messages=false", None),
+            {"type": "threads.get", "threadId": "t1", "messages": False},
+        ),
+        ("GET", "/threads/t1/delta", None, {"type": "threads.delta", "threadId": "t1"}),
+        ("GET", "/threads/t1/delta?since=1.1", None, {"type": "threads.delta", "threadId": "t1", "since": "1.1"}),
+        ("PATCH", "/threads/t1", {"title": "X"}, {"type": "threads.rename", "threadId": "t1", "title": "X"}),
+        (
+            "POST",
+            "/threads/t1/messages/m4/feedback",
+            said,
+            {"type": "threads.feedback", "threadId": "t1", "messageId": "m4", **said},
+        ),
+    ]
+    for method, path, body, command in routes:
+        answer = await got(client, method, path, body)
+        assert {"command": command["type"], **answer} == await client.command({"command": command}), path
+    fork = await got(client, "POST", "/threads/t1/fork", {"messageId": "m1"})
+    assert (await got(client, "GET", f"/threads/{fork['threadId']}"))["messages"] == [QUESTION]
+    assert await got(client, "DELETE", "/threads/t1") == {"threadId": "t1", "deleted": True}
+    assert [thread["threadId"] for thread in (await got(client, "GET", "/threads"))["threads"]] == [fork["threadId"]]
+
+
+@requirement("thread.routes", "thread.transcript")
+async def test_a_transcript_is_plain_text(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    await talked(client.service.cluster.store)
+    answer = await ask_for(client, "GET", "/threads/t1/transcript")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.text.startswith("User:\n  calculate 6*7\n\nAssistant:\n")
+
+
+def test_every_command_of_threads_has_a_route() -> None:
+    paths = [route.path for route in create_app(Settings()).routes if getattr(route, "path", "").startswith("/threads")]  # type: ignore[attr-defined]
+    assert len(paths) == len([name for name in COMMANDS if name.startswith("threads.")])
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+
+@requirement("thread.ids")
+@pytest.mark.parametrize("name", ODD)
+async def test_an_id_of_any_characters_has_its_own_address(serve: Serve, name: str) -> None:
+    client, _ = await serve(brief)
+    store = client.service.cluster.store
+    await talked(store, {**ANSWER, "id": name}, thread=name)
+    await talked(store, thread="a")
+    address = f"/threads/{quote(name, safe='')}"
+    assert (await got(client, "GET", address))["threadId"] == name
+    assert (await got(client, "PATCH", address, {"title": "X"}))["threadId"] == name
+    assert (await ask_for(client, "GET", f"{address}/transcript")).text.startswith("X\n")
+    said = await got(client, "POST", f"{address}/messages/{quote(name, safe='')}/feedback", {"sentiment": "positive"})
+    assert (said["threadId"], said["messageId"]) == (name, name)
+    assert (await got(client, "DELETE", address))["threadId"] == name
+    assert (await got(client, "GET", "/threads/a"))["messages"] == list(TALK)
+
+
+@requirement("thread.ids")
+@pytest.mark.parametrize("path", ["/threads/a/b", "/threads/", "/threads/a/b/transcript", "/threads/a/", "/threads//"])
+async def test_a_plain_slash_is_never_part_of_an_id(serve: Serve, path: str) -> None:
+    client, _ = await serve(brief)
+    for name in ("a/b", "a", "/", "b"):
+        await talked(client.service.cluster.store, thread=name)
+    answer = await ask_for(client, "GET", path)
+    assert (answer.status_code, refused(answer)["message"]) == (404, "Not Found.")
+
+
+async def test_a_server_that_tells_no_raw_path_finds_threads_too(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    await talked(client.service.cluster.store, thread="ä ö")
+    app, sent = create_app(Settings(), client.service), []
+
+    async def receive() -> Json:
+        return {"type": "http.request"}
+
+    async def send(message: Json) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/threads/ä ö", "query_string": b"", "headers": []}
+    await app(scope, receive, send)  # type: ignore[arg-type]
+    assert sent[0]["status"] == 200
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@requirement("thread.invalid", "thread.unknown", "thread.own")
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "message"),
+    [
+        ("GET", "/threads?limit=x", None, 400, "limit: Input should be a valid integer"),
+        ("GET", "/threads?limit=101", None, 400, "limit: Input should be less than or equal to 100"),
+        ("GET", "/threads?page=x", None, 400, "page: must be a 'next' of this list."),
+        ("GET", "/threads?page=x:1", None, 400, "page: must be a 'next' of this list."),
+        ("PATCH", "/threads/t1", {}, 400, "title: Field required"),
+        ("PATCH", "/threads/t1", b"", 400, "title: Field required"),
+        ("PATCH", "/threads/t1", b"{", 400, "The body is not valid JSON"),
+        ("PATCH", "/threads/t1", [], 400, "The body must be a JSON object."),
+        ("PATCH", "/threads/t1", {"title": 1}, 400, "title: Input should be a valid string"),
+        ("PATCH", "/threads/t1", {"title": "x" * 3_000}, 413, "The body has more than"),
+        ("POST", "/threads/t1/fork", {}, 400, "messageId: Field required"),
+        ("POST", "/threads/t1/fork", {"messageId": "m9"}, 404, "There is no such thread, or no such message in it."),
+        ("POST", "/threads/t1/fork", {"messageId": "m1", "threadId": "theirs"}, 200, ""),
+        ("POST", "/threads/t1/messages/m4/feedback", {}, 400, "sentiment: Field required"),
+        ("POST", "/threads/t1/messages/m1/feedback", {"sentiment": "positive"}, 400, "messageId: is a message of"),
+        ("GET", "/threads/theirs", None, 404, "There is no such thread."),
+        ("GET", "/threads/t1?threadId=theirs", None, 200, ""),
+        ("GET", "/threads/t1?messages=0", None, 400, "messages: must be true or false"),
+        ("GET", "/threads/t1?messages=", None, 400, "messages: must be true or false"),
+        ("GET", f"/threads/{'x' * 513}", None, 400, "threadId: String should have at most 512 characters"),
+        ("GET", "/threads/%ff", None, 404, "There is no such thread."),
+        ("PUT", "/threads/t1", {}, 405, "Method Not Allowed."),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_like_anything_else(  # noqa: PLR0913, PLR0917 - the table
+    serve: Serve, method: str, path: str, body: object, status: int, message: str
+) -> None:
+    client, _ = await serve(brief, max_body_bytes=2_000, error_status="stream")
+    await talked(client.service.cluster.store)
+    await talked(client.service.cluster.store, thread="theirs", owner="session:other")
+    answer = await ask_for(client, method, path, body)
+    assert answer.status_code == status
+    if message:
+        assert refused(answer)["message"].startswith(message)
+
+
+@requirement("thread.own")
+async def test_a_session_sees_its_own_threads(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    await talked(client.service.cluster.store, owner="session:ann")
+    async with http_client(client.url) as http:
+        assert (await http.get("/threads", headers={SESSION: "ann"})).json()["threads"][0]["threadId"] == "t1"
+        assert (await http.get("/threads", headers={SESSION: "bob"})).json() == {"threads": []}
+        assert (await http.delete("/threads/t1", headers={SESSION: "bob"})).status_code == 404
+        assert (await http.get("/threads/t1", headers={SESSION: "ann"})).status_code == 200
+
+
+@requirement("thread.cors")
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
+async def test_a_configured_page_may_use_every_method(serve: Serve, method: str) -> None:
+    client, _ = await serve(brief, cors_origins=("https://page.example",))
+    asking = {"origin": "https://page.example", "access-control-request-method": method}
+    answer = await ask_for(client, "OPTIONS", "/threads/t1", headers=asking)
+    assert answer.status_code == 200
+    assert method in answer.headers["access-control-allow-methods"]
+    foreign = await ask_for(client, "DELETE", "/threads/t1", headers={"origin": "https://other.example"})
+    assert foreign.status_code == 403
