@@ -29,7 +29,7 @@ from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
 from agui_container.tools.policy import PolicyRule
-from tests.docs.documents import ARCHITECTURE, CHANGELOG, DECISIONS, DOCUMENTS, GUIDES, README, ROOT
+from tests.docs.documents import ARCHITECTURE, CHANGELOG, DECISIONS, DOCUMENTS, GUIDES, ROOT
 from tests.docs.markdown import Document, code
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def shown_default(value: object) -> str:
 
 
 def test_the_settings_table_is_the_settings_class() -> None:
-    rows = {code(variable): code(default) for variable, default, _ in README.table("variable")}
+    rows = {code(variable): code(default) for variable, default, _ in GUIDES["configuration"].table("variable")}
     assert rows == {
         f"AGUI_{name.upper()}": shown_default(field.default) for name, field in Settings.model_fields.items()
     }
@@ -59,23 +59,24 @@ def test_the_routes_table_is_what_the_application_serves() -> None:
         assert isinstance(route, Route | WebSocketRoute)
         methods = (route.methods or set()) - {"HEAD"} if isinstance(route, Route) else {"GET"}
         served |= {f"{method} {route.path}" for method in methods}
-    assert {code(route) for route, _ in README.table("route")} == served
+    assert {code(route) for route, _ in GUIDES["http-api"].table("route")} == served
 
 
 def test_the_errors_table_is_the_table_of_the_code() -> None:
-    rows = [(code(name), int(http), int(close), retry) for name, http, close, retry, _ in README.table("code")]
+    table = GUIDES["http-api"].table("code")
+    rows = [(code(name), int(http), int(close), retry) for name, http, close, retry, _ in table]
     assert rows == [
         (name.value, row.http, row.ws_close, "yes" if row.retryable else "no") for name, row in ERRORS.items()
     ]
 
 
 def test_the_commands_table_has_every_command() -> None:
-    named = [command for command, _ in README.table("command", after="## Commands")]
+    named = [command for command, _ in GUIDES["http-api"].table("command", after="## Commands")]
     assert named == [f'`{{"type":"{command}"}}`' for command in COMMANDS]
 
 
 def test_the_offline_models_table_shows_every_rule() -> None:
-    messages = [code(message) for message, _ in README.table("message")]
+    messages = [code(message) for message, _ in GUIDES["models"].table("message")]
     shown = [[message for message in messages if rule.pattern.fullmatch(message)] for rule in RULES]
     assert all(shown)
     assert [message for message in messages if message not in itertools.chain(*shown)] == ["anything else"]
@@ -170,7 +171,7 @@ def test_every_rule_of_the_verifier_has_a_row() -> None:
 
 def test_make_targets_are_those_of_the_makefile() -> None:
     targets = set(re.findall(r"^\.PHONY: (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    listed = {code(command).removeprefix("make ") for command, _ in README.table("command", after="## Work on it")}
+    listed = {code(command).removeprefix("make ") for command, _ in GUIDES["development"].table("command")}
     assert listed == targets
 
 
