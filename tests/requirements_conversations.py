@@ -1,7 +1,7 @@
 """The manifest's rows about threads and feedback."""
 
-_THREADS = "issue 5, item 4; design 4.2"
-_FEEDBACK = "issue 5, item 5; design 4.2"
+_THREADS = "docs/threads.md; docs/http-api.md#routes"
+_FEEDBACK = "docs/threads.md; docs/http-api.md#routes"
 
 THREADS = {
     "thread.commands": (
@@ -23,9 +23,9 @@ THREADS = {
     "thread.delete": (_THREADS, "A thread that is deleted is gone with all that belongs to it."),
     "thread.delete-active": (f"{_THREADS}; issue 5, item 7", "Deleting a thread cancels what runs on it."),
     "thread.runs": (_THREADS, "A run leaves a thread with its messages, its state and a title."),
-    "thread.merge": ("issue 5, item 2", "Messages are merged by id: what is new, an edit, or the whole conversation."),
+    "thread.merge": ("docs/threads.md", "Messages are merged by id: what is new, an edit, or the whole conversation."),
     "thread.new-ids": (
-        "issue 27, item 2",
+        "docs/threads.md",
         "A conversation that is sent again under new ids is recognised by its content, on every store.",
     ),
     "thread.title": (_THREADS, "A title is made of how the first user began."),
@@ -35,7 +35,10 @@ THREADS = {
     "thread.fork-busy": (_THREADS, "A message that is still being written cannot be forked: THREAD_BUSY."),
     "thread.delta": (_THREADS, "Whoever puts deltas together has the thread, whenever they asked."),
     "thread.large": (f"{_THREADS}; design 5, promise 6", "An answer that no event can hold is refused, clearly."),
-    "thread.cors": ("design 4.1; design 4.2", "A configured page may use every method that the routes have."),
+    "thread.cors": (
+        "docs/configuration.md; docs/http-api.md#routes",
+        "A configured page may use every method that the routes have.",
+    ),
 }
 
 FEEDBACK = {

@@ -1,7 +1,7 @@
 """The manifest's rows about what a caller wants of a run, and what a run may use."""
 
-_GOALS = "issue 5, item 6"
-_BUDGETS = "issue 5, item 8"
+_GOALS = "docs/goals.md"
+_BUDGETS = "docs/goals.md"
 
 GOALS = {
     "goal.achieved": (_GOALS, "A goal is achieved by data that fits its schema, given to the goal's own tool."),
@@ -13,24 +13,24 @@ GOALS = {
     "goal.once": (_GOALS, "What was given first counts; a second call is refused."),
     "goal.alone": (_GOALS, "Without messages the goals are what is asked."),
     "goal.none": (_GOALS, "Without goals nothing is told, and no model is asked again."),
-    "goal.invalid": (f"{_GOALS}; design 4.5", "A goal with a bad field is a VALIDATION_ERROR that names it."),
+    "goal.invalid": (f"{_GOALS}; docs/http-api.md#errors", "A goal with a bad field is a VALIDATION_ERROR that names it."),
     "goal.names": (_GOALS, "A goal whose tool has the name of another tool is refused."),
     "goal.limit": (f"{_GOALS}; {_BUDGETS}", "A run that is ended by a limit fails its goals first."),
     "goal.model-fails": (_GOALS, "A run that fails fails its goals, and those that were achieved stay so."),
     "goal.cancelled": (_GOALS, "A run that is cancelled ends at once; its goals are not asked for again."),
     "goal.client-tool": (_GOALS, "Goals stay open while a client's call is open, and the next run goes on with them."),
     "goal.approval": (_GOALS, "Goals stay open while somebody must approve, and the run that answers has them."),
-    "goal.policy": (f"{_GOALS}; design 4.1", "The policy holds for the goals' tools as for any tool."),
+    "goal.policy": (f"{_GOALS}", "The policy holds for the goals' tools as for any tool."),
     "goal.again": (_GOALS, "Goals that are declared again in the same turn stand where they stood; others are new."),
     "goal.dropped": (_GOALS, "An empty list lets go of the goals that were open."),
     "goal.refused": (_GOALS, "A run that is refused leaves the goals as they were."),
     "goal.restart": (f"{_GOALS}; issue 5, item 1", "The goals of a turn that goes on survive the process."),
     "goal.subagents": (_GOALS, "Subagents have no goals."),
-    "goal.capabilities": (f"{_GOALS}; design 4.2", "The capabilities say how many goals a turn may have."),
+    "goal.capabilities": (f"{_GOALS}", "The capabilities say how many goals a turn may have."),
 }
 
 BUDGETS = {
-    "goal.foreign": ("issue 5, item 6", "What an agent of one's own says under the names of goals does no harm."),
+    "goal.foreign": ("docs/goals.md", "What an agent of one's own says under the names of goals does no harm."),
     "budget.tokens": (
         _BUDGETS,
         "An assistant that has used its tokens makes no further model call: RUN_LIMIT_EXCEEDED.",
@@ -39,8 +39,8 @@ BUDGETS = {
     "budget.subagents": (_BUDGETS, "The tokens of subagents count, and end subagent and run."),
     "budget.asked": (_BUDGETS, "forwardedProps.budget asks for fewer steps and tokens, never for more."),
     "budget.seconds": (f"{_BUDGETS}; design 5", "A run ends after its caller's or its operator's seconds, the fewer."),
-    "budget.invalid": (f"{_BUDGETS}; design 4.5", "A budget with a bad field is a VALIDATION_ERROR that names it."),
+    "budget.invalid": (f"{_BUDGETS}", "A budget with a bad field is a VALIDATION_ERROR that names it."),
     "budget.silent": (_BUDGETS, "A model that reports no usage is held by steps and seconds only; the log says so."),
     "budget.own-agent": (_BUDGETS, "An own agent is ended at its next event once the tokens it reports are too many."),
-    "budget.capabilities": (f"{_BUDGETS}; design 4.2", "The capabilities say how many tokens a run may use."),
+    "budget.capabilities": (f"{_BUDGETS}", "The capabilities say how many tokens a run may use."),
 }

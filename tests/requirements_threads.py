@@ -1,30 +1,33 @@
 """The manifest's rows about what outlives a connection and a process."""
 
-_REPLICAS = "issue 5, item 3"
-_HISTORY = "issue 5, item 2; spec basic/threads"
+_REPLICAS = "docs/threads.md"
+_HISTORY = "docs/threads.md; spec basic/threads"
 
 DURABLE = {
     "replica.read": (_REPLICAS, "A run of one replica is read through another: the same events, none twice."),
     "replica.watched": (_REPLICAS, "A reader through another replica counts as a reader."),
     "replica.retry": (_REPLICAS, "A retry that reaches another replica reads the run and runs nothing."),
-    "replica.cancel": ("issue 5, item 7", "A run is cancelled through another replica, at once and as often as asked."),
+    "replica.cancel": ("docs/threads.md", "A run is cancelled through another replica, at once and as often as asked."),
     "replica.socket": (_REPLICAS, "A socket attaches to a run of another replica."),
-    "replica.thread": ("issue 5, item 1", "A thread has one active run, on whatever replica."),
-    "replica.enqueue": ("issue 5, item 1", "A run waits in line for another replica's, though not for ever."),
-    "replica.runs": ("issue 5, item 8", "All live runs of all replicas are listed, and the newest of the others."),
-    "replica.standing": ("issue 5, item 8", "Tokens and readers of a live run are known to every replica."),
-    "replica.history": ("issue 5, item 2", "What is kept of a thread is put before what a client sends."),
-    "replica.connect": ("issue 5, item 2", "A run without messages shows the thread as snapshots, and runs nothing."),
+    "replica.thread": ("docs/threads.md", "A thread has one active run, on whatever replica."),
+    "replica.enqueue": ("docs/threads.md", "A run waits in line for another replica's, though not for ever."),
+    "replica.runs": ("docs/threads.md", "All live runs of all replicas are listed, and the newest of the others."),
+    "replica.standing": ("docs/threads.md", "Tokens and readers of a live run are known to every replica."),
+    "replica.history": ("docs/threads.md", "What is kept of a thread is put before what a client sends."),
+    "replica.connect": ("docs/threads.md", "A run without messages shows the thread as snapshots, and runs nothing."),
     "connect.shown": (
-        "issue 5, item 2",
+        "docs/threads.md",
         "A run without messages shows the thread, again and again, and leaves nothing.",
     ),
-    "connect.known": ("design 5, promise 5", "A run without messages and with known ids is that run."),
+    "connect.known": (
+        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "A run without messages and with known ids is that run.",
+    ),
     "connect.first": (
-        "issue 5, item 2",
+        "docs/threads.md",
         "Where nothing was said the assistant says nothing; own agents may speak first.",
     ),
-    "connect.waiting": ("issue 5, item 2", "What waits for an answer is the outcome of showing its thread."),
+    "connect.waiting": ("docs/threads.md", "What waits for an answer is the outcome of showing its thread."),
     "state.kept": (_HISTORY, "A run without a state, or with null, has the one that its thread keeps."),
     "state.sent": (_HISTORY, "A state that a client sends takes the place of the kept one, unless it is empty."),
     "state.empty": (_HISTORY, "An empty state is the run's alone, until the run changes it."),
@@ -33,12 +36,12 @@ DURABLE = {
         "When a process dies its runs end with RUN_ERROR for every reader, and threads are free.",
     ),
     "durable.first": (_REPLICAS, "A reader sees an event once it is stored, and not before."),
-    "durable.batches": ("issue 5, item 1", "Events that come together are stored together."),
-    "durable.together": ("issue 5, item 1", "What comes of many runs at once is stored together; none keeps another."),
-    "durable.thread": ("issue 5, item 2", "A run leaves its messages, its state and a title to its thread."),
-    "durable.cancel": ("issue 5, item 7", "A cancel reaches a run's replica by the store where there is no bus."),
-    "durable.whole": ("issue 5, item 1", "What was begun is written in whole, also when who asked has gone."),
-    "durable.gone": ("issue 5, item 1", "A store that does not answer refuses and ends runs with a code of its own."),
+    "durable.batches": ("docs/threads.md", "Events that come together are stored together."),
+    "durable.together": ("docs/threads.md", "What comes of many runs at once is stored together; none keeps another."),
+    "durable.thread": ("docs/threads.md", "A run leaves its messages, its state and a title to its thread."),
+    "durable.cancel": ("docs/threads.md", "A cancel reaches a run's replica by the store where there is no bus."),
+    "durable.whole": ("docs/threads.md", "What was begun is written in whole, also when who asked has gone."),
+    "durable.gone": ("docs/threads.md", "A store that does not answer refuses and ends runs with a code of its own."),
     "replica.kill": (_REPLICAS, "After a kill at any point nothing runs twice, is stuck, or is lost that was seen."),
     "replica.deleted": (
         _REPLICAS,
@@ -49,12 +52,12 @@ DURABLE = {
     "durable.cursor": (_REPLICAS, "Whatever is cut and read on, over any transport, the pieces are the exact run."),
     "durable.gap": (_REPLICAS, "A store that does not answer for a moment costs readers no event."),
     "durable.full": (
-        "issue 5, item 1",
+        "docs/threads.md",
         "A full disk refuses runs and harms nothing that is stored; with room all works.",
     ),
-    "operator.runs": ("issue 5, item 8", "Operators see the runs of all owners on the command line."),
-    "operator.cancel": ("issue 5, item 8", "Operators cancel a run, wherever it is."),
-    "durable.forgets": ("issue 5, item 1", "What is kept of a run or an answer is removed when its time is over."),
+    "operator.runs": ("docs/threads.md", "Operators see the runs of all owners on the command line."),
+    "operator.cancel": ("docs/threads.md", "Operators cancel a run, wherever it is."),
+    "durable.forgets": ("docs/threads.md", "What is kept of a run or an answer is removed when its time is over."),
     "durable.stop": (f"{_REPLICAS}; R16", "Runs that a stop has ended are stored with their ends."),
-    "durable.restart": ("issue 5, item 1", "Runs and threads outlive the process."),
+    "durable.restart": ("docs/threads.md", "Runs and threads outlive the process."),
 }

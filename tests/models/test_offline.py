@@ -1,4 +1,4 @@
-"""The offline model does what design 4.7 says, the same way every time."""
+"""The offline model does what docs/models.md says, the same way every time."""
 
 import asyncio
 import json
