@@ -3,8 +3,8 @@
     python -m bench.path                     a second
 
 The application serves a run over a loopback socket in this process, with its own HTTP protocol, and ``sys.setprofile``
-records the calls. Only functions of ``agui_container`` and of uvicorn count. The goal is at most ``MAX_CALLS`` calls in at most
-``MAX_FILES`` files. No test depends on it.
+records the calls. Only functions of ``agui_container`` and of uvicorn count. The goal is at most ``MAX_CALLS`` calls
+in ``MAX_FILES`` files. No test depends on it.
 """
 
 import asyncio

@@ -5,15 +5,15 @@ _FEEDBACK = "docs/threads.md; docs/http-api.md#routes"
 
 THREADS = {
     "thread.commands": (
-        f"{_THREADS}; design 4.3",
+        _THREADS,
         "Whatever can be done with threads is a command on every transport.",
     ),
     "thread.routes": (_THREADS, "Every command of threads is a route as well, with the same answer."),
     "thread.ids": (_THREADS, "An id may hold any character; percent-encoded it has one address of its own."),
-    "thread.own": (f"{_THREADS}; design 4.1", "A thread of another scope is not found, whatever is asked of it."),
-    "thread.unknown": (f"{_THREADS}; design 4.5", "A thread or message that is not there is THREAD_NOT_FOUND."),
-    "thread.invalid": (f"{_THREADS}; design 4.5", "A bad field is a VALIDATION_ERROR that names it."),
-    "thread.unavailable": (f"{_THREADS}; design 4.5", "A store that does not answer is STORE_UNAVAILABLE."),
+    "thread.own": (_THREADS, "A thread of another scope is not found, whatever is asked of it."),
+    "thread.unknown": (_THREADS, "A thread or message that is not there is THREAD_NOT_FOUND."),
+    "thread.invalid": (_THREADS, "A bad field is a VALIDATION_ERROR that names it."),
+    "thread.unavailable": (_THREADS, "A store that does not answer is STORE_UNAVAILABLE."),
     "thread.list": (_THREADS, "Threads are listed page by page, the one that changed last first."),
     "thread.get": (_THREADS, "A thread comes with its messages in AG-UI form, its state, its goals and its feedback."),
     "thread.waiting": (_THREADS, "A thread says what in it waits for an answer, and no longer once that is there."),
@@ -21,7 +21,7 @@ THREADS = {
     "thread.brief": (_THREADS, "A thread can be had without its messages; what else is known of it stays."),
     "thread.rename": (_THREADS, "A thread can be given a title, and it can be taken away."),
     "thread.delete": (_THREADS, "A thread that is deleted is gone with all that belongs to it."),
-    "thread.delete-active": (f"{_THREADS}; issue 5, item 7", "Deleting a thread cancels what runs on it."),
+    "thread.delete-active": (_THREADS, "Deleting a thread cancels what runs on it."),
     "thread.runs": (_THREADS, "A run leaves a thread with its messages, its state and a title."),
     "thread.merge": ("docs/threads.md", "Messages are merged by id: what is new, an edit, or the whole conversation."),
     "thread.new-ids": (
@@ -34,7 +34,7 @@ THREADS = {
     "thread.fork": (_THREADS, "A fork has the history up to a message; what becomes of one does not touch the other."),
     "thread.fork-busy": (_THREADS, "A message that is still being written cannot be forked: THREAD_BUSY."),
     "thread.delta": (_THREADS, "Whoever puts deltas together has the thread, whenever they asked."),
-    "thread.large": (f"{_THREADS}; design 5, promise 6", "An answer that no event can hold is refused, clearly."),
+    "thread.large": (_THREADS, "An answer that no event can hold is refused, clearly."),
     "thread.cors": (
         "docs/configuration.md; docs/http-api.md#routes",
         "A configured page may use every method that the routes have.",

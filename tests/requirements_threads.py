@@ -58,6 +58,6 @@ DURABLE = {
     "operator.runs": ("docs/threads.md", "Operators see the runs of all owners on the command line."),
     "operator.cancel": ("docs/threads.md", "Operators cancel a run, wherever it is."),
     "durable.forgets": ("docs/threads.md", "What is kept of a run or an answer is removed when its time is over."),
-    "durable.stop": (f"{_REPLICAS}; R16", "Runs that a stop has ended are stored with their ends."),
+    "durable.stop": (_REPLICAS, "Runs that a stop has ended are stored with their ends."),
     "durable.restart": ("docs/threads.md", "Runs and threads outlive the process."),
 }

@@ -299,7 +299,8 @@ async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_nothing_of_it_is_imported_where_it_is_off() -> None:
-    code = "import sys; from agui_container.main import *; create_app(Settings()); print([m for m in sys.modules if 'roboto' in m])"
+    create = "import sys; from agui_container.main import *; create_app(Settings()); "
+    code = create + "print([name for name in sys.modules if 'roboto' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
 

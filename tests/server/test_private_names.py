@@ -1,4 +1,4 @@
-"""The names of uvicorn and websockets that ``app/agui_container/server/uvicorn_protocols.py`` uses, and that they may change."""
+"""The private names of uvicorn and websockets that ``server/uvicorn_protocols.py`` uses. A release may change them."""
 
 import ast
 import tomllib

@@ -326,5 +326,6 @@ def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_
 
 def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
     chooses = "import gc, agui_container.server.run\nmake = agui_container.server.run.create_app\n"
-    agents = "def create(settings): gc.set_threshold(5); return make(settings)\nagui_container.server.run.create_app = create\n"
+    agents = "def create(settings): gc.set_threshold(5); return make(settings)\n"
+    agents += "agui_container.server.run.create_app = create\n"
     assert said(chooses + agents + SERVING) == ["True", "True", "5"]

@@ -1,4 +1,4 @@
-"""The process: ``python -m tests.models.reasoning_server.server`` listens on a free port and says so on its standard output.
+"""A server process: ``python -m tests.models.reasoning_server.server`` listens on a free port and prints that port.
 
 Besides the two protocols it tells what a model, by the name of the request, was asked, and when nobody asks any more.
 """
