@@ -1,16 +1,13 @@
 import datetime
-from collections.abc import Iterable as _Iterable
-from collections.abc import Mapping as _Mapping
-from typing import ClassVar as _ClassVar
-from typing import Optional as _Optional
-from typing import Union as _Union
 
-from google.protobuf import descriptor as _descriptor
-from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -26,7 +23,6 @@ class ToolCategoryHint(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOOL_CATEGORY_PHYSICAL: _ClassVar[ToolCategoryHint]
     TOOL_CATEGORY_PURE: _ClassVar[ToolCategoryHint]
     TOOL_CATEGORY_CODE_SANDBOX: _ClassVar[ToolCategoryHint]
-
 AGENT_PLACEMENT_AUTO: AgentPlacement
 AGENT_PLACEMENT_CLOUD: AgentPlacement
 AGENT_PLACEMENT_EDGE: AgentPlacement
@@ -36,20 +32,7 @@ TOOL_CATEGORY_PURE: ToolCategoryHint
 TOOL_CATEGORY_CODE_SANDBOX: ToolCategoryHint
 
 class SessionRequest(_message.Message):
-    __slots__ = (
-        "camera_request",
-        "cancel_session",
-        "cancel_turn",
-        "feedback",
-        "ice_candidate",
-        "permission_decision",
-        "ping",
-        "register_tools",
-        "start",
-        "tool_result",
-        "user_message",
-        "webrtc_answer",
-    )
+    __slots__ = ("start", "user_message", "tool_result", "cancel_turn", "cancel_session", "ping", "feedback", "permission_decision", "register_tools", "webrtc_answer", "ice_candidate", "camera_request")
     START_FIELD_NUMBER: _ClassVar[int]
     USER_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     TOOL_RESULT_FIELD_NUMBER: _ClassVar[int]
@@ -74,35 +57,10 @@ class SessionRequest(_message.Message):
     webrtc_answer: WebRtcAnswer
     ice_candidate: IceCandidate
     camera_request: CameraRequest
-    def __init__(
-        self,
-        start: _Optional[_Union[StartSession, _Mapping]] = ...,
-        user_message: _Optional[_Union[UserMessage, _Mapping]] = ...,
-        tool_result: _Optional[_Union[ToolResult, _Mapping]] = ...,
-        cancel_turn: _Optional[_Union[CancelTurn, _Mapping]] = ...,
-        cancel_session: _Optional[_Union[CancelSession, _Mapping]] = ...,
-        ping: _Optional[_Union[Ping, _Mapping]] = ...,
-        feedback: _Optional[_Union[MessageFeedback, _Mapping]] = ...,
-        permission_decision: _Optional[_Union[PermissionDecision, _Mapping]] = ...,
-        register_tools: _Optional[_Union[RegisterTools, _Mapping]] = ...,
-        webrtc_answer: _Optional[_Union[WebRtcAnswer, _Mapping]] = ...,
-        ice_candidate: _Optional[_Union[IceCandidate, _Mapping]] = ...,
-        camera_request: _Optional[_Union[CameraRequest, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, start: _Optional[_Union[StartSession, _Mapping]] = ..., user_message: _Optional[_Union[UserMessage, _Mapping]] = ..., tool_result: _Optional[_Union[ToolResult, _Mapping]] = ..., cancel_turn: _Optional[_Union[CancelTurn, _Mapping]] = ..., cancel_session: _Optional[_Union[CancelSession, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ..., feedback: _Optional[_Union[MessageFeedback, _Mapping]] = ..., permission_decision: _Optional[_Union[PermissionDecision, _Mapping]] = ..., register_tools: _Optional[_Union[RegisterTools, _Mapping]] = ..., webrtc_answer: _Optional[_Union[WebRtcAnswer, _Mapping]] = ..., ice_candidate: _Optional[_Union[IceCandidate, _Mapping]] = ..., camera_request: _Optional[_Union[CameraRequest, _Mapping]] = ...) -> None: ...
 
 class StartSession(_message.Message):
-    __slots__ = (
-        "agent_placement",
-        "camera_ids",
-        "enable_video",
-        "environment_id",
-        "history",
-        "host_id",
-        "max_context_tokens",
-        "model",
-        "project_context",
-        "tools",
-    )
+    __slots__ = ("environment_id", "host_id", "model", "tools", "history", "project_context", "max_context_tokens", "agent_placement", "camera_ids", "enable_video")
     ENVIRONMENT_ID_FIELD_NUMBER: _ClassVar[int]
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -123,32 +81,18 @@ class StartSession(_message.Message):
     agent_placement: AgentPlacement
     camera_ids: _containers.RepeatedScalarFieldContainer[str]
     enable_video: bool
-    def __init__(
-        self,
-        environment_id: _Optional[str] = ...,
-        host_id: _Optional[str] = ...,
-        model: _Optional[str] = ...,
-        tools: _Optional[_Iterable[_Union[ToolSchema, _Mapping]]] = ...,
-        history: _Optional[_Iterable[_Union[ConversationMessage, _Mapping]]] = ...,
-        project_context: _Optional[_Iterable[str]] = ...,
-        max_context_tokens: _Optional[int] = ...,
-        agent_placement: _Optional[_Union[AgentPlacement, str]] = ...,
-        camera_ids: _Optional[_Iterable[str]] = ...,
-        enable_video: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, environment_id: _Optional[str] = ..., host_id: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[_Union[ToolSchema, _Mapping]]] = ..., history: _Optional[_Iterable[_Union[ConversationMessage, _Mapping]]] = ..., project_context: _Optional[_Iterable[str]] = ..., max_context_tokens: _Optional[int] = ..., agent_placement: _Optional[_Union[AgentPlacement, str]] = ..., camera_ids: _Optional[_Iterable[str]] = ..., enable_video: _Optional[bool] = ...) -> None: ...
 
 class ConversationMessage(_message.Message):
-    __slots__ = ("parts", "role")
+    __slots__ = ("role", "parts")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     role: str
     parts: _containers.RepeatedCompositeFieldContainer[ContentPart]
-    def __init__(
-        self, role: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[ContentPart, _Mapping]]] = ...
-    ) -> None: ...
+    def __init__(self, role: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[ContentPart, _Mapping]]] = ...) -> None: ...
 
 class ContentPart(_message.Message):
-    __slots__ = ("image", "text", "thinking", "tool_result", "tool_use")
+    __slots__ = ("text", "tool_use", "tool_result", "thinking", "image")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     TOOL_USE_FIELD_NUMBER: _ClassVar[int]
     TOOL_RESULT_FIELD_NUMBER: _ClassVar[int]
@@ -159,14 +103,7 @@ class ContentPart(_message.Message):
     tool_result: ToolResultContent
     thinking: ThinkingContent
     image: ImageContent
-    def __init__(
-        self,
-        text: _Optional[_Union[TextContent, _Mapping]] = ...,
-        tool_use: _Optional[_Union[ToolUseContent, _Mapping]] = ...,
-        tool_result: _Optional[_Union[ToolResultContent, _Mapping]] = ...,
-        thinking: _Optional[_Union[ThinkingContent, _Mapping]] = ...,
-        image: _Optional[_Union[ImageContent, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, text: _Optional[_Union[TextContent, _Mapping]] = ..., tool_use: _Optional[_Union[ToolUseContent, _Mapping]] = ..., tool_result: _Optional[_Union[ToolResultContent, _Mapping]] = ..., thinking: _Optional[_Union[ThinkingContent, _Mapping]] = ..., image: _Optional[_Union[ImageContent, _Mapping]] = ...) -> None: ...
 
 class TextContent(_message.Message):
     __slots__ = ("text",)
@@ -175,22 +112,17 @@ class TextContent(_message.Message):
     def __init__(self, text: _Optional[str] = ...) -> None: ...
 
 class ToolUseContent(_message.Message):
-    __slots__ = ("id", "input", "name")
+    __slots__ = ("id", "name", "input")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     INPUT_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     input: _struct_pb2.Struct
-    def __init__(
-        self,
-        id: _Optional[str] = ...,
-        name: _Optional[str] = ...,
-        input: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., input: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class ToolResultContent(_message.Message):
-    __slots__ = ("content", "is_error", "name", "tool_use_id")
+    __slots__ = ("tool_use_id", "name", "content", "is_error")
     TOOL_USE_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -199,16 +131,10 @@ class ToolResultContent(_message.Message):
     name: str
     content: str
     is_error: bool
-    def __init__(
-        self,
-        tool_use_id: _Optional[str] = ...,
-        name: _Optional[str] = ...,
-        content: _Optional[str] = ...,
-        is_error: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, tool_use_id: _Optional[str] = ..., name: _Optional[str] = ..., content: _Optional[str] = ..., is_error: _Optional[bool] = ...) -> None: ...
 
 class ThinkingContent(_message.Message):
-    __slots__ = ("signature", "thinking")
+    __slots__ = ("thinking", "signature")
     THINKING_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     thinking: str
@@ -216,7 +142,7 @@ class ThinkingContent(_message.Message):
     def __init__(self, thinking: _Optional[str] = ..., signature: _Optional[str] = ...) -> None: ...
 
 class ImageContent(_message.Message):
-    __slots__ = ("data", "media_type")
+    __slots__ = ("media_type", "data")
     MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     media_type: str
@@ -224,7 +150,7 @@ class ImageContent(_message.Message):
     def __init__(self, media_type: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class UserMessage(_message.Message):
-    __slots__ = ("ai_mode", "content", "context", "message_id", "system_context", "tools")
+    __slots__ = ("content", "context", "ai_mode", "message_id", "tools", "system_context")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     AI_MODE_FIELD_NUMBER: _ClassVar[int]
@@ -237,33 +163,20 @@ class UserMessage(_message.Message):
     message_id: str
     tools: _containers.RepeatedCompositeFieldContainer[ToolSchema]
     system_context: str
-    def __init__(
-        self,
-        content: _Optional[str] = ...,
-        context: _Optional[_Iterable[_Union[ContentBlock, _Mapping]]] = ...,
-        ai_mode: _Optional[str] = ...,
-        message_id: _Optional[str] = ...,
-        tools: _Optional[_Iterable[_Union[ToolSchema, _Mapping]]] = ...,
-        system_context: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, content: _Optional[str] = ..., context: _Optional[_Iterable[_Union[ContentBlock, _Mapping]]] = ..., ai_mode: _Optional[str] = ..., message_id: _Optional[str] = ..., tools: _Optional[_Iterable[_Union[ToolSchema, _Mapping]]] = ..., system_context: _Optional[str] = ...) -> None: ...
 
 class ContentBlock(_message.Message):
-    __slots__ = ("binary", "label", "text")
+    __slots__ = ("text", "binary", "label")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     BINARY_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     text: str
     binary: BinaryContent
     label: str
-    def __init__(
-        self,
-        text: _Optional[str] = ...,
-        binary: _Optional[_Union[BinaryContent, _Mapping]] = ...,
-        label: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, text: _Optional[str] = ..., binary: _Optional[_Union[BinaryContent, _Mapping]] = ..., label: _Optional[str] = ...) -> None: ...
 
 class BinaryContent(_message.Message):
-    __slots__ = ("data", "mime_type")
+    __slots__ = ("mime_type", "data")
     MIME_TYPE_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     mime_type: str
@@ -271,7 +184,7 @@ class BinaryContent(_message.Message):
     def __init__(self, mime_type: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ToolResult(_message.Message):
-    __slots__ = ("duration_ms", "exit_code", "result", "success", "tool_call_id", "truncated")
+    __slots__ = ("tool_call_id", "success", "result", "exit_code", "truncated", "duration_ms")
     TOOL_CALL_ID_FIELD_NUMBER: _ClassVar[int]
     SUCCESS_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
@@ -284,15 +197,7 @@ class ToolResult(_message.Message):
     exit_code: int
     truncated: bool
     duration_ms: int
-    def __init__(
-        self,
-        tool_call_id: _Optional[str] = ...,
-        success: _Optional[bool] = ...,
-        result: _Optional[str] = ...,
-        exit_code: _Optional[int] = ...,
-        truncated: _Optional[bool] = ...,
-        duration_ms: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, tool_call_id: _Optional[str] = ..., success: _Optional[bool] = ..., result: _Optional[str] = ..., exit_code: _Optional[int] = ..., truncated: _Optional[bool] = ..., duration_ms: _Optional[int] = ...) -> None: ...
 
 class CancelTurn(_message.Message):
     __slots__ = ("reason",)
@@ -311,67 +216,37 @@ class Ping(_message.Message):
     def __init__(self) -> None: ...
 
 class MessageFeedback(_message.Message):
-    __slots__ = ("message_id", "rating", "session_id")
+    __slots__ = ("session_id", "message_id", "rating")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     RATING_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     message_id: str
     rating: str
-    def __init__(
-        self, session_id: _Optional[str] = ..., message_id: _Optional[str] = ..., rating: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., message_id: _Optional[str] = ..., rating: _Optional[str] = ...) -> None: ...
 
 class PermissionDecision(_message.Message):
-    __slots__ = ("approved", "modifier", "tool_call_id")
+    __slots__ = ("tool_call_id", "approved", "modifier")
     TOOL_CALL_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVED_FIELD_NUMBER: _ClassVar[int]
     MODIFIER_FIELD_NUMBER: _ClassVar[int]
     tool_call_id: str
     approved: bool
     modifier: _struct_pb2.Struct
-    def __init__(
-        self,
-        tool_call_id: _Optional[str] = ...,
-        approved: _Optional[bool] = ...,
-        modifier: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, tool_call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., modifier: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class RegisterTools(_message.Message):
-    __slots__ = ("source", "system_context", "tools")
+    __slots__ = ("source", "tools", "system_context")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TOOLS_FIELD_NUMBER: _ClassVar[int]
     SYSTEM_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     source: str
     tools: _containers.RepeatedCompositeFieldContainer[ToolSchema]
     system_context: str
-    def __init__(
-        self,
-        source: _Optional[str] = ...,
-        tools: _Optional[_Iterable[_Union[ToolSchema, _Mapping]]] = ...,
-        system_context: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, source: _Optional[str] = ..., tools: _Optional[_Iterable[_Union[ToolSchema, _Mapping]]] = ..., system_context: _Optional[str] = ...) -> None: ...
 
 class SessionResponse(_message.Message):
-    __slots__ = (
-        "activity_update",
-        "camera_update",
-        "context_compacted",
-        "error",
-        "ice_candidate",
-        "keepalive",
-        "pong",
-        "presence_hint",
-        "session_event",
-        "session_started",
-        "task_progress",
-        "telemetry",
-        "text_delta",
-        "thinking_delta",
-        "tool_request",
-        "turn_complete",
-        "webrtc_offer",
-    )
+    __slots__ = ("session_started", "text_delta", "thinking_delta", "tool_request", "turn_complete", "error", "keepalive", "pong", "context_compacted", "presence_hint", "activity_update", "telemetry", "task_progress", "webrtc_offer", "ice_candidate", "camera_update", "session_event")
     SESSION_STARTED_FIELD_NUMBER: _ClassVar[int]
     TEXT_DELTA_FIELD_NUMBER: _ClassVar[int]
     THINKING_DELTA_FIELD_NUMBER: _ClassVar[int]
@@ -406,29 +281,10 @@ class SessionResponse(_message.Message):
     ice_candidate: IceCandidate
     camera_update: CameraUpdate
     session_event: SessionEventEnvelope
-    def __init__(
-        self,
-        session_started: _Optional[_Union[SessionStarted, _Mapping]] = ...,
-        text_delta: _Optional[_Union[TextDelta, _Mapping]] = ...,
-        thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ...,
-        tool_request: _Optional[_Union[ToolRequest, _Mapping]] = ...,
-        turn_complete: _Optional[_Union[TurnComplete, _Mapping]] = ...,
-        error: _Optional[_Union[SessionError, _Mapping]] = ...,
-        keepalive: _Optional[_Union[Keepalive, _Mapping]] = ...,
-        pong: _Optional[_Union[Pong, _Mapping]] = ...,
-        context_compacted: _Optional[_Union[ContextCompacted, _Mapping]] = ...,
-        presence_hint: _Optional[_Union[PresenceHint, _Mapping]] = ...,
-        activity_update: _Optional[_Union[ActivityUpdate, _Mapping]] = ...,
-        telemetry: _Optional[_Union[TelemetryUpdate, _Mapping]] = ...,
-        task_progress: _Optional[_Union[TaskProgress, _Mapping]] = ...,
-        webrtc_offer: _Optional[_Union[WebRtcOffer, _Mapping]] = ...,
-        ice_candidate: _Optional[_Union[IceCandidate, _Mapping]] = ...,
-        camera_update: _Optional[_Union[CameraUpdate, _Mapping]] = ...,
-        session_event: _Optional[_Union[SessionEventEnvelope, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, session_started: _Optional[_Union[SessionStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., tool_request: _Optional[_Union[ToolRequest, _Mapping]] = ..., turn_complete: _Optional[_Union[TurnComplete, _Mapping]] = ..., error: _Optional[_Union[SessionError, _Mapping]] = ..., keepalive: _Optional[_Union[Keepalive, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., context_compacted: _Optional[_Union[ContextCompacted, _Mapping]] = ..., presence_hint: _Optional[_Union[PresenceHint, _Mapping]] = ..., activity_update: _Optional[_Union[ActivityUpdate, _Mapping]] = ..., telemetry: _Optional[_Union[TelemetryUpdate, _Mapping]] = ..., task_progress: _Optional[_Union[TaskProgress, _Mapping]] = ..., webrtc_offer: _Optional[_Union[WebRtcOffer, _Mapping]] = ..., ice_candidate: _Optional[_Union[IceCandidate, _Mapping]] = ..., camera_update: _Optional[_Union[CameraUpdate, _Mapping]] = ..., session_event: _Optional[_Union[SessionEventEnvelope, _Mapping]] = ...) -> None: ...
 
 class ContextCompacted(_message.Message):
-    __slots__ = ("level", "messages_after", "messages_before", "summary", "tokens_after", "tokens_before")
+    __slots__ = ("level", "messages_before", "messages_after", "tokens_before", "tokens_after", "summary")
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_BEFORE_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_AFTER_FIELD_NUMBER: _ClassVar[int]
@@ -441,33 +297,20 @@ class ContextCompacted(_message.Message):
     tokens_before: int
     tokens_after: int
     summary: str
-    def __init__(
-        self,
-        level: _Optional[str] = ...,
-        messages_before: _Optional[int] = ...,
-        messages_after: _Optional[int] = ...,
-        tokens_before: _Optional[int] = ...,
-        tokens_after: _Optional[int] = ...,
-        summary: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, level: _Optional[str] = ..., messages_before: _Optional[int] = ..., messages_after: _Optional[int] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., summary: _Optional[str] = ...) -> None: ...
 
 class SessionStarted(_message.Message):
-    __slots__ = ("model", "permissions", "session_id")
+    __slots__ = ("session_id", "model", "permissions")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     model: str
     permissions: _containers.RepeatedCompositeFieldContainer[PermissionRule]
-    def __init__(
-        self,
-        session_id: _Optional[str] = ...,
-        model: _Optional[str] = ...,
-        permissions: _Optional[_Iterable[_Union[PermissionRule, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., model: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[PermissionRule, _Mapping]]] = ...) -> None: ...
 
 class PermissionRule(_message.Message):
-    __slots__ = ("category", "policy", "reason", "tool_pattern")
+    __slots__ = ("tool_pattern", "policy", "category", "reason")
     TOOL_PATTERN_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
@@ -476,16 +319,10 @@ class PermissionRule(_message.Message):
     policy: str
     category: str
     reason: str
-    def __init__(
-        self,
-        tool_pattern: _Optional[str] = ...,
-        policy: _Optional[str] = ...,
-        category: _Optional[str] = ...,
-        reason: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, tool_pattern: _Optional[str] = ..., policy: _Optional[str] = ..., category: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class TextDelta(_message.Message):
-    __slots__ = ("content", "message_id")
+    __slots__ = ("message_id", "content")
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     message_id: str
@@ -493,7 +330,7 @@ class TextDelta(_message.Message):
     def __init__(self, message_id: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
 
 class ThinkingDelta(_message.Message):
-    __slots__ = ("content", "message_id")
+    __slots__ = ("message_id", "content")
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     message_id: str
@@ -501,7 +338,7 @@ class ThinkingDelta(_message.Message):
     def __init__(self, message_id: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
 
 class ToolRequest(_message.Message):
-    __slots__ = ("parameters", "timeout_ms", "tool_call_id", "tool_name")
+    __slots__ = ("tool_call_id", "tool_name", "parameters", "timeout_ms")
     TOOL_CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
@@ -510,28 +347,17 @@ class ToolRequest(_message.Message):
     tool_name: str
     parameters: _struct_pb2.Struct
     timeout_ms: int
-    def __init__(
-        self,
-        tool_call_id: _Optional[str] = ...,
-        tool_name: _Optional[str] = ...,
-        parameters: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        timeout_ms: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, tool_call_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., parameters: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
 
 class TurnComplete(_message.Message):
-    __slots__ = ("message_id", "stop_reason", "usage")
+    __slots__ = ("message_id", "usage", "stop_reason")
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     STOP_REASON_FIELD_NUMBER: _ClassVar[int]
     message_id: str
     usage: TokenUsage
     stop_reason: str
-    def __init__(
-        self,
-        message_id: _Optional[str] = ...,
-        usage: _Optional[_Union[TokenUsage, _Mapping]] = ...,
-        stop_reason: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, message_id: _Optional[str] = ..., usage: _Optional[_Union[TokenUsage, _Mapping]] = ..., stop_reason: _Optional[str] = ...) -> None: ...
 
 class SessionError(_message.Message):
     __slots__ = ("code", "message", "retryable")
@@ -541,12 +367,10 @@ class SessionError(_message.Message):
     code: str
     message: str
     retryable: bool
-    def __init__(
-        self, code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ...
-    ) -> None: ...
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ...) -> None: ...
 
 class Keepalive(_message.Message):
-    __slots__ = ("tokens_max", "tokens_used")
+    __slots__ = ("tokens_used", "tokens_max")
     TOKENS_USED_FIELD_NUMBER: _ClassVar[int]
     TOKENS_MAX_FIELD_NUMBER: _ClassVar[int]
     tokens_used: int
@@ -566,19 +390,17 @@ class PresenceHint(_message.Message):
     def __init__(self, level: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ActivityUpdate(_message.Message):
-    __slots__ = ("detail", "progress", "state")
+    __slots__ = ("state", "detail", "progress")
     STATE_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     state: str
     detail: str
     progress: float
-    def __init__(
-        self, state: _Optional[str] = ..., detail: _Optional[str] = ..., progress: _Optional[float] = ...
-    ) -> None: ...
+    def __init__(self, state: _Optional[str] = ..., detail: _Optional[str] = ..., progress: _Optional[float] = ...) -> None: ...
 
 class TokenUsage(_message.Message):
-    __slots__ = ("cache_creation_tokens", "cache_read_tokens", "input_tokens", "output_tokens")
+    __slots__ = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
     INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHE_READ_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -587,16 +409,10 @@ class TokenUsage(_message.Message):
     output_tokens: int
     cache_read_tokens: int
     cache_creation_tokens: int
-    def __init__(
-        self,
-        input_tokens: _Optional[int] = ...,
-        output_tokens: _Optional[int] = ...,
-        cache_read_tokens: _Optional[int] = ...,
-        cache_creation_tokens: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cache_read_tokens: _Optional[int] = ..., cache_creation_tokens: _Optional[int] = ...) -> None: ...
 
 class ToolSchema(_message.Message):
-    __slots__ = ("category", "description", "name", "parameters_schema", "timeout_ms")
+    __slots__ = ("name", "description", "parameters_schema", "timeout_ms", "category")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
@@ -607,17 +423,10 @@ class ToolSchema(_message.Message):
     parameters_schema: _struct_pb2.Struct
     timeout_ms: int
     category: ToolCategoryHint
-    def __init__(
-        self,
-        name: _Optional[str] = ...,
-        description: _Optional[str] = ...,
-        parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        timeout_ms: _Optional[int] = ...,
-        category: _Optional[_Union[ToolCategoryHint, str]] = ...,
-    ) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., timeout_ms: _Optional[int] = ..., category: _Optional[_Union[ToolCategoryHint, str]] = ...) -> None: ...
 
 class JointState(_message.Message):
-    __slots__ = ("effort", "name", "position", "velocity")
+    __slots__ = ("name", "position", "velocity", "effort")
     NAME_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     VELOCITY_FIELD_NUMBER: _ClassVar[int]
@@ -626,16 +435,10 @@ class JointState(_message.Message):
     position: float
     velocity: float
     effort: float
-    def __init__(
-        self,
-        name: _Optional[str] = ...,
-        position: _Optional[float] = ...,
-        velocity: _Optional[float] = ...,
-        effort: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., position: _Optional[float] = ..., velocity: _Optional[float] = ..., effort: _Optional[float] = ...) -> None: ...
 
 class Pose(_message.Message):
-    __slots__ = ("qw", "qx", "qy", "qz", "x", "y", "z")
+    __slots__ = ("x", "y", "z", "qx", "qy", "qz", "qw")
     X_FIELD_NUMBER: _ClassVar[int]
     Y_FIELD_NUMBER: _ClassVar[int]
     Z_FIELD_NUMBER: _ClassVar[int]
@@ -650,19 +453,10 @@ class Pose(_message.Message):
     qy: float
     qz: float
     qw: float
-    def __init__(
-        self,
-        x: _Optional[float] = ...,
-        y: _Optional[float] = ...,
-        z: _Optional[float] = ...,
-        qx: _Optional[float] = ...,
-        qy: _Optional[float] = ...,
-        qz: _Optional[float] = ...,
-        qw: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, x: _Optional[float] = ..., y: _Optional[float] = ..., z: _Optional[float] = ..., qx: _Optional[float] = ..., qy: _Optional[float] = ..., qz: _Optional[float] = ..., qw: _Optional[float] = ...) -> None: ...
 
 class TelemetryUpdate(_message.Message):
-    __slots__ = ("end_effector_pose", "host_id", "joint_states", "sensor_readings", "timestamp")
+    __slots__ = ("host_id", "timestamp", "joint_states", "end_effector_pose", "sensor_readings")
     class SensorReadingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -670,7 +464,6 @@ class TelemetryUpdate(_message.Message):
         key: str
         value: float
         def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
-
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     JOINT_STATES_FIELD_NUMBER: _ClassVar[int]
@@ -681,17 +474,10 @@ class TelemetryUpdate(_message.Message):
     joint_states: _containers.RepeatedCompositeFieldContainer[JointState]
     end_effector_pose: Pose
     sensor_readings: _containers.ScalarMap[str, float]
-    def __init__(
-        self,
-        host_id: _Optional[str] = ...,
-        timestamp: _Optional[float] = ...,
-        joint_states: _Optional[_Iterable[_Union[JointState, _Mapping]]] = ...,
-        end_effector_pose: _Optional[_Union[Pose, _Mapping]] = ...,
-        sensor_readings: _Optional[_Mapping[str, float]] = ...,
-    ) -> None: ...
+    def __init__(self, host_id: _Optional[str] = ..., timestamp: _Optional[float] = ..., joint_states: _Optional[_Iterable[_Union[JointState, _Mapping]]] = ..., end_effector_pose: _Optional[_Union[Pose, _Mapping]] = ..., sensor_readings: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class TaskProgress(_message.Message):
-    __slots__ = ("description", "phase", "progress", "task_id")
+    __slots__ = ("task_id", "phase", "progress", "description")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
@@ -700,16 +486,10 @@ class TaskProgress(_message.Message):
     phase: str
     progress: float
     description: str
-    def __init__(
-        self,
-        task_id: _Optional[str] = ...,
-        phase: _Optional[str] = ...,
-        progress: _Optional[float] = ...,
-        description: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, task_id: _Optional[str] = ..., phase: _Optional[str] = ..., progress: _Optional[float] = ..., description: _Optional[str] = ...) -> None: ...
 
 class WebRtcOffer(_message.Message):
-    __slots__ = ("camera_ids", "host_id", "ice_candidates", "peer_id", "sdp")
+    __slots__ = ("host_id", "sdp", "ice_candidates", "peer_id", "camera_ids")
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     SDP_FIELD_NUMBER: _ClassVar[int]
     ICE_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
@@ -720,17 +500,10 @@ class WebRtcOffer(_message.Message):
     ice_candidates: _containers.RepeatedScalarFieldContainer[str]
     peer_id: str
     camera_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(
-        self,
-        host_id: _Optional[str] = ...,
-        sdp: _Optional[str] = ...,
-        ice_candidates: _Optional[_Iterable[str]] = ...,
-        peer_id: _Optional[str] = ...,
-        camera_ids: _Optional[_Iterable[str]] = ...,
-    ) -> None: ...
+    def __init__(self, host_id: _Optional[str] = ..., sdp: _Optional[str] = ..., ice_candidates: _Optional[_Iterable[str]] = ..., peer_id: _Optional[str] = ..., camera_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WebRtcAnswer(_message.Message):
-    __slots__ = ("host_id", "ice_candidates", "peer_id", "sdp")
+    __slots__ = ("host_id", "sdp", "ice_candidates", "peer_id")
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     SDP_FIELD_NUMBER: _ClassVar[int]
     ICE_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
@@ -739,16 +512,10 @@ class WebRtcAnswer(_message.Message):
     sdp: str
     ice_candidates: _containers.RepeatedScalarFieldContainer[str]
     peer_id: str
-    def __init__(
-        self,
-        host_id: _Optional[str] = ...,
-        sdp: _Optional[str] = ...,
-        ice_candidates: _Optional[_Iterable[str]] = ...,
-        peer_id: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, host_id: _Optional[str] = ..., sdp: _Optional[str] = ..., ice_candidates: _Optional[_Iterable[str]] = ..., peer_id: _Optional[str] = ...) -> None: ...
 
 class IceCandidate(_message.Message):
-    __slots__ = ("candidate", "host_id", "peer_id", "sdp_m_line_index", "sdp_mid")
+    __slots__ = ("host_id", "peer_id", "candidate", "sdp_mid", "sdp_m_line_index")
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     PEER_ID_FIELD_NUMBER: _ClassVar[int]
     CANDIDATE_FIELD_NUMBER: _ClassVar[int]
@@ -759,17 +526,10 @@ class IceCandidate(_message.Message):
     candidate: str
     sdp_mid: str
     sdp_m_line_index: int
-    def __init__(
-        self,
-        host_id: _Optional[str] = ...,
-        peer_id: _Optional[str] = ...,
-        candidate: _Optional[str] = ...,
-        sdp_mid: _Optional[str] = ...,
-        sdp_m_line_index: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, host_id: _Optional[str] = ..., peer_id: _Optional[str] = ..., candidate: _Optional[str] = ..., sdp_mid: _Optional[str] = ..., sdp_m_line_index: _Optional[int] = ...) -> None: ...
 
 class CameraRequest(_message.Message):
-    __slots__ = ("camera_ids", "host_id")
+    __slots__ = ("host_id", "camera_ids")
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     CAMERA_IDS_FIELD_NUMBER: _ClassVar[int]
     host_id: str
@@ -777,22 +537,17 @@ class CameraRequest(_message.Message):
     def __init__(self, host_id: _Optional[str] = ..., camera_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CameraUpdate(_message.Message):
-    __slots__ = ("cameras", "event", "host_id")
+    __slots__ = ("host_id", "cameras", "event")
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     CAMERAS_FIELD_NUMBER: _ClassVar[int]
     EVENT_FIELD_NUMBER: _ClassVar[int]
     host_id: str
     cameras: _containers.RepeatedCompositeFieldContainer[CameraInfoProto]
     event: str
-    def __init__(
-        self,
-        host_id: _Optional[str] = ...,
-        cameras: _Optional[_Iterable[_Union[CameraInfoProto, _Mapping]]] = ...,
-        event: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, host_id: _Optional[str] = ..., cameras: _Optional[_Iterable[_Union[CameraInfoProto, _Mapping]]] = ..., event: _Optional[str] = ...) -> None: ...
 
 class CameraInfoProto(_message.Message):
-    __slots__ = ("fps", "height", "hw_encoder", "id", "label", "width")
+    __slots__ = ("id", "label", "width", "height", "fps", "hw_encoder")
     ID_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     WIDTH_FIELD_NUMBER: _ClassVar[int]
@@ -805,15 +560,7 @@ class CameraInfoProto(_message.Message):
     height: int
     fps: int
     hw_encoder: bool
-    def __init__(
-        self,
-        id: _Optional[str] = ...,
-        label: _Optional[str] = ...,
-        width: _Optional[int] = ...,
-        height: _Optional[int] = ...,
-        fps: _Optional[int] = ...,
-        hw_encoder: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., fps: _Optional[int] = ..., hw_encoder: _Optional[bool] = ...) -> None: ...
 
 class WatchTeamRequest(_message.Message):
     __slots__ = ("task_id",)
@@ -822,16 +569,7 @@ class WatchTeamRequest(_message.Message):
     def __init__(self, task_id: _Optional[str] = ...) -> None: ...
 
 class TeamEvent(_message.Message):
-    __slots__ = (
-        "worker_approval_requested",
-        "worker_approval_resolved",
-        "worker_completed",
-        "worker_exited",
-        "worker_failed",
-        "worker_phase",
-        "worker_started",
-        "worker_tool_call",
-    )
+    __slots__ = ("worker_started", "worker_phase", "worker_tool_call", "worker_completed", "worker_failed", "worker_exited", "worker_approval_requested", "worker_approval_resolved")
     WORKER_STARTED_FIELD_NUMBER: _ClassVar[int]
     WORKER_PHASE_FIELD_NUMBER: _ClassVar[int]
     WORKER_TOOL_CALL_FIELD_NUMBER: _ClassVar[int]
@@ -848,20 +586,10 @@ class TeamEvent(_message.Message):
     worker_exited: WorkerExited
     worker_approval_requested: WorkerApprovalRequested
     worker_approval_resolved: WorkerApprovalResolved
-    def __init__(
-        self,
-        worker_started: _Optional[_Union[WorkerStarted, _Mapping]] = ...,
-        worker_phase: _Optional[_Union[WorkerPhase, _Mapping]] = ...,
-        worker_tool_call: _Optional[_Union[WorkerToolCall, _Mapping]] = ...,
-        worker_completed: _Optional[_Union[WorkerCompleted, _Mapping]] = ...,
-        worker_failed: _Optional[_Union[WorkerFailed, _Mapping]] = ...,
-        worker_exited: _Optional[_Union[WorkerExited, _Mapping]] = ...,
-        worker_approval_requested: _Optional[_Union[WorkerApprovalRequested, _Mapping]] = ...,
-        worker_approval_resolved: _Optional[_Union[WorkerApprovalResolved, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, worker_started: _Optional[_Union[WorkerStarted, _Mapping]] = ..., worker_phase: _Optional[_Union[WorkerPhase, _Mapping]] = ..., worker_tool_call: _Optional[_Union[WorkerToolCall, _Mapping]] = ..., worker_completed: _Optional[_Union[WorkerCompleted, _Mapping]] = ..., worker_failed: _Optional[_Union[WorkerFailed, _Mapping]] = ..., worker_exited: _Optional[_Union[WorkerExited, _Mapping]] = ..., worker_approval_requested: _Optional[_Union[WorkerApprovalRequested, _Mapping]] = ..., worker_approval_resolved: _Optional[_Union[WorkerApprovalResolved, _Mapping]] = ...) -> None: ...
 
 class WorkerStarted(_message.Message):
-    __slots__ = ("host_id", "worker_id")
+    __slots__ = ("worker_id", "host_id")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
@@ -869,19 +597,17 @@ class WorkerStarted(_message.Message):
     def __init__(self, worker_id: _Optional[str] = ..., host_id: _Optional[str] = ...) -> None: ...
 
 class WorkerPhase(_message.Message):
-    __slots__ = ("mode", "phase", "worker_id")
+    __slots__ = ("worker_id", "phase", "mode")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     phase: int
     mode: str
-    def __init__(
-        self, worker_id: _Optional[str] = ..., phase: _Optional[int] = ..., mode: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, worker_id: _Optional[str] = ..., phase: _Optional[int] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class WorkerToolCall(_message.Message):
-    __slots__ = ("tool", "worker_id")
+    __slots__ = ("worker_id", "tool")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
@@ -889,7 +615,7 @@ class WorkerToolCall(_message.Message):
     def __init__(self, worker_id: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
 
 class WorkerCompleted(_message.Message):
-    __slots__ = ("result", "worker_id")
+    __slots__ = ("worker_id", "result")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
@@ -897,7 +623,7 @@ class WorkerCompleted(_message.Message):
     def __init__(self, worker_id: _Optional[str] = ..., result: _Optional[str] = ...) -> None: ...
 
 class WorkerFailed(_message.Message):
-    __slots__ = ("reason", "worker_id")
+    __slots__ = ("worker_id", "reason")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
@@ -905,7 +631,7 @@ class WorkerFailed(_message.Message):
     def __init__(self, worker_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WorkerExited(_message.Message):
-    __slots__ = ("parent_task_id", "worker_id")
+    __slots__ = ("worker_id", "parent_task_id")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_TASK_ID_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
@@ -913,53 +639,7 @@ class WorkerExited(_message.Message):
     def __init__(self, worker_id: _Optional[str] = ..., parent_task_id: _Optional[str] = ...) -> None: ...
 
 class SessionEventEnvelope(_message.Message):
-    __slots__ = (
-        "activity_changed",
-        "approval_requested",
-        "approval_resolved",
-        "contact_state_changed",
-        "context_compacted",
-        "controller_loaded",
-        "controller_promoted",
-        "controller_rolled_back",
-        "controller_shadow_started",
-        "correlation_id",
-        "edge_transport_degraded",
-        "event_id",
-        "event_type",
-        "feedback_received",
-        "mcp_server_degraded",
-        "memory_read",
-        "memory_write",
-        "model_call_completed",
-        "parent_event_id",
-        "presence_hinted",
-        "reasoning_trace",
-        "resume_summary",
-        "safe_pause_cleared",
-        "safe_pause_entered",
-        "safety_intervention",
-        "sensor_repositioned",
-        "session_completed",
-        "session_failed",
-        "session_rejected",
-        "session_started",
-        "skill_crystallized",
-        "skill_loaded",
-        "telemetry_status_changed",
-        "text_delta",
-        "thinking_delta",
-        "timestamp",
-        "tool_call_finished",
-        "tool_call_requested",
-        "tool_call_started",
-        "tool_unavailable",
-        "trust_posture_changed",
-        "turn_finished",
-        "turn_started",
-        "verification_finished",
-        "verification_started",
-    )
+    __slots__ = ("event_id", "correlation_id", "parent_event_id", "timestamp", "event_type", "session_started", "session_rejected", "session_failed", "text_delta", "thinking_delta", "turn_finished", "tool_call_started", "tool_call_requested", "tool_call_finished", "safe_pause_entered", "activity_changed", "presence_hinted", "turn_started", "session_completed", "context_compacted", "tool_unavailable", "approval_requested", "approval_resolved", "safe_pause_cleared", "controller_loaded", "controller_shadow_started", "controller_promoted", "controller_rolled_back", "safety_intervention", "edge_transport_degraded", "verification_started", "verification_finished", "resume_summary", "telemetry_status_changed", "trust_posture_changed", "reasoning_trace", "model_call_completed", "memory_read", "memory_write", "sensor_repositioned", "contact_state_changed", "feedback_received", "mcp_server_degraded", "skill_loaded", "skill_crystallized")
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -1050,57 +730,10 @@ class SessionEventEnvelope(_message.Message):
     mcp_server_degraded: McpServerDegradedPayload
     skill_loaded: SkillLoadedPayload
     skill_crystallized: SkillCrystallizedPayload
-    def __init__(
-        self,
-        event_id: _Optional[str] = ...,
-        correlation_id: _Optional[str] = ...,
-        parent_event_id: _Optional[str] = ...,
-        timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...,
-        event_type: _Optional[str] = ...,
-        session_started: _Optional[_Union[SessionStartedPayload, _Mapping]] = ...,
-        session_rejected: _Optional[_Union[SessionRejectedPayload, _Mapping]] = ...,
-        session_failed: _Optional[_Union[SessionFailedPayload, _Mapping]] = ...,
-        text_delta: _Optional[_Union[TextDeltaPayload, _Mapping]] = ...,
-        thinking_delta: _Optional[_Union[ThinkingDeltaPayload, _Mapping]] = ...,
-        turn_finished: _Optional[_Union[TurnFinishedPayload, _Mapping]] = ...,
-        tool_call_started: _Optional[_Union[ToolCallStartedPayload, _Mapping]] = ...,
-        tool_call_requested: _Optional[_Union[ToolCallRequestedPayload, _Mapping]] = ...,
-        tool_call_finished: _Optional[_Union[ToolCallFinishedPayload, _Mapping]] = ...,
-        safe_pause_entered: _Optional[_Union[SafePauseEnteredPayload, _Mapping]] = ...,
-        activity_changed: _Optional[_Union[ActivityChangedPayload, _Mapping]] = ...,
-        presence_hinted: _Optional[_Union[PresenceHintedPayload, _Mapping]] = ...,
-        turn_started: _Optional[_Union[TurnStartedPayload, _Mapping]] = ...,
-        session_completed: _Optional[_Union[SessionCompletedPayload, _Mapping]] = ...,
-        context_compacted: _Optional[_Union[ContextCompactedPayload, _Mapping]] = ...,
-        tool_unavailable: _Optional[_Union[ToolUnavailablePayload, _Mapping]] = ...,
-        approval_requested: _Optional[_Union[ApprovalRequestedPayload, _Mapping]] = ...,
-        approval_resolved: _Optional[_Union[ApprovalResolvedPayload, _Mapping]] = ...,
-        safe_pause_cleared: _Optional[_Union[SafePauseClearedPayload, _Mapping]] = ...,
-        controller_loaded: _Optional[_Union[ControllerLoadedPayload, _Mapping]] = ...,
-        controller_shadow_started: _Optional[_Union[ControllerShadowStartedPayload, _Mapping]] = ...,
-        controller_promoted: _Optional[_Union[ControllerPromotedPayload, _Mapping]] = ...,
-        controller_rolled_back: _Optional[_Union[ControllerRolledBackPayload, _Mapping]] = ...,
-        safety_intervention: _Optional[_Union[SafetyInterventionPayload, _Mapping]] = ...,
-        edge_transport_degraded: _Optional[_Union[EdgeTransportDegradedPayload, _Mapping]] = ...,
-        verification_started: _Optional[_Union[VerificationStartedPayload, _Mapping]] = ...,
-        verification_finished: _Optional[_Union[VerificationFinishedPayload, _Mapping]] = ...,
-        resume_summary: _Optional[_Union[ResumeSummaryPayload, _Mapping]] = ...,
-        telemetry_status_changed: _Optional[_Union[TelemetryStatusChangedPayload, _Mapping]] = ...,
-        trust_posture_changed: _Optional[_Union[TrustPostureChangedPayload, _Mapping]] = ...,
-        reasoning_trace: _Optional[_Union[ReasoningTracePayload, _Mapping]] = ...,
-        model_call_completed: _Optional[_Union[ModelCallCompletedPayload, _Mapping]] = ...,
-        memory_read: _Optional[_Union[MemoryReadPayload, _Mapping]] = ...,
-        memory_write: _Optional[_Union[MemoryWritePayload, _Mapping]] = ...,
-        sensor_repositioned: _Optional[_Union[SensorRepositionedPayload, _Mapping]] = ...,
-        contact_state_changed: _Optional[_Union[ContactStateChangedPayload, _Mapping]] = ...,
-        feedback_received: _Optional[_Union[FeedbackReceivedPayload, _Mapping]] = ...,
-        mcp_server_degraded: _Optional[_Union[McpServerDegradedPayload, _Mapping]] = ...,
-        skill_loaded: _Optional[_Union[SkillLoadedPayload, _Mapping]] = ...,
-        skill_crystallized: _Optional[_Union[SkillCrystallizedPayload, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, event_id: _Optional[str] = ..., correlation_id: _Optional[str] = ..., parent_event_id: _Optional[str] = ..., timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., event_type: _Optional[str] = ..., session_started: _Optional[_Union[SessionStartedPayload, _Mapping]] = ..., session_rejected: _Optional[_Union[SessionRejectedPayload, _Mapping]] = ..., session_failed: _Optional[_Union[SessionFailedPayload, _Mapping]] = ..., text_delta: _Optional[_Union[TextDeltaPayload, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDeltaPayload, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinishedPayload, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStartedPayload, _Mapping]] = ..., tool_call_requested: _Optional[_Union[ToolCallRequestedPayload, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinishedPayload, _Mapping]] = ..., safe_pause_entered: _Optional[_Union[SafePauseEnteredPayload, _Mapping]] = ..., activity_changed: _Optional[_Union[ActivityChangedPayload, _Mapping]] = ..., presence_hinted: _Optional[_Union[PresenceHintedPayload, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStartedPayload, _Mapping]] = ..., session_completed: _Optional[_Union[SessionCompletedPayload, _Mapping]] = ..., context_compacted: _Optional[_Union[ContextCompactedPayload, _Mapping]] = ..., tool_unavailable: _Optional[_Union[ToolUnavailablePayload, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequestedPayload, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolvedPayload, _Mapping]] = ..., safe_pause_cleared: _Optional[_Union[SafePauseClearedPayload, _Mapping]] = ..., controller_loaded: _Optional[_Union[ControllerLoadedPayload, _Mapping]] = ..., controller_shadow_started: _Optional[_Union[ControllerShadowStartedPayload, _Mapping]] = ..., controller_promoted: _Optional[_Union[ControllerPromotedPayload, _Mapping]] = ..., controller_rolled_back: _Optional[_Union[ControllerRolledBackPayload, _Mapping]] = ..., safety_intervention: _Optional[_Union[SafetyInterventionPayload, _Mapping]] = ..., edge_transport_degraded: _Optional[_Union[EdgeTransportDegradedPayload, _Mapping]] = ..., verification_started: _Optional[_Union[VerificationStartedPayload, _Mapping]] = ..., verification_finished: _Optional[_Union[VerificationFinishedPayload, _Mapping]] = ..., resume_summary: _Optional[_Union[ResumeSummaryPayload, _Mapping]] = ..., telemetry_status_changed: _Optional[_Union[TelemetryStatusChangedPayload, _Mapping]] = ..., trust_posture_changed: _Optional[_Union[TrustPostureChangedPayload, _Mapping]] = ..., reasoning_trace: _Optional[_Union[ReasoningTracePayload, _Mapping]] = ..., model_call_completed: _Optional[_Union[ModelCallCompletedPayload, _Mapping]] = ..., memory_read: _Optional[_Union[MemoryReadPayload, _Mapping]] = ..., memory_write: _Optional[_Union[MemoryWritePayload, _Mapping]] = ..., sensor_repositioned: _Optional[_Union[SensorRepositionedPayload, _Mapping]] = ..., contact_state_changed: _Optional[_Union[ContactStateChangedPayload, _Mapping]] = ..., feedback_received: _Optional[_Union[FeedbackReceivedPayload, _Mapping]] = ..., mcp_server_degraded: _Optional[_Union[McpServerDegradedPayload, _Mapping]] = ..., skill_loaded: _Optional[_Union[SkillLoadedPayload, _Mapping]] = ..., skill_crystallized: _Optional[_Union[SkillCrystallizedPayload, _Mapping]] = ...) -> None: ...
 
 class SessionPermissionRulePayload(_message.Message):
-    __slots__ = ("category", "policy", "reason", "tool_pattern")
+    __slots__ = ("tool_pattern", "policy", "category", "reason")
     TOOL_PATTERN_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
@@ -1109,16 +742,10 @@ class SessionPermissionRulePayload(_message.Message):
     policy: str
     category: str
     reason: str
-    def __init__(
-        self,
-        tool_pattern: _Optional[str] = ...,
-        policy: _Optional[str] = ...,
-        category: _Optional[str] = ...,
-        reason: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, tool_pattern: _Optional[str] = ..., policy: _Optional[str] = ..., category: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class SessionStartedPayload(_message.Message):
-    __slots__ = ("blueprint_version", "mode", "model_name", "permissions", "session_id")
+    __slots__ = ("session_id", "mode", "blueprint_version", "model_name", "permissions")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     BLUEPRINT_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -1129,14 +756,7 @@ class SessionStartedPayload(_message.Message):
     blueprint_version: str
     model_name: str
     permissions: _containers.RepeatedCompositeFieldContainer[SessionPermissionRulePayload]
-    def __init__(
-        self,
-        session_id: _Optional[str] = ...,
-        mode: _Optional[str] = ...,
-        blueprint_version: _Optional[str] = ...,
-        model_name: _Optional[str] = ...,
-        permissions: _Optional[_Iterable[_Union[SessionPermissionRulePayload, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., mode: _Optional[str] = ..., blueprint_version: _Optional[str] = ..., model_name: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[SessionPermissionRulePayload, _Mapping]]] = ...) -> None: ...
 
 class SessionRejectedPayload(_message.Message):
     __slots__ = ("code", "message", "retryable")
@@ -1146,9 +766,7 @@ class SessionRejectedPayload(_message.Message):
     code: str
     message: str
     retryable: bool
-    def __init__(
-        self, code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ...
-    ) -> None: ...
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ...) -> None: ...
 
 class SessionFailedPayload(_message.Message):
     __slots__ = ("failure",)
@@ -1163,16 +781,14 @@ class TurnStartedPayload(_message.Message):
     def __init__(self, turn_index: _Optional[int] = ...) -> None: ...
 
 class SessionCompletedPayload(_message.Message):
-    __slots__ = ("input_tokens", "output_tokens", "summary")
+    __slots__ = ("summary", "input_tokens", "output_tokens")
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     summary: str
     input_tokens: int
     output_tokens: int
-    def __init__(
-        self, summary: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ...
-    ) -> None: ...
+    def __init__(self, summary: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ...) -> None: ...
 
 class TextDeltaPayload(_message.Message):
     __slots__ = ("content", "message_id")
@@ -1191,14 +807,7 @@ class ThinkingDeltaPayload(_message.Message):
     def __init__(self, content: _Optional[str] = ..., message_id: _Optional[str] = ...) -> None: ...
 
 class TurnFinishedPayload(_message.Message):
-    __slots__ = (
-        "cache_creation_tokens",
-        "cache_read_tokens",
-        "input_tokens",
-        "message_id",
-        "output_tokens",
-        "stop_reason",
-    )
+    __slots__ = ("input_tokens", "output_tokens", "cache_creation_tokens", "cache_read_tokens", "stop_reason", "message_id")
     INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHE_CREATION_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -1211,30 +820,20 @@ class TurnFinishedPayload(_message.Message):
     cache_read_tokens: int
     stop_reason: str
     message_id: str
-    def __init__(
-        self,
-        input_tokens: _Optional[int] = ...,
-        output_tokens: _Optional[int] = ...,
-        cache_creation_tokens: _Optional[int] = ...,
-        cache_read_tokens: _Optional[int] = ...,
-        stop_reason: _Optional[str] = ...,
-        message_id: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., cache_creation_tokens: _Optional[int] = ..., cache_read_tokens: _Optional[int] = ..., stop_reason: _Optional[str] = ..., message_id: _Optional[str] = ...) -> None: ...
 
 class ToolCallStartedPayload(_message.Message):
-    __slots__ = ("call_id", "category", "tool_name")
+    __slots__ = ("call_id", "tool_name", "category")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     tool_name: str
     category: str
-    def __init__(
-        self, call_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., category: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, call_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., category: _Optional[str] = ...) -> None: ...
 
 class ToolCallRequestedPayload(_message.Message):
-    __slots__ = ("call_id", "parameters", "timeout_ms", "tool_name")
+    __slots__ = ("call_id", "tool_name", "parameters", "timeout_ms")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
@@ -1243,28 +842,20 @@ class ToolCallRequestedPayload(_message.Message):
     tool_name: str
     parameters: _struct_pb2.Struct
     timeout_ms: int
-    def __init__(
-        self,
-        call_id: _Optional[str] = ...,
-        tool_name: _Optional[str] = ...,
-        parameters: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        timeout_ms: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, call_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., parameters: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
 
 class ToolCallFinishedPayload(_message.Message):
-    __slots__ = ("call_id", "result_summary", "tool_name")
+    __slots__ = ("call_id", "tool_name", "result_summary")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     RESULT_SUMMARY_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     tool_name: str
     result_summary: str
-    def __init__(
-        self, call_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., result_summary: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, call_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., result_summary: _Optional[str] = ...) -> None: ...
 
 class ToolUnavailablePayload(_message.Message):
-    __slots__ = ("reason", "tool_name")
+    __slots__ = ("tool_name", "reason")
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     tool_name: str
@@ -1272,7 +863,7 @@ class ToolUnavailablePayload(_message.Message):
     def __init__(self, tool_name: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ApprovalRequestedPayload(_message.Message):
-    __slots__ = ("action", "approval_id", "reason", "timeout_secs")
+    __slots__ = ("approval_id", "action", "reason", "timeout_secs")
     APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -1281,13 +872,7 @@ class ApprovalRequestedPayload(_message.Message):
     action: str
     reason: str
     timeout_secs: int
-    def __init__(
-        self,
-        approval_id: _Optional[str] = ...,
-        action: _Optional[str] = ...,
-        reason: _Optional[str] = ...,
-        timeout_secs: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, approval_id: _Optional[str] = ..., action: _Optional[str] = ..., reason: _Optional[str] = ..., timeout_secs: _Optional[int] = ...) -> None: ...
 
 class ApprovalResolvedPayload(_message.Message):
     __slots__ = ("approval_id", "outcome")
@@ -1295,9 +880,7 @@ class ApprovalResolvedPayload(_message.Message):
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     approval_id: str
     outcome: _struct_pb2.Struct
-    def __init__(
-        self, approval_id: _Optional[str] = ..., outcome: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...
-    ) -> None: ...
+    def __init__(self, approval_id: _Optional[str] = ..., outcome: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class SafePauseEnteredPayload(_message.Message):
     __slots__ = ("reason", "robot_state")
@@ -1314,7 +897,7 @@ class SafePauseClearedPayload(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class ActivityChangedPayload(_message.Message):
-    __slots__ = ("reason", "robot_safe", "state", "unblock_event")
+    __slots__ = ("state", "reason", "robot_safe", "unblock_event")
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     ROBOT_SAFE_FIELD_NUMBER: _ClassVar[int]
@@ -1323,13 +906,7 @@ class ActivityChangedPayload(_message.Message):
     reason: str
     robot_safe: bool
     unblock_event: str
-    def __init__(
-        self,
-        state: _Optional[str] = ...,
-        reason: _Optional[str] = ...,
-        robot_safe: _Optional[bool] = ...,
-        unblock_event: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, state: _Optional[str] = ..., reason: _Optional[str] = ..., robot_safe: _Optional[bool] = ..., unblock_event: _Optional[str] = ...) -> None: ...
 
 class PresenceHintedPayload(_message.Message):
     __slots__ = ("level", "reason")
@@ -1340,7 +917,7 @@ class PresenceHintedPayload(_message.Message):
     def __init__(self, level: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ContextCompactedPayload(_message.Message):
-    __slots__ = ("level", "messages_affected", "tokens_after", "tokens_before")
+    __slots__ = ("level", "messages_affected", "tokens_before", "tokens_after")
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_AFFECTED_FIELD_NUMBER: _ClassVar[int]
     TOKENS_BEFORE_FIELD_NUMBER: _ClassVar[int]
@@ -1349,13 +926,7 @@ class ContextCompactedPayload(_message.Message):
     messages_affected: int
     tokens_before: int
     tokens_after: int
-    def __init__(
-        self,
-        level: _Optional[str] = ...,
-        messages_affected: _Optional[int] = ...,
-        tokens_before: _Optional[int] = ...,
-        tokens_after: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, level: _Optional[str] = ..., messages_affected: _Optional[int] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ...) -> None: ...
 
 class ControllerLoadedPayload(_message.Message):
     __slots__ = ("artifact_id", "source_kind")
@@ -1380,19 +951,17 @@ class ControllerPromotedPayload(_message.Message):
     def __init__(self, artifact_id: _Optional[str] = ..., replaced_id: _Optional[str] = ...) -> None: ...
 
 class ControllerRolledBackPayload(_message.Message):
-    __slots__ = ("artifact_id", "reason", "restored_id")
+    __slots__ = ("artifact_id", "restored_id", "reason")
     ARTIFACT_ID_FIELD_NUMBER: _ClassVar[int]
     RESTORED_ID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     artifact_id: str
     restored_id: str
     reason: str
-    def __init__(
-        self, artifact_id: _Optional[str] = ..., restored_id: _Optional[str] = ..., reason: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, artifact_id: _Optional[str] = ..., restored_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class SafetyInterventionPayload(_message.Message):
-    __slots__ = ("channel", "clamped_value", "kind", "raw_value", "reason")
+    __slots__ = ("channel", "raw_value", "clamped_value", "kind", "reason")
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     RAW_VALUE_FIELD_NUMBER: _ClassVar[int]
     CLAMPED_VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -1403,29 +972,17 @@ class SafetyInterventionPayload(_message.Message):
     clamped_value: float
     kind: str
     reason: str
-    def __init__(
-        self,
-        channel: _Optional[str] = ...,
-        raw_value: _Optional[float] = ...,
-        clamped_value: _Optional[float] = ...,
-        kind: _Optional[str] = ...,
-        reason: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, channel: _Optional[str] = ..., raw_value: _Optional[float] = ..., clamped_value: _Optional[float] = ..., kind: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class EdgeTransportDegradedPayload(_message.Message):
-    __slots__ = ("affected_capabilities", "health", "transport")
+    __slots__ = ("transport", "health", "affected_capabilities")
     TRANSPORT_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     AFFECTED_CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     transport: str
     health: _struct_pb2.Struct
     affected_capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(
-        self,
-        transport: _Optional[str] = ...,
-        health: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        affected_capabilities: _Optional[_Iterable[str]] = ...,
-    ) -> None: ...
+    def __init__(self, transport: _Optional[str] = ..., health: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., affected_capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class VerificationStartedPayload(_message.Message):
     __slots__ = ("target", "verifier_kind")
@@ -1436,17 +993,7 @@ class VerificationStartedPayload(_message.Message):
     def __init__(self, target: _Optional[str] = ..., verifier_kind: _Optional[str] = ...) -> None: ...
 
 class VerificationFinishedPayload(_message.Message):
-    __slots__ = (
-        "evidence",
-        "evidence_bundle_id",
-        "execution_mode",
-        "frame_snapshot_id",
-        "target",
-        "verdict",
-        "verdict_kind",
-        "verifier_reason",
-        "verifier_status",
-    )
+    __slots__ = ("target", "verdict", "evidence", "verdict_kind", "verifier_status", "verifier_reason", "evidence_bundle_id", "frame_snapshot_id", "execution_mode")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
@@ -1465,18 +1012,7 @@ class VerificationFinishedPayload(_message.Message):
     evidence_bundle_id: str
     frame_snapshot_id: int
     execution_mode: str
-    def __init__(
-        self,
-        target: _Optional[str] = ...,
-        verdict: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        evidence: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        verdict_kind: _Optional[str] = ...,
-        verifier_status: _Optional[str] = ...,
-        verifier_reason: _Optional[str] = ...,
-        evidence_bundle_id: _Optional[str] = ...,
-        frame_snapshot_id: _Optional[int] = ...,
-        execution_mode: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, target: _Optional[str] = ..., verdict: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., verdict_kind: _Optional[str] = ..., verifier_status: _Optional[str] = ..., verifier_reason: _Optional[str] = ..., evidence_bundle_id: _Optional[str] = ..., frame_snapshot_id: _Optional[int] = ..., execution_mode: _Optional[str] = ...) -> None: ...
 
 class ResumeSummaryPayload(_message.Message):
     __slots__ = ("summary",)
@@ -1485,7 +1021,7 @@ class ResumeSummaryPayload(_message.Message):
     def __init__(self, summary: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class TelemetryStatusChangedPayload(_message.Message):
-    __slots__ = ("degraded_sources", "freshness")
+    __slots__ = ("freshness", "degraded_sources")
     FRESHNESS_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_SOURCES_FIELD_NUMBER: _ClassVar[int]
     freshness: str
@@ -1493,29 +1029,17 @@ class TelemetryStatusChangedPayload(_message.Message):
     def __init__(self, freshness: _Optional[str] = ..., degraded_sources: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TrustPostureChangedPayload(_message.Message):
-    __slots__ = ("new", "old", "reason")
+    __slots__ = ("old", "new", "reason")
     OLD_FIELD_NUMBER: _ClassVar[int]
     NEW_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     old: _struct_pb2.Struct
     new: _struct_pb2.Struct
     reason: str
-    def __init__(
-        self,
-        old: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        new: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        reason: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, old: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., new: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ReasoningTracePayload(_message.Message):
-    __slots__ = (
-        "alternatives_considered",
-        "cycle_index",
-        "observation_ids",
-        "selected_action",
-        "thinking_summary",
-        "turn_index",
-    )
+    __slots__ = ("turn_index", "cycle_index", "thinking_summary", "selected_action", "alternatives_considered", "observation_ids")
     TURN_INDEX_FIELD_NUMBER: _ClassVar[int]
     CYCLE_INDEX_FIELD_NUMBER: _ClassVar[int]
     THINKING_SUMMARY_FIELD_NUMBER: _ClassVar[int]
@@ -1528,26 +1052,10 @@ class ReasoningTracePayload(_message.Message):
     selected_action: str
     alternatives_considered: _containers.RepeatedScalarFieldContainer[str]
     observation_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(
-        self,
-        turn_index: _Optional[int] = ...,
-        cycle_index: _Optional[int] = ...,
-        thinking_summary: _Optional[str] = ...,
-        selected_action: _Optional[str] = ...,
-        alternatives_considered: _Optional[_Iterable[str]] = ...,
-        observation_ids: _Optional[_Iterable[str]] = ...,
-    ) -> None: ...
+    def __init__(self, turn_index: _Optional[int] = ..., cycle_index: _Optional[int] = ..., thinking_summary: _Optional[str] = ..., selected_action: _Optional[str] = ..., alternatives_considered: _Optional[_Iterable[str]] = ..., observation_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ModelCallCompletedPayload(_message.Message):
-    __slots__ = (
-        "cache_hit_tokens",
-        "input_tokens",
-        "latency_ms",
-        "model_id",
-        "output_tokens",
-        "provider",
-        "stop_reason",
-    )
+    __slots__ = ("model_id", "provider", "input_tokens", "output_tokens", "latency_ms", "cache_hit_tokens", "stop_reason")
     MODEL_ID_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
     INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -1562,16 +1070,7 @@ class ModelCallCompletedPayload(_message.Message):
     latency_ms: int
     cache_hit_tokens: int
     stop_reason: str
-    def __init__(
-        self,
-        model_id: _Optional[str] = ...,
-        provider: _Optional[str] = ...,
-        input_tokens: _Optional[int] = ...,
-        output_tokens: _Optional[int] = ...,
-        latency_ms: _Optional[int] = ...,
-        cache_hit_tokens: _Optional[int] = ...,
-        stop_reason: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, model_id: _Optional[str] = ..., provider: _Optional[str] = ..., input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., latency_ms: _Optional[int] = ..., cache_hit_tokens: _Optional[int] = ..., stop_reason: _Optional[str] = ...) -> None: ...
 
 class MemoryReadPayload(_message.Message):
     __slots__ = ("entries_returned", "scope_key", "total_tokens")
@@ -1581,12 +1080,7 @@ class MemoryReadPayload(_message.Message):
     entries_returned: int
     scope_key: str
     total_tokens: int
-    def __init__(
-        self,
-        entries_returned: _Optional[int] = ...,
-        scope_key: _Optional[str] = ...,
-        total_tokens: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, entries_returned: _Optional[int] = ..., scope_key: _Optional[str] = ..., total_tokens: _Optional[int] = ...) -> None: ...
 
 class MemoryWritePayload(_message.Message):
     __slots__ = ("memory_id", "scope_key", "source_kind")
@@ -1597,16 +1091,10 @@ class MemoryWritePayload(_message.Message):
     memory_id: str
     scope_key: str
     source_kind: str
-    def __init__(
-        self,
-        memory_id: _Optional[str] = ...,
-        scope_key: _Optional[str] = ...,
-        source_kind: _Optional[str] = ...,
-        **kwargs,
-    ) -> None: ...
+    def __init__(self, memory_id: _Optional[str] = ..., scope_key: _Optional[str] = ..., source_kind: _Optional[str] = ..., **kwargs) -> None: ...
 
 class SensorRepositionedPayload(_message.Message):
-    __slots__ = ("goal", "new_pose", "old_pose", "sensor_id")
+    __slots__ = ("sensor_id", "old_pose", "new_pose", "goal")
     SENSOR_ID_FIELD_NUMBER: _ClassVar[int]
     OLD_POSE_FIELD_NUMBER: _ClassVar[int]
     NEW_POSE_FIELD_NUMBER: _ClassVar[int]
@@ -1615,26 +1103,18 @@ class SensorRepositionedPayload(_message.Message):
     old_pose: _struct_pb2.Struct
     new_pose: _struct_pb2.Struct
     goal: _struct_pb2.Struct
-    def __init__(
-        self,
-        sensor_id: _Optional[str] = ...,
-        old_pose: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        new_pose: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        goal: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, sensor_id: _Optional[str] = ..., old_pose: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., new_pose: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., goal: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class ContactStateChangedPayload(_message.Message):
-    __slots__ = ("contact", "link")
+    __slots__ = ("link", "contact")
     LINK_FIELD_NUMBER: _ClassVar[int]
     CONTACT_FIELD_NUMBER: _ClassVar[int]
     link: str
     contact: _struct_pb2.Struct
-    def __init__(
-        self, link: _Optional[str] = ..., contact: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...
-    ) -> None: ...
+    def __init__(self, link: _Optional[str] = ..., contact: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class FeedbackReceivedPayload(_message.Message):
-    __slots__ = ("feedback_id", "operator_comment", "outcome", "related_event_id")
+    __slots__ = ("feedback_id", "related_event_id", "outcome", "operator_comment")
     FEEDBACK_ID_FIELD_NUMBER: _ClassVar[int]
     RELATED_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
@@ -1643,13 +1123,7 @@ class FeedbackReceivedPayload(_message.Message):
     related_event_id: str
     outcome: _struct_pb2.Struct
     operator_comment: str
-    def __init__(
-        self,
-        feedback_id: _Optional[str] = ...,
-        related_event_id: _Optional[str] = ...,
-        outcome: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-        operator_comment: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, feedback_id: _Optional[str] = ..., related_event_id: _Optional[str] = ..., outcome: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., operator_comment: _Optional[str] = ...) -> None: ...
 
 class SkillLoadedPayload(_message.Message):
     __slots__ = ("name", "version")
@@ -1660,19 +1134,17 @@ class SkillLoadedPayload(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
 class SkillCrystallizedPayload(_message.Message):
-    __slots__ = ("name", "source", "version")
+    __slots__ = ("name", "version", "source")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     source: str
-    def __init__(
-        self, name: _Optional[str] = ..., version: _Optional[str] = ..., source: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., source: _Optional[str] = ...) -> None: ...
 
 class WorkerApprovalRequested(_message.Message):
-    __slots__ = ("approval_id", "reason", "task_id", "timeout_secs", "tool_name", "worker_id")
+    __slots__ = ("worker_id", "task_id", "approval_id", "tool_name", "reason", "timeout_secs")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -1685,18 +1157,10 @@ class WorkerApprovalRequested(_message.Message):
     tool_name: str
     reason: str
     timeout_secs: int
-    def __init__(
-        self,
-        worker_id: _Optional[str] = ...,
-        task_id: _Optional[str] = ...,
-        approval_id: _Optional[str] = ...,
-        tool_name: _Optional[str] = ...,
-        reason: _Optional[str] = ...,
-        timeout_secs: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, worker_id: _Optional[str] = ..., task_id: _Optional[str] = ..., approval_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., reason: _Optional[str] = ..., timeout_secs: _Optional[int] = ...) -> None: ...
 
 class WorkerApprovalResolved(_message.Message):
-    __slots__ = ("approval_id", "approved", "modifier", "task_id", "worker_id")
+    __slots__ = ("worker_id", "task_id", "approval_id", "approved", "modifier")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -1707,14 +1171,7 @@ class WorkerApprovalResolved(_message.Message):
     approval_id: str
     approved: bool
     modifier: _struct_pb2.Struct
-    def __init__(
-        self,
-        worker_id: _Optional[str] = ...,
-        task_id: _Optional[str] = ...,
-        approval_id: _Optional[str] = ...,
-        approved: _Optional[bool] = ...,
-        modifier: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, worker_id: _Optional[str] = ..., task_id: _Optional[str] = ..., approval_id: _Optional[str] = ..., approved: _Optional[bool] = ..., modifier: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class McpServerDegradedPayload(_message.Message):
     __slots__ = ()
