@@ -1,46 +1,38 @@
-"""What the guide for operators claims is shown by tests, and it names them.
+"""Claims of the guide for operators are shown by tests, which its last section names.
 
-Rule: each paragraph and each bullet of it names a test, but for the introduction and what only leads on, which ends in
-a colon; each row of what survives has a bullet of its own.
+Rule: each section of the guide has a row of tests, and so has each row of the table of what survives.
 """
 
 import re
 
 from tests.docs.documents import DOCUMENTS, GUIDES
-from tests.docs.markdown import Document
 from tests.test_manifest import functions
 
 NAME = re.compile(r"`(test_\w+)`")
 OPERATIONS = GUIDES["operations"]
+TESTS = "## Tests behind this page"
 
 
-def claims(document: Document) -> list[str]:
-    """Its paragraphs and bullets, each on one line, without those that only lead on."""
-    _, *blocks = re.split(r"\n\s*\n|\n(?=- )", document.prose)
-    said = [" ".join(block.split()) for block in blocks]
-    return [each for each in said if each and not each.startswith(("#", "|")) and not each.endswith(":")]
+def tests_by_section() -> dict[str, list[str]]:
+    """The tests of each row of the last section."""
+    return {section: NAME.findall(names) for section, names in OPERATIONS.table("section", TESTS)}
 
 
-def test_every_claim_to_operators_names_a_test() -> None:
-    introduction, *rest = claims(OPERATIONS)
-    assert introduction.startswith("How to run")
-    assert len(rest) > 20
-    assert [claim for claim in rest if not NAME.search(claim)] == []
+def test_every_section_for_operators_names_its_tests() -> None:
+    sections = re.findall(r"^## (.+)$", OPERATIONS.text, re.MULTILINE)
+    without = {TESTS.removeprefix("## "), "What survives", "Kill it yourself"}
+    named = tests_by_section()
+    assert [section for section in sections if section not in without and not named.get(section)] == []
 
 
 def test_every_row_of_what_survives_has_its_tests() -> None:
     rows = [row[0] for row in OPERATIONS.table("what happens", "## What survives")]
-    section = OPERATIONS.prose.partition("## What survives")[2].partition("\n## ")[0]
-    heads = re.findall(r"^- \*\*(.+?)\.\*\*", section, re.MULTILINE)
-    assert [f"{head[0].lower()}{head[1:]}" for head in heads] == rows
+    named = tests_by_section()
+    assert rows
+    assert [row for row in rows if not named.get(f"What survives: {row}")] == []
 
 
 def test_every_test_that_a_document_names_is_there() -> None:
     known = {function.name for _, function in functions()}
     named = {(document.name, name) for document in DOCUMENTS for name in NAME.findall(document.prose)}
     assert sorted(each for each in named if each[1] not in known) == []
-
-
-def test_a_claim_without_a_test_is_found() -> None:
-    text = "# Title\n\nWhat it is.\n\n- One (`test_one`).\n- Two,\n  that goes on.\n\nSo:\n\n| a |\n|---|\n\nThree."
-    assert claims(Document("x.md", text)) == ["What it is.", "- One (`test_one`).", "- Two, that goes on.", "Three."]
