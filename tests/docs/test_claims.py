@@ -13,7 +13,7 @@ OPERATIONS = GUIDES["operations"]
 TESTS = "## Tests behind this page"
 
 
-def tests_by_section() -> dict[str, list[str]]:
+def rows_of_tests() -> dict[str, list[str]]:
     """The tests of each row of the last section."""
     return {section: NAME.findall(names) for section, names in OPERATIONS.table("section", TESTS)}
 
@@ -21,13 +21,13 @@ def tests_by_section() -> dict[str, list[str]]:
 def test_every_section_for_operators_names_its_tests() -> None:
     sections = re.findall(r"^## (.+)$", OPERATIONS.text, re.MULTILINE)
     without = {TESTS.removeprefix("## "), "What survives", "Kill it yourself"}
-    named = tests_by_section()
+    named = rows_of_tests()
     assert [section for section in sections if section not in without and not named.get(section)] == []
 
 
 def test_every_row_of_what_survives_has_its_tests() -> None:
     rows = [row[0] for row in OPERATIONS.table("what happens", "## What survives")]
-    named = tests_by_section()
+    named = rows_of_tests()
     assert rows
     assert [row for row in rows if not named.get(f"What survives: {row}")] == []
 
