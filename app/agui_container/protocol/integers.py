@@ -1,7 +1,7 @@
-"""Whole numbers that a double cannot hold.
+"""Detection and removal of integers that a double cannot hold.
 
-Rule: JSON allows them, and most of its readers fail on them as they fail on Infinity. So they are treated like
-Infinity: refused in what clients send, null in what they get. Source: RFC 8259, section 6.
+Rule: JSON allows such integers, but most JSON readers fail on them as they fail on Infinity. They are therefore treated
+like Infinity: refused in client input and replaced by null in output. Source: RFC 8259, section 6.
 """
 
 import json
@@ -9,23 +9,23 @@ from math import isinf
 
 from pydantic_core import to_json
 
-ALWAYS_FIT = 308
-"""Every number of so many digits fits into a double."""
+SAFE_DIGITS = 308
+"""Number of digits up to which every integer fits into a double."""
 
-SAME_DIGITS = bytes.maketrans(b"123456789", b"000000000")
-"""Makes each digit a zero, so that a long number can be searched for: ten times as fast as a regular expression."""
+DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
+"""Translation of every digit to zero. A long number is then found by a plain search, without a regular expression."""
 
-LONG_NUMBER = b"0" * (ALWAYS_FIT + 1)
+LONG_NUMBER = b"0" * (SAFE_DIGITS + 1)
 
 
 def is_too_large(text: str) -> bool:
-    """Check whether a double cannot hold the whole number that ``text`` spells."""
-    return len(text) > ALWAYS_FIT and isinf(float(text))
+    """Return True if a double cannot hold the integer that ``text`` spells."""
+    return len(text) > SAFE_DIGITS and isinf(float(text))
 
 
 def without_large_integers(data: bytes) -> bytes:
-    """Replace each integer that is too large by null. All other JSON comes back as it is."""
-    if LONG_NUMBER not in data.translate(SAME_DIGITS):
+    """Return the JSON with null in place of each integer that is too large. Other JSON is returned unchanged."""
+    if LONG_NUMBER not in data.translate(DIGITS_TO_ZERO):
         return data
     return to_json(json.loads(data, parse_int=_integer_or_none), inf_nan_mode="constants")
 
