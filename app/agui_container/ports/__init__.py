@@ -45,7 +45,7 @@ from agui_container.ports.tool import (
     ToolError,
     ToolSource,
 )
-from agui_container.protocol.message_text import MessageText
+from agui_container.protocol.expander import MessageText
 
 __all__ = [
     "LOG_FIELDS",

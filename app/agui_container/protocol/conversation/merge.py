@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from agui_container.protocol.conversation.match import match_conversation
 from agui_container.protocol.encoder import COPY, PLANS
-from agui_container.protocol.integers import without_large_integers
+from agui_container.protocol.strict_json import without_large_integers
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 

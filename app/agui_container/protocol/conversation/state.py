@@ -8,7 +8,7 @@ from ag_ui.core import BaseEvent, StateDeltaEvent, StateSnapshotEvent
 from pydantic_core import from_json, to_json
 
 from agui_container.protocol.conversation.json_patch import Json, JsonDocument
-from agui_container.protocol.integers import without_large_integers
+from agui_container.protocol.strict_json import without_large_integers
 
 
 class SharedState:
