@@ -5,8 +5,8 @@ event therefore fits into a WebSocket frame of AgentCore (docs/architecture.md).
 events only: ``rollback`` undoes an expansion. ``_streams`` is replaced and never mutated, so that this is possible.
 
 There is at most one open chunk stream per owner, that is per ``subagentRunId``. Another stream or any explicit event of
-the same owner ends it. RUN_* and MESSAGES_SNAPSHOT end all streams. A chunk without an id continues the only stream that
-it can belong to. A plain string is a chunk of assistant text that needs no id.
+the same owner ends it. RUN_* and MESSAGES_SNAPSHOT end all streams. A chunk without an id continues the only stream
+that it can belong to. A plain string is a chunk of assistant text that needs no id.
 
 Source: AG-UI spec 1.1, basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client`` 1.0.0.
 """
