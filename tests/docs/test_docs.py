@@ -24,7 +24,7 @@ from agui_container.models.offline_rules import RULES
 from agui_container.models.openai import OpenAIOptions
 from agui_container.ports import Permission, PolicyDecision, RunContext, goals
 from agui_container.ports.records import ThreadStatus
-from agui_container.protocol.commands import CATEGORIES, COMMANDS, OfThreads
+from agui_container.protocol.commands import CATEGORIES, COMMANDS, ThreadCommand
 from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
@@ -147,7 +147,7 @@ def test_the_guide_of_goals_has_every_field_event_and_refused_keyword() -> None:
 def test_the_guide_of_threads_has_every_command_field_category_and_status() -> None:
     guide = GUIDES["threads"]
     commands = {code(name): re.findall(r"`(\w+)`", fields) for name, _, fields in guide.table("command", "## Commands")}
-    known = {str(kind.model_fields["type"].default): kind for kind in get_args(OfThreads)}
+    known = {str(kind.model_fields["type"].default): kind for kind in get_args(ThreadCommand)}
     own = {
         name: [field.alias for key, field in kind.model_fields.items() if key != "type"] for name, kind in known.items()
     }

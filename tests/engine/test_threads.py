@@ -25,8 +25,8 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import Store, StoreUnavailable
 from agui_container.protocol.commands import (
-    OfThreads,
     Sentiment,
+    ThreadCommand,
     ThreadsDelete,
     ThreadsDelta,
     ThreadsFeedback,
@@ -208,7 +208,7 @@ async def test_nothing_of_a_triage_reaches_a_user() -> None:
     await store.feedbacks.triage(key, "m4", secret)
     threads = threads_of(store)
     again = ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.NEGATIVE, notes="my words")
-    asked: list[OfThreads] = [ThreadsGet(thread_id="t1"), ThreadsDelta(thread_id="t1"), ThreadsList(), again]
+    asked: list[ThreadCommand] = [ThreadsGet(thread_id="t1"), ThreadsDelta(thread_id="t1"), ThreadsList(), again]
     told = [str(await threads.answer(caller(), each)) for each in asked]
     assert "my words" in told[0]
     assert not [text for text in told if "secret" in text or "1234567" in text]

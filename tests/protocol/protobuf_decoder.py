@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agui_container.protocol.wire.protobuf.schema import Event
+from agui_container.protocol.wire.protobuf.encoder import Event
 
 HEADER = 4
 

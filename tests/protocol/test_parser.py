@@ -97,14 +97,14 @@ def test_a_part_of_a_known_kind_is_kept(kind: str) -> None:
 )
 def test_a_part_of_an_unknown_kind_is_left_out_and_told(part: Json) -> None:
     text = {"type": "text", "text": "hi"}
-    told = f"2 content parts of unknown types are left out, the first of {part['type']!r}"
+    told = f"content parts of unknown types dropped count=2 first={part['type']!r}"
     assert content(part, text, {"type": "other"}) == ([text], [told])
 
 
 def test_of_an_unknown_kind_as_much_is_told_as_a_log_line_can_hold() -> None:
     assert content({"type": "x" * 1_000_000}) == (
         [],
-        [f"1 content parts of unknown types are left out, the first of {'x' * 32!r}"],
+        [f"content parts of unknown types dropped count=1 first={'x' * 32!r}"],
     )
 
 

@@ -8,8 +8,7 @@ import pytest
 from ag_ui.core import CustomEvent, EventType, MessagesSnapshotEvent
 
 from agui_container.protocol.encoder import encode
-from agui_container.protocol.wire.protobuf.encoder import encode_frame
-from agui_container.protocol.wire.protobuf.schema import EVENT, POOL
+from agui_container.protocol.wire.protobuf.encoder import EVENT, POOL, encode_frame
 from tests.protocol.protobuf_decoder import event, kind, messages
 from tests.protocol.samples import SAMPLES
 from tests.requirements import requirement

@@ -1,7 +1,7 @@
-"""The seams: what an agent, a model, a tool and a clock are to the engine, and what an agent is given.
+"""Interfaces between the engine and plug-ins: agents, models, tools, stores, buses and clocks.
 
-Rule: small Protocols and frozen data, nothing that knows a transport or a store. Plug-ins (agents, models, tools)
-import this package and ``core`` only.
+Rule: small Protocols and frozen data without knowledge of a transport or a database. Plug-ins import this package and
+``protocol`` only.
 """
 
 from agui_container.ports.agent import (
@@ -45,7 +45,7 @@ from agui_container.ports.tool import (
     ToolError,
     ToolSource,
 )
-from agui_container.protocol.message_text import MessageText
+from agui_container.protocol.expander import MessageText
 
 __all__ = [
     "LOG_FIELDS",

@@ -15,7 +15,7 @@ from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDe
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.ports.call_slots import CallSlots
-from agui_container.protocol.message_text import MessageText
+from agui_container.protocol.expander import MessageText
 
 Item = BaseEvent | MessageText | str
 """What an agent yields: any ``ag_ui.core`` event, text by its message's id, or a string of assistant text."""

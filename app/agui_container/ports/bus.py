@@ -1,7 +1,7 @@
-"""What tells replicas of each other's runs while they go on: events as they come, and commands to whoever runs.
+"""Port of the bus between replicas: events of active runs, and commands to the replica that executes a run.
 
-Rule: a bus is quick and forgets; the store knows. An event is stored before it is published, and whoever follows a run
-notices what it has missed and reads the store. Nothing here decides who runs what.
+Rule: the bus may lose messages, and only the store is reliable. An event is stored before it is published. A follower
+detects a gap and reads the missing events from the store. The bus does not decide which replica executes a run.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -11,41 +11,41 @@ from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
 
 SILENCE = 5.0
-"""Seconds without an event after which a follower is told that there was none."""
+"""Seconds without an event after which a follower gets an empty batch."""
 
 
 class BusUnavailable(Exception):
-    """The bus is gone or too slow. The text is for the log; the same call may succeed later."""
+    """The bus is unreachable or too slow. The text is for the log. The same call may succeed later."""
 
 
 class Missed(Exception):
-    """Events that a follower has not seen are no longer on the bus: read the store, and follow from there."""
+    """Events that a follower needs are no longer on the bus. Read them from the store and follow from there."""
 
 
 class Bus(Protocol):
-    """Every method raises ``BusUnavailable``; nothing of a client's own errors leaves it."""
+    """A message bus. Every method raises ``BusUnavailable`` and no exception of the underlying client library."""
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
-        """Tell followers of what comes next in a run. What was published already is not published again."""
+        """Publish the next envelopes of a run. Envelopes that were published already are skipped."""
 
     def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
-        """What comes after ``seq`` ``after``, in order, without gaps, batch by batch, until the iterator is closed.
+        """Iterate over the batches after ``seq`` ``after``, in order and without gaps, until the iterator is closed.
 
-        An empty batch says that nothing came for ``silence`` seconds: time to ask the store whether the run still goes
-        on, because a replica that died says nothing.
+        An empty batch means that no event came for ``silence`` seconds. The caller then checks in the store that the
+        run is still active, because its replica may have died.
 
         Raises:
-            Missed: there is a gap before what comes next.
+            Missed: the next batch would leave a gap.
         """
 
     async def send(self, replica: str, command: bytes) -> None:
-        """Send a command to a replica. Whether it is there is not known; the effect shows in the run's events."""
+        """Send a command to a replica. Delivery is not confirmed; the effect is visible in the run's events."""
 
     def commands(self, replica: str) -> AsyncIterator[bytes]:
-        """The commands that were sent to a replica, from its beginning on, until the iterator is closed."""
+        """Iterate over the commands for a replica, from the replica's start, until the iterator is closed."""
 
     async def open(self) -> None:
         """Connect."""
 
     async def aclose(self) -> None:
-        """Let go of connections. Nothing is asked any more."""
+        """Close all connections. No other method is called afterwards."""

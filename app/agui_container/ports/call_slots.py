@@ -1,8 +1,8 @@
-"""Bound on the tool calls that are at work in one run, calls of its subagents included.
+"""Limit of the tool calls that one run executes at the same time, including calls of its subagents.
 
-Rule: the bound holds at any depth and cannot deadlock. It works like the job server of ``make``: a subagent owns the
-slot of the call that it works for, and lends that slot to one call of its own while it waits for the results. Each
-further call at the same time needs a free slot of the run. So every agent that waits can go on with one call.
+Rule: the limit applies at any depth and cannot deadlock. It works like the job server of ``make``. A subagent owns the
+slot of the call that it executes, and one of its own calls uses that slot while the subagent waits. Each further
+concurrent call needs a free slot of the run. Every waiting agent can therefore always execute one call.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MAX_CALLS_AT_WORK = 16
-"""Tool calls of one run at the same time, those of its subagents included."""
+"""Maximum number of concurrent tool calls of one run, including calls of its subagents."""
 
 
 class CallSlots:
     """Slots for the calls of one run.
 
     Args:
-        limit: calls at the same time, at least 1. The agent that calls waits meanwhile, so its own slot is one of them.
+        limit: number of concurrent calls, at least 1. The run's own agent owns one of the slots.
     """
 
     __slots__ = ("_free", "_waiting")
@@ -32,10 +32,10 @@ class CallSlots:
     async def run(self, calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
         """Run the calls of one agent as slots become free, in order, and return their results in that order.
 
-        A call that waits for a slot has no task. Cancellation ends the calls at work and drops the waiting ones.
+        A call that waits for a slot has no task. Cancellation ends the running calls and drops the waiting ones.
 
         Raises:
-            BaseExceptionGroup: a call raised. The others of this agent were cancelled.
+            BaseExceptionGroup: a call raised. The agent's other calls were cancelled.
         """
         if not calls:
             return []
@@ -56,7 +56,7 @@ class CallSlots:
         return [results[index] for index in range(len(calls))]
 
     def release(self) -> None:
-        """Take a slot back from a call that has ended."""
+        """Return the slot of a finished call, and start the next waiting call."""
         self._free += 1
         self._start_waiting()
 
@@ -65,7 +65,7 @@ class CallSlots:
         self._start_waiting()
 
     def _start_waiting(self) -> None:
-        """Start calls in free slots, one of each waiting group in turn."""
+        """Start waiting calls while slots are free, one call of each group in turn."""
         while self._free and self._waiting:
             group = self._waiting.pop(0)
             if group.has_waiting:
@@ -75,7 +75,7 @@ class CallSlots:
 
 
 class _CallGroup:
-    """Calls of one agent that waits for them. One of them at a time uses the slot of that agent."""
+    """Calls of one agent, which waits for their results. One call at a time uses the slot of that agent."""
 
     def __init__(
         self,
@@ -89,30 +89,33 @@ class _CallGroup:
         self._call = call
         self._tasks = tasks
         self._slots = slots
-        self._context = copy_context()  # a call that another one's end starts has this agent's context all the same
-        self._started = 0
-        self._at_work = 0
+        self._context = copy_context()  # a call may be started by the end of another agent's call
+        self._started_count = 0
+        self._running_count = 0
 
     @property
     def has_waiting(self) -> bool:
         """True while calls wait for a slot."""
-        return self._started < self._count and not self.all_started.done()
+        return self._started_count < self._count and not self.all_started.done()
 
     def start_next(self) -> None:
-        """Start the first call that waits."""
-        task = self._tasks.create_task(self._call(self._started), context=self._context.copy())
-        task.add_done_callback(self._end)
-        self._started += 1
-        self._at_work += 1
-        if self._started == self._count:
+        """Start the first waiting call."""
+        task = self._tasks.create_task(self._call(self._started_count), context=self._context.copy())
+        task.add_done_callback(self._pass_slot_on)
+        self._started_count += 1
+        self._running_count += 1
+        if self._started_count == self._count:
             self.all_started.set_result(None)
 
-    def _end(self, task: asyncio.Task[None]) -> None:
-        """Pass the slot on. In a callback: a task that is cancelled before its first step runs no code of its own."""
+    def _pass_slot_on(self, task: asyncio.Task[None]) -> None:
+        """Give the slot of a finished call to the next one.
+
+        This is a done callback, because a task that is cancelled before its first step does not run its own code.
+        """
         if task.cancelled() or task.exception():
             self.all_started.cancel()
-        self._at_work -= 1
-        if self._at_work:
+        self._running_count -= 1
+        if self._running_count:
             self._slots.release()
         elif self.has_waiting:
             self.start_next()

@@ -1,7 +1,7 @@
-"""Goals: what a caller wants a turn to bring, besides words.
+"""Goals: structured results that a caller requests from a turn.
 
-Rule: a goal is pending until its data has been given, or its turn has ended without; then it is that for good. A turn
-is the runs from one that declares goals to the one that ends with nothing left for somebody else to answer.
+Rule: a pending goal is achieved when its data is stored, and fails when its turn ends without data. Both are final. A
+turn begins with the run that declares goals and ends with the first run that leaves no interrupt and no open tool call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from agui_container.ports.agent import RunContext
 from agui_container.ports.records import GoalStatus
 
 DECLARED, ACHIEVED, FAILED = "goals.declared", "goal.achieved", "goal.failed"
-"""Names of the CUSTOM events that tell how goals stand."""
+"""Names of the CUSTOM events that report the status of goals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal as it was declared: its type, which names it within a turn, and the JSON Schema of its data."""
+    """A declared goal. ``type`` is unique within a turn. ``schema`` is the JSON Schema of the goal's data."""
 
     type: str
     schema: Mapping[str, object]
@@ -26,11 +26,12 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class GoalRecord:
-    """A goal and what has become of it.
+    """A goal and its status.
 
     Attributes:
-        data: what it was achieved with; None unless it was.
-        run_id, index: the run that declared it, and its place there.
+        data: data of an achieved goal, else None.
+        run_id: id of the run that declared the goal.
+        index: position among the goals of that run.
     """
 
     goal: Goal
@@ -41,27 +42,27 @@ class GoalRecord:
 
 
 class GoalRecords(Protocol):
-    """Where the goals of turns are written down.
+    """Storage of the goals of turns.
 
-    ``held`` and ``hold`` wait for it, and raise ``AppError`` STORE_UNAVAILABLE. ``record`` does not: a run that was
-    cancelled says how its goals stand when the thread's next run may have begun. ``stored_run_view`` waits and raises
-    nothing.
+    ``load`` and ``carry_over`` wait for the store and raise ``AppError`` STORE_UNAVAILABLE. ``record`` does not wait,
+    because a cancelled run records its goals while the thread's next run may have begun already. ``record_and_wait``
+    waits and does not raise.
     """
 
     async def load(self, ctx: RunContext) -> Sequence[GoalRecord]:
-        """All goals of the turn that goes on with this run; none where no turn does."""
+        """Return all goals of the turn that this run continues. The result is empty if it continues no turn."""
 
     async def carry_over(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
-        """The turn goes on in the thread's next run, with these; with none it is this run's to end.
+        """Store the goals with which the thread's next run continues the turn. Without goals the turn ends here.
 
-        The word of the thread's last run counts, whenever an earlier one says its own.
+        The call of the thread's latest run wins over calls of earlier runs, in whatever order they arrive.
         """
 
     def record(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
-        """How these goals stand: when they are declared, when one is achieved, and when the turn ends."""
+        """Record the status of goals: when they are declared, when one is achieved, and when the turn ends."""
 
     async def record_and_wait(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
-        """As ``record``, and they can be read from now on: before the run's last event says that it is over."""
+        """Record the status of goals and wait until it can be read. Called before the run's terminal event."""
 
 
 __all__ = ["Goal", "GoalRecord", "GoalRecords", "GoalStatus"]

@@ -1,6 +1,6 @@
-"""What a model is: a prompt in, deltas out.
+"""Port of models: a prompt in, deltas out.
 
-Rule: providers differ behind this; nothing of a provider's wire is visible in front of it.
+Rule: no detail of a provider's wire format is visible to the callers of a model.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One call of a model: the instructions, the conversation in AG-UI form, and the tools it may call."""
+    """Input of one model call: the instructions, the conversation as AG-UI messages, and the tools."""
 
     system: str
     messages: Sequence[Message]
@@ -35,16 +35,16 @@ class ReasoningDelta(Struct, frozen=True):
 
 
 class EncryptedDelta(Struct, frozen=True):
-    """The opaque artefact of a stretch of reasoning (a signature, redacted content), to be given back unchanged.
+    """Opaque value of a reasoning block (a signature, redacted content). The next prompt must return it unchanged.
 
-    It ends the stretch that is open; where none is, it is a stretch of its own without text.
+    It ends the open reasoning block. Without an open block it is a block of its own, without text.
     """
 
     value: str
 
 
 class ToolCallDelta(Struct, frozen=True):
-    """A piece of a tool call. ``index`` tells parallel calls apart; the first piece of each carries ``name``."""
+    """A piece of a tool call. ``index`` distinguishes parallel calls. The first piece of each call has ``name``."""
 
     index: int
     arguments: str = ""
@@ -52,13 +52,13 @@ class ToolCallDelta(Struct, frozen=True):
 
 
 class UsageDelta(Struct, frozen=True):
-    """What the call cost, in AG-UI accounting: totals include cached and reasoning tokens."""
+    """Token usage of the call. As AG-UI requires, totals include cached and reasoning tokens."""
 
     usage: TokenUsage
 
 
 class StopReason(StrEnum):
-    """Why a model stopped, where that is no failure."""
+    """Reasons for which a model stops without a failure."""
 
     END = "end"
     TOOLS = "tools"
@@ -67,7 +67,7 @@ class StopReason(StrEnum):
 
 
 class StopDelta(Struct, frozen=True):
-    """The model has said everything; comes at most once, before or after ``UsageDelta``."""
+    """End of the model's output. There is at most one, before or after ``UsageDelta``."""
 
     reason: StopReason
 
@@ -76,26 +76,23 @@ Delta = TextDelta | ReasoningDelta | EncryptedDelta | ToolCallDelta | UsageDelta
 
 
 class Model(Protocol):
-    """Turns a prompt into deltas. Failures are raised as ``AppError`` with a ``MODEL_*`` code.
-
-    Who serves it and what it is called there are said in the words of ``TokenUsage``.
-    """
+    """A language model. Failures are raised as ``AppError`` with a ``MODEL_*`` code."""
 
     @property
     def provider(self) -> str:
-        """Who serves it."""
+        """Provider of the model, as in ``TokenUsage``."""
 
     @property
     def name(self) -> str:
-        """What it is called there."""
+        """Name of the model at the provider, as in ``TokenUsage``."""
 
     def stream(self, prompt: Prompt) -> AsyncIterator[Delta]:
-        """One model call; cancelling the iteration abandons the call."""
+        """Call the model once and iterate over its deltas. Cancelling the iteration cancels the call."""
 
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """A model that knows how many tokens a text is for it; of others it is estimated."""
+    """A model that can count the tokens of a text. The tokens of other models are estimated."""
 
     def count(self, text: str) -> int:
-        """The tokens of a text, 0 or more; never fewer for a longer one that begins with it."""
+        """Return the number of tokens of a text, 0 or more. A prefix of the text never has more tokens."""

@@ -1,6 +1,6 @@
-"""Tools beyond one call: where they come from, who may run them, and what happens when a call must wait.
+"""Ports around tools: sources of tools, permissions, previews, and calls that wait for answers.
 
-Rule: what a tool raises here is all that leaves it: ``ToolError`` for the model, ``Suspended`` for people.
+Rule: a tool reports a failure to the model by ``ToolError`` and a question to people by ``Suspended``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,31 +14,31 @@ from agui_container.ports.agent import RunContext, Tool, ToolContent
 
 
 class ToolSource(Protocol):
-    """Tools that are known only at run time, such as those of an MCP server. A fixed tool needs no source."""
+    """Source of tools that are known only at run time, such as those of an MCP server. Fixed tools need no source."""
 
     @property
     def name(self) -> str:
-        """What the source is called in logs and towards clients."""
+        """Name of the source in logs and in events."""
 
     async def tools(self, ctx: RunContext) -> Sequence[Tool]:
-        """The tools for this run; asked once per run, so a source keeps what it found.
+        """Return the tools for this run. It is called once per run, so a source should cache its tools.
 
         Raises:
-            ToolError: there are none for now; the run goes on without them, and the client is told the message.
+            ToolError: the tools are unavailable. The run continues without them, and the client gets the message.
         """
 
     async def aclose(self) -> None:
-        """Let go of connections and processes. The source can be used again afterwards."""
+        """Close connections and processes. The source can be used again afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """Where a call stopped to ask: what it asked, and what it needs to go on from there.
+    """State of a suspended call: its questions, and the data to resume it.
 
     Attributes:
-        interrupts: what must be answered, at least one.
-        subagent_run_id: the part of the run that goes on under the same id.
-        messages: its conversation so far.
+        interrupts: questions that must be answered, at least one.
+        subagent_run_id: id of the subagent run, which stays the same when the call is resumed.
+        messages: the subagent's conversation so far.
     """
 
     interrupts: Sequence[Interrupt]
@@ -47,7 +47,7 @@ class Suspension:
 
 
 class Suspended(Exception):
-    """Raised by a tool whose call cannot go on without answers. The run ends with the interrupts."""
+    """A call cannot continue without answers. A tool raises it, and the run ends with the interrupts."""
 
     def __init__(self, suspension: Suspension) -> None:
         super().__init__("the call waits for answers")
@@ -59,23 +59,23 @@ class Resumable(Protocol):
     """A tool whose calls may be suspended."""
 
     async def resume(self, suspension: Suspension, answers: Sequence[ResumeEntry], ctx: RunContext) -> ToolContent:
-        """Go on with a call. The content is its result; raise as ``Tool.call`` does, ``Suspended`` included."""
+        """Resume a call and return its result. Raises the same exceptions as ``Tool.call``, and ``Suspended``."""
 
 
 @runtime_checkable
 class Previewing(Protocol):
-    """A tool that can show the effect of a call before somebody approves it."""
+    """A tool that can describe the effect of a call before a person approves it."""
 
     async def preview(self, arguments: Mapping[str, object], ctx: RunContext) -> str | None:
-        """Describe the effect of a call without having it; None where there is nothing to show."""
+        """Describe the effect of a call without executing it. Returns None if there is nothing to show."""
 
 
 class ToolError(Exception):
-    """A tool could not do what was asked. The message goes to the model and the client."""
+    """A tool call failed. The message goes to the model and the client."""
 
 
 class Permission(StrEnum):
-    """What a policy says of a tool."""
+    """Permission to execute a tool: always, after a person's approval, or never."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -84,7 +84,7 @@ class Permission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """A permission and why. ``category`` groups tools for people, such as ``physical``."""
+    """A permission and its reason. ``category`` is a group of tools that people see, such as ``physical``."""
 
     permission: Permission
     reason: str | None = None
@@ -92,4 +92,4 @@ class PolicyDecision:
 
 
 Policy = Callable[[str], PolicyDecision]
-"""The ruling on a tool, by its name."""
+"""Function from the name of a tool to the decision on it."""

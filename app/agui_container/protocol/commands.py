@@ -1,12 +1,8 @@
-"""What a user may say of a message: a direction, and reasons that fit it.
+"""Commands: client requests other than starting a run. A body, a WebSocket frame and a REST route share these models.
 
-Rule: closed lists, so that what operators count means the same everywhere. The names are part of the API.
-
-What a client may ask besides starting a run, field by field; the same in a body, a frame and a route.
-
-Rule: whatever is wrong with a field is found here, so that every transport refuses it in the same words. Unknown fields
-are ignored, as newer clients may send them. The first command builds the validators, because a start waits for them and
-most sessions have no command.
+Rule: all fields are validated here, so that every transport refuses a wrong field with the same message. Unknown fields
+are ignored, because newer clients may send them. Sentiments and categories of feedback are closed lists and part of the
+API. The validators are built by the first command, so that the process starts faster.
 """
 
 from collections.abc import Mapping
@@ -19,14 +15,14 @@ from pydantic_core import PydanticCustomError
 
 
 class Sentiment(StrEnum):
-    """Whether a message was good."""
+    """A user's verdict on a message."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
 
 
 class Category(StrEnum):
-    """Why. ``OTHER`` goes with both sentiments, and says nothing without words beside it."""
+    """A reason for a sentiment. ``OTHER`` fits both sentiments and requires notes."""
 
     CORRECT = "correct"
     HELPFUL = "helpful"
@@ -60,48 +56,48 @@ CATEGORIES: Mapping[Sentiment, tuple[Category, ...]] = {
         Category.OTHER,
     ),
 }
-"""What fits which sentiment."""
+"""Categories that fit each sentiment."""
 
 
 MAX_ID = 512
-"""Characters of a threadId, runId or messageId, and of a token."""
+"""Maximum number of characters of a threadId, runId, messageId or token."""
 
 MAX_TITLE = 200
-"""Characters of a thread's title."""
+"""Maximum number of characters of a thread's title."""
 
 MAX_NOTES = 4_000
-"""Characters that explain a feedback."""
+"""Maximum number of characters of the notes of a feedback."""
 
 MAX_CATEGORIES = 50
-"""Categories of a feedback, repeated ones included."""
+"""Maximum number of categories of a feedback, repeated ones included."""
 
 MAX_PAGE = 100
-"""Items of one page of a list."""
+"""Maximum number of items of one page of a list."""
 
 
-def _number(value: object) -> object:
-    """``true`` is no number, although it is one to Python."""
+def _reject_bool(value: object) -> object:
+    """Refuse ``true`` and ``false`` as numbers, because Python's ``bool`` is a subclass of ``int``."""
     if isinstance(value, bool):
         raise PydanticCustomError("int_type", "Input should be a valid integer")
     return value
 
 
-def _flag(value: object) -> object:
-    """A query has words only, and there these two."""
-    said = {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
-    if not isinstance(said, bool):
+def _parse_flag(value: object) -> object:
+    """Accept a boolean, or the strings ``true`` and ``false`` as in a URL's query."""
+    flag = {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+    if not isinstance(flag, bool):
         raise PydanticCustomError("flag", "must be true or false")
-    return said
+    return flag
 
 
-Number = Annotated[int, BeforeValidator(_number)]
-Flag = Annotated[bool, BeforeValidator(_flag)]
+Number = Annotated[int, BeforeValidator(_reject_bool)]
+Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID)]
 Token = Annotated[str, Field(max_length=MAX_ID)]
 
 
 class _Command(BaseModel):
-    """What every command may carry: the thread it concerns."""
+    """Base of all commands: the optional id of the thread."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, defer_build=True)
 
@@ -111,22 +107,22 @@ class _Command(BaseModel):
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
-class _OnRun(_Command):
-    """The fields that address a run. Without ``runId`` it is the thread's active run, or else its latest.
+class _RunTarget(_Command):
+    """Fields that address a run. Without ``runId`` they address the thread's active run, or else its latest run.
 
-    Without both, a socket takes the ids that its connection implies; everywhere else there is no such run.
+    Without both ids, a WebSocket uses the ids of its connection. Other transports answer that the run does not exist.
     """
 
     run_id: Annotated[str, Field(max_length=MAX_ID)] | None = None
 
 
-class Cancel(_OnRun):
+class Cancel(_RunTarget):
     """End a run as cancelled."""
 
     type: Literal["cancel"] = "cancel"
 
 
-class Attach(_OnRun):
+class Attach(_RunTarget):
     """Replay a run's events after ``after`` and follow it."""
 
     type: Literal["attach"] = "attach"
@@ -134,25 +130,25 @@ class Attach(_OnRun):
 
 
 class RunsList(_Command):
-    """The caller's open runs and recent ones, the newest first."""
+    """List the caller's active and recent runs, the newest first."""
 
     type: Literal["runs.list"] = "runs.list"
 
 
-class RunsGet(_OnRun):
-    """How a run stands."""
+class RunsGet(_RunTarget):
+    """Read the status of a run."""
 
     type: Literal["runs.get"] = "runs.get"
 
 
 class Capabilities(_Command):
-    """Ask what this server can do."""
+    """Read the capabilities of this server."""
 
     type: Literal["capabilities"] = "capabilities"
 
 
 class Ping(_Command):
-    """Ask for a sign of life."""
+    """Check that the connection is alive."""
 
     type: Literal["ping"] = "ping"
 
@@ -161,28 +157,28 @@ class Ping(_Command):
 
 
 class ThreadsList(_Command):
-    """The caller's threads, the one that changed last first. ``page`` is a ``next`` of an earlier answer."""
+    """List the caller's threads, the last changed first. ``page`` is the ``next`` token of an earlier answer."""
 
     type: Literal["threads.list"] = "threads.list"
     limit: Annotated[Number, Field(ge=1, le=MAX_PAGE)] = MAX_PAGE
     page: Token | None = None
 
 
-class _OnThread(_Command):
-    """The field that addresses a thread."""
+class _ThreadTarget(_Command):
+    """Field that addresses a thread."""
 
     thread_id: Id
 
 
-class ThreadsGet(_OnThread):
-    """A thread, with its messages or without."""
+class ThreadsGet(_ThreadTarget):
+    """Read a thread, with or without its messages."""
 
     type: Literal["threads.get"] = "threads.get"
     messages: Flag = True
 
 
-class ThreadsRename(_OnThread):
-    """Give a thread a title of one line; None takes it away."""
+class ThreadsRename(_ThreadTarget):
+    """Set the title of a thread, one line of text. None removes it."""
 
     type: Literal["threads.rename"] = "threads.rename"
     title: Annotated[str, Field(max_length=MAX_TITLE)] | None
@@ -196,37 +192,40 @@ class ThreadsRename(_OnThread):
         return line
 
 
-class ThreadsDelete(_OnThread):
-    """Remove a thread and everything of it."""
+class ThreadsDelete(_ThreadTarget):
+    """Delete a thread and everything that belongs to it."""
 
     type: Literal["threads.delete"] = "threads.delete"
 
 
-class ThreadsTranscript(_OnThread):
-    """A thread as text."""
+class ThreadsTranscript(_ThreadTarget):
+    """Read a thread as plain text."""
 
     type: Literal["threads.transcript"] = "threads.transcript"
 
 
-class ThreadsDelta(_OnThread):
-    """What a thread has become since a ``continuationToken``; everything without one."""
+class ThreadsDelta(_ThreadTarget):
+    """Read the changes of a thread since a ``continuationToken``, or the whole thread without one."""
 
     type: Literal["threads.delta"] = "threads.delta"
     since: Token | None = None
 
 
-class ThreadsFork(_OnThread):
-    """A new thread with the history up to and including a message. Who names it may ask again and gets the same."""
+class ThreadsFork(_ThreadTarget):
+    """Create a thread with the history up to and including a message.
+
+    A repeated command with the same ``newThreadId`` returns the same thread.
+    """
 
     type: Literal["threads.fork"] = "threads.fork"
     message_id: Id
     new_thread_id: Id | None = None
 
 
-class ThreadsFeedback(_OnThread):
-    """What the caller says of a message. Categories are a set: repeated ones count once, in the order of their names.
+class ThreadsFeedback(_ThreadTarget):
+    """Store the caller's feedback on a message. Categories are deduplicated and sorted by name.
 
-    The fields are checked in this order: categories against the sentiment, notes against the categories.
+    Categories are checked against the sentiment first, then notes against the categories.
     """
 
     type: Literal["threads.feedback"] = "threads.feedback"
@@ -249,13 +248,13 @@ class ThreadsFeedback(_OnThread):
     @field_validator("notes")
     @classmethod
     def _check_notes(cls, notes: str | None, info: ValidationInfo) -> str | None:
-        said = (notes or "").strip() or None
-        if said is None and Category.OTHER in info.data.get("categories", ()):
+        text = (notes or "").strip() or None
+        if text is None and Category.OTHER in info.data.get("categories", ()):
             raise PydanticCustomError("missing_notes", "are required with the category 'other'")
-        return said
+        return text
 
 
-OfThreads = (
+ThreadCommand = (
     ThreadsList
     | ThreadsGet
     | ThreadsRename
@@ -265,7 +264,7 @@ OfThreads = (
     | ThreadsFork
     | ThreadsFeedback
 )
-Command = Cancel | Attach | Capabilities | Ping | RunsList | RunsGet | OfThreads
+Command = Cancel | Attach | Capabilities | Ping | RunsList | RunsGet | ThreadCommand
 COMMAND: TypeAdapter[Command] = TypeAdapter(
     Annotated[Command, Field(discriminator="type")], config=ConfigDict(defer_build=True)
 )

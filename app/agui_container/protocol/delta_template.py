@@ -2,8 +2,8 @@
 
 Rule: model output is a stream of events that differ only in ``delta``. Once one delta has been validated in full, the
 next one is encoded without validating it again if nothing else was emitted in between, it targets the same message or
-tool call, and every other field is equal. A delta changes nothing in the order of a run: it continues what is open and
-leaves it open, so what was found legal for one is legal for the next. Everything else takes the normal path.
+tool call, and every other field is equal. This is safe because a delta opens and closes nothing, so if one delta is
+legal, the next one is legal too. Everything else takes the normal path.
 """
 
 from collections.abc import Mapping
@@ -12,30 +12,29 @@ from io import StringIO
 from ag_ui.core import BaseEvent, EventType, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 from orjson import dumps
 
-from agui_container.protocol.expander import MAX_DELTA
-from agui_container.protocol.message_text import MessageText
+from agui_container.protocol.expander import MAX_DELTA, MessageText
 
 DELTA_CLASSES: Mapping[type[BaseEvent], EventType] = {
     TextMessageContentEvent: EventType.TEXT_MESSAGE_CONTENT,
     ToolCallArgsEvent: EventType.TOOL_CALL_ARGS,
     ReasoningMessageContentEvent: EventType.REASONING_MESSAGE_CONTENT,
 }
-"""The classes themselves: a subclass may have more fields."""
+"""Delta classes and their types. Subclasses are excluded, because they may have more fields."""
 
 PER_EVENT_FIELDS = ("timestamp", "raw_event", "metadata")
-"""Fields that describe one event; the next delta would not repeat them."""
+"""Fields that describe a single event, so the next delta does not repeat them."""
 
 CLOSING = b"}"
 
 
 class DeltaTemplate:
-    """The last delta of a run, as the pattern for the next one.
+    """Pattern for the next delta of a run, made from the last one.
 
     Args:
-        item: what the agent yielded: a string, text of a message, or the delta itself.
-        event: the delta that the item became, or its last one.
-        head: the delta's JSON up to its text.
-        text: collects the text of the message or the arguments of the call.
+        item: item that the agent yielded: a string, a ``MessageText`` or the delta event itself.
+        event: the last delta event that the item expanded to.
+        head: JSON of the event up to the value of ``delta``.
+        text: buffer of the text of the message or the arguments of the call.
     """
 
     __slots__ = ("_fields", "_head", "_item_type", "_message_id", "_text", "event_type")
@@ -52,13 +51,13 @@ class DeltaTemplate:
     def of(
         cls, item: BaseEvent | MessageText | str, event: BaseEvent, data: bytes, text: StringIO | None
     ) -> "DeltaTemplate | None":
-        """The template that an accepted item leaves, or None if the next one has to be validated in full.
+        """Return the template after an accepted item, or None if the next item must be validated in full.
 
         Args:
-            item: what the agent yielded.
-            event: its last event, which may be no delta.
-            data: that event's JSON.
-            text: where the transcript collects the text; None if the message is not kept.
+            item: item that the agent yielded.
+            event: last event that the item expanded to, of any class.
+            data: JSON of that event.
+            text: the transcript's buffer of the text, or None if the transcript does not have the message.
         """
         if text is None or type(event) not in DELTA_CLASSES or event.__pydantic_extra__:
             return None
@@ -69,7 +68,11 @@ class DeltaTemplate:
         return cls(item, event, data[: -len(tail)], text) if data.endswith(tail) else None
 
     def encode_next(self, item: BaseEvent | MessageText | str) -> bytes | None:
-        """The item's JSON if it equals the template in all but its text, which is collected; None for all others."""
+        """Encode the next item if it equals the template in all fields but ``delta``, and append its text.
+
+        Returns:
+            The JSON of the delta event, or None if the item must take the normal path. Nothing is changed then.
+        """
         if type(item) is not self._item_type:
             return None
         if type(item) is str:
@@ -85,7 +88,7 @@ class DeltaTemplate:
             return None
         try:
             data = self._head + dumps(delta) + CLOSING
-        except TypeError:  # half of a surrogate pair, which JSON cannot hold
+        except TypeError:  # half of a surrogate pair, which UTF-8 cannot encode
             return None
         self._text.write(delta)
         return data

@@ -1,11 +1,13 @@
-"""Events to JSON, by a plan that is made once for each class of ``ag_ui.core``.
+"""Encoder from events to JSON, with one compiled plan for each class of ``ag_ui.core``.
 
-Rule: the bytes are those of the official ``EventEncoder``, and what the official models would refuse is refused here;
-only integers that a double cannot hold become null, like infinite numbers, because clients fail on them. A
-plan lays out what it can tell to be right by looking: text, numbers, literals, free JSON, and models of those; orjson
-writes it, in the same bytes as pydantic would. An event that holds more than that (unknown fields, values of another
-type, a class of one's own) is written and then read back by its official model, which knows. That is exact and slow; no
-event that comes once per token needs it.
+Rule: the bytes equal those of the official ``EventEncoder``, and an event that the official models refuse is refused
+here. One exception: integers that a double cannot hold become null, like infinite numbers, because clients fail on
+them.
+
+A plan checks text, numbers, literals, free JSON and models of those, and orjson writes the same bytes as pydantic. If
+an event has unknown fields, values of another type or a class outside ``ag_ui.core``, the plan raises
+``PlanMismatch``. pydantic then encodes the event, and the official model validates the bytes. This path is exact but
+slow. Events that occur once per token do not need it.
 """
 
 import types
@@ -20,39 +22,39 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, ValidationError, from_json, to_json
 
 from agui_container.protocol.errors import IllegalEvent
-from agui_container.protocol.integers import without_large_integers
+from agui_container.protocol.strict_json import without_large_integers
 from agui_container.protocol.type_cache import TypeCache
 
 MAX_EVENT_BYTES = 8_000_000
-"""Bytes of one encoded event. The official client gives up on a frame above 10 MB."""
+"""Maximum number of bytes of one encoded event. The official client fails on a frame above 10 MB."""
 
 MAX_INTEGER = 2**53 - 1
-"""The largest that every JSON reader gets right; the official models allow no larger one."""
+"""The largest integer that every JSON reader parses exactly. The official models allow no larger one."""
 
-SHALLOW = 100
-"""A value with fewer brackets than this cannot be deep."""
+DEPTH_CHECK_BRACKETS = 100
+"""Number of opening brackets from which the nesting depth of a value is checked. Fewer cannot be too deep."""
 
-AROUND = 1
-"""Levels around a value where it is read again, an event's. What pydantic reads of a body may be sent on, too."""
+WRAPPER_LEVELS = 1
+"""Number of JSON levels around a value inside its event. A value must still be readable at that depth."""
 
 NULL = b"null"
 
 COPY = b"%b"
-"""A copy of orjson's bytes, which hold on to the buffer they were written in: 4 KB for a token that is kept."""
+"""Format that copies the bytes of orjson. The original keeps its whole 4 KB buffer alive."""
 
 Layout = Callable[[Any], object]
-"""A value as orjson is to write it. Raises ``PlanMismatch``."""
+"""Function from a field's value to the value that orjson writes. Raises ``PlanMismatch``."""
 
 
 class PlanMismatch(TypeError):
-    """The official model has to look."""
+    """A value that a plan does not cover. The official model encodes and validates the event instead."""
 
 
 def encode(event: BaseEvent) -> bytes:
-    """The event's JSON, byte for byte what the official ``EventEncoder`` puts behind ``data:``.
+    """Return the event as JSON, byte for byte like the official ``EventEncoder`` after ``data:``.
 
     Raises:
-        IllegalEvent: a field holds what its type does not allow or what JSON cannot carry, or the event is too large.
+        IllegalEvent: a field has a value that its type or JSON does not allow, or the event is too large.
     """
     kind = type(event)
     try:
@@ -67,10 +69,12 @@ def encode(event: BaseEvent) -> bytes:
 
 
 def encode_with_pydantic(event: BaseEvent) -> bytes:
-    """What the official model writes, if it understands it: fields may be set, or left out, behind its back.
+    """Encode the event with pydantic and validate the result with the official model.
+
+    The second step is needed because fields can be set or removed after the event was validated.
 
     Raises:
-        IllegalEvent: it does not.
+        IllegalEvent: the event cannot be encoded, or the official model refuses the result.
     """
     kind = type(event)
     try:
@@ -84,7 +88,7 @@ def encode_with_pydantic(event: BaseEvent) -> bytes:
 
 
 def official_class(kind: type[BaseEvent]) -> type[BaseEvent]:
-    """The class of the protocol that an event's class is or extends."""
+    """Return the class of ``ag_ui.core`` that ``kind`` is or extends."""
     return next(base for base in kind.__mro__ if base.__module__ == BaseEvent.__module__)
 
 
@@ -92,36 +96,36 @@ def official_class(kind: type[BaseEvent]) -> type[BaseEvent]:
 
 
 def plan_for(kind: type[BaseModel]) -> Layout:
-    """How the objects of one class are laid out. A class that is not the protocol's own may do anything: no plan."""
+    """Return the plan for objects of one class. Classes outside ``ag_ui.core`` get one that raises ``PlanMismatch``."""
     if kind.__module__ != BaseEvent.__module__:
-        return _unknown
+        return _always_mismatch
     fields = dict(kind.model_fields)
     head = fields.pop("type").default if issubclass(kind, BaseEvent) else None
     names: dict[str, object] = {f"lay_{name}": layout_for(field) for name, field in fields.items()}
-    names |= {"Unsure": PlanMismatch, "event_type": head}
-    pieces = "".join(_field_code(name, field) for name, field in fields.items())
-    # Compiled, because a loop over the fields takes twice as long. All of the source is names of the protocol.
-    exec(EVENT % (head.value, pieces) if head else OBJECT % pieces, names)  # noqa: S102
-    laid_out: Layout = names["laid_out"]  # type: ignore[assignment]
-    return laid_out
+    names |= {"PlanMismatch": PlanMismatch, "event_type": head}
+    code = "".join(_field_code(name, field) for name, field in fields.items())
+    # The plan is compiled, because a loop over the fields takes twice as long. The source has only protocol names.
+    exec(EVENT % (head.value, code) if head else OBJECT % code, names)  # noqa: S102
+    plan: Layout = names["plan"]  # type: ignore[assignment]
+    return plan
 
 
 PLANS = TypeCache(plan_for)
 
 EVENT = """
-def laid_out(event):
+def plan(event):
     values = event.__dict__
     if event.__pydantic_extra__ or values["type"] is not event_type:
-        raise Unsure
+        raise PlanMismatch
     members = {"type": "%s"}%s
     return members
 """
 
 OBJECT = """
-def laid_out(model):
+def plan(model):
     values = model.__dict__
     if model.__pydantic_extra__:
-        raise Unsure
+        raise PlanMismatch
     members = {}%s
     return members
 """
@@ -132,7 +136,7 @@ OPTIONAL = """
 
 TEXT = """
     if not isinstance(value := values["{name}"], str):
-        raise Unsure
+        raise PlanMismatch
     members["{key}"] = value"""
 
 REQUIRED = """
@@ -140,10 +144,10 @@ REQUIRED = """
 
 
 def _field_code(name: str, field: FieldInfo) -> str:
-    """The lines that lay out one field. One that may be left out and has no value is."""
-    present = TEXT if layout_for(field) is _text else REQUIRED
-    piece = OPTIONAL if _is_optional(field) else present
-    return piece.format(name=name, key=field.alias or name)
+    """Return the source lines for one field. An optional field without a value is omitted from the JSON."""
+    required = TEXT if layout_for(field) is _text else REQUIRED
+    template = OPTIONAL if _is_optional(field) else required
+    return template.format(name=name, key=field.alias or name)
 
 
 def _is_optional(field: FieldInfo) -> bool:
@@ -154,12 +158,12 @@ def _is_optional(field: FieldInfo) -> bool:
 
 
 def layout_for(field: FieldInfo) -> Layout:
-    """How values of this field are laid out, by its type."""
+    """Return the layout for values of this field, chosen by the field's type."""
     kinds = _alternatives(field.annotation)
     if kinds == [int]:
         return _integer(field.metadata)
     if field.metadata or int in kinds:
-        return _unknown
+        return _always_mismatch
     return _optional_json if kinds == [Any] and _is_optional(field) else _layout_for_types(kinds)
 
 
@@ -174,21 +178,21 @@ def _layout_for_types(kinds: Sequence[Any]) -> Layout:
         return _model(frozenset(kinds))
     if len(kinds) == 1 and get_origin(kinds[0]) is list:
         return _list(_layout_for_types(_alternatives(*get_args(kinds[0]))))
-    return _unknown
+    return _always_mismatch
 
 
 def _alternatives(annotation: object) -> list[object]:
-    """The members of a union without None; one type is a union of itself."""
+    """Return the members of a union without None. Any other type is treated as a union of one."""
     origin, inside = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return [kind for member in inside if member is not type(None) for kind in _alternatives(member)]
-    if origin is Annotated and all(isinstance(mark, FieldInfo) and not mark.metadata for mark in inside[1:]):
-        return _alternatives(inside[0])  # a mark without constraints names the discriminator
+    if origin is Annotated and all(isinstance(info, FieldInfo) and not info.metadata for info in inside[1:]):
+        return _alternatives(inside[0])  # a FieldInfo without constraints only names the discriminator
     return [_builtin(annotation)]
 
 
 def _builtin(kind: object) -> object:
-    """``dict[…]`` for ``typing.Dict[…]``."""
+    """Return ``dict[…]`` for ``typing.Dict[…]``, and every other type unchanged."""
     return dict[get_args(kind)] if get_origin(kind) is dict else kind  # type: ignore[misc]
 
 
@@ -215,7 +219,7 @@ def _json(value: object) -> orjson.Fragment:
 
 
 def _optional_json(value: object) -> orjson.Fragment:
-    """Of a field that may be left out. What becomes null, such as an infinite number, is left out as well."""
+    """Lay out an optional field. Values that become null, such as infinite numbers, take the slow path."""
     data = _dump_value(value)
     if data == NULL:
         raise PlanMismatch
@@ -223,11 +227,15 @@ def _optional_json(value: object) -> orjson.Fragment:
 
 
 def _dump_value(value: object) -> bytes:
-    """By pydantic, which knows more types. Raises ``IllegalEvent`` for what nobody who keeps it could read again."""
+    """Encode free JSON with pydantic, which knows more types than orjson.
+
+    Raises:
+        IllegalEvent: the value is nested so deeply that readers of the stored event could not parse it.
+    """
     data = without_large_integers(to_json(value, by_alias=True, inf_nan_mode="null"))
-    if data.count(b"[") + data.count(b"{") >= SHALLOW:
+    if data.count(b"[") + data.count(b"{") >= DEPTH_CHECK_BRACKETS:
         try:
-            from_json(b"[" * AROUND + data + b"]" * AROUND)
+            from_json(b"[" * WRAPPER_LEVELS + data + b"]" * WRAPPER_LEVELS)
         except ValueError:
             raise IllegalEvent("a value is nested too deeply") from None
     return data
@@ -267,6 +275,6 @@ def _list(lay: Layout) -> Layout:
     return items
 
 
-def _unknown(_: object) -> object:
-    """The official model looks."""
+def _always_mismatch(_: object) -> object:
+    """Raise ``PlanMismatch``, so that the official model encodes the event."""
     raise PlanMismatch

@@ -1,9 +1,11 @@
-"""Every way a request or a run can fail: one closed ``ErrorCode`` and one table.
+"""Error codes and the one table that maps each code to HTTP, WebSocket and gRPC.
 
-Rule: an error reaches a client only as an ``AppError``. Its message is written for people and never holds
-exception text, paths or secrets; the log has those. A new transport adds a column to the table, never a second table.
+Rule: an error reaches a client only as an ``AppError``. Its message is written for people and never contains exception
+text, paths or secrets, because those belong to the log. A new transport adds a column to the table, never a second
+table.
 
-Source of the codes: AgentCore's AG-UI contract (UNAUTHORIZED to RATE_LIMIT_EXCEEDED, AGENT_ERROR); the others are ours.
+Source of the codes: AgentCore's AG-UI contract defines UNAUTHORIZED to RATE_LIMIT_EXCEEDED and AGENT_ERROR. This
+project defines the others.
 """
 
 from enum import StrEnum
@@ -14,7 +16,7 @@ from msgspec import Struct
 
 
 class ErrorCode(StrEnum):
-    """What went wrong, as clients see it in ``RUN_ERROR.code``."""
+    """Kinds of failure, as clients see them in ``RUN_ERROR.code``."""
 
     UNAUTHORIZED = "UNAUTHORIZED"
     ACCESS_DENIED = "ACCESS_DENIED"
@@ -42,15 +44,17 @@ class ErrorCode(StrEnum):
 
 
 MAX_QUOTED = 500
-"""Characters that are said of one field."""
+"""Maximum number of characters of an error message that quotes client input."""
 
 
 class ErrorSpec(Struct, frozen=True):
-    """How one code looks on each transport.
+    """Representation of one error code on each transport.
 
-    ``http`` is the status before a stream has begun (200 for what can only happen inside one), ``ws_close`` the close
-    code where the error ends a connection, ``grpc`` the name of the status of a call that it ends, and ``retryable``
-    whether the same request may succeed later, unchanged.
+    Attributes:
+        http: HTTP status before the event stream begins. It is 200 for errors that only occur inside a stream.
+        ws_close: WebSocket close code, used if the error ends the connection.
+        grpc: name of the gRPC status, used if the error ends the call.
+        retryable: True if the same request may succeed later without a change.
     """
 
     http: int
@@ -90,11 +94,11 @@ class AppError(Exception):
     """A failure that a client may see.
 
     Args:
-        code: the row of ``TABLE`` it belongs to.
-        message: one sentence for a person; safe to show to anybody.
+        code: key of ``ERRORS``.
+        message: one sentence for a person, safe to show to anybody.
 
     Raises:
-        ValueError: there is no such code, or the message is no text that can be sent.
+        ValueError: the code does not exist, or the message is not a string or cannot be encoded as UTF-8.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -107,25 +111,25 @@ class AppError(Exception):
 
     @property
     def spec(self) -> ErrorSpec:
-        """The error's columns: HTTP status, WebSocket close code, gRPC status, whether a retry can help."""
+        """Representation of the error on each transport."""
         return ERRORS[self.code]
 
     @property
     def is_caller_fault(self) -> bool:
-        """Whether the caller can put it right; then a log needs no traceback."""
+        """True if the caller can correct the request (HTTP status 4xx). The log needs no traceback then."""
         return HTTPStatus.BAD_REQUEST <= self.spec.http < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def run_error(error: AppError, request_id: str) -> RunErrorEvent:
-    """The RUN_ERROR that tells a client of ``error``, with the request id under which the log has the cause."""
+    """Return the RUN_ERROR event for ``error``. Its metadata has the request id, by which the log can be searched."""
     metadata = {"requestId": request_id, "retryable": error.spec.retryable}
     return RunErrorEvent(code=error.code, message=error.message, metadata=metadata)
 
 
-def clip_message(words: str) -> str:
-    """What is said of a mistake, where it says back what was sent: a caller knows that, and a log is not for it."""
-    return words if len(words) <= MAX_QUOTED else f"{words[:MAX_QUOTED]}…"
+def clip_message(text: str) -> str:
+    """Shorten an error message that quotes client input to ``MAX_QUOTED`` characters."""
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
 
 
 class IllegalEvent(Exception):
-    """An agent yielded something AG-UI forbids at this point. The text is for the log, not for clients."""
+    """An event that AG-UI forbids, or forbids at this point of the run. The text is for the log, not for clients."""

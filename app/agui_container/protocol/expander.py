@@ -1,21 +1,14 @@
-"""What chunks open: how each class of chunk expands, and the streams that are open, one in a lane.
+"""Expansion of an agent's items (chunks, strings, long deltas) into START, CONTENT and END events.
 
-Rule: what is open is never changed but put anew, so that it can be taken back.
+Rule: the output has no ``*_CHUNK`` event, and no delta is longer than ``MAX_DELTA`` characters. Every text or argument
+event therefore fits into a WebSocket frame of AgentCore (docs/architecture.md). The open streams are those of accepted
+events only: ``rollback`` undoes an expansion. ``_streams`` is replaced and never mutated, so that this is possible.
 
-A long delta in pieces.
+There is at most one open chunk stream per owner, that is per ``subagentRunId``. Another stream or any explicit event of
+the same owner ends it. RUN_* and MESSAGES_SNAPSHOT end all streams. A chunk without an id continues the only stream
+that it can belong to. A plain string is a chunk of assistant text that needs no id.
 
-Rule: no delta that leaves is longer than ``MAX_DELTA`` characters, so every text or argument event fits a WebSocket
-frame of AgentCore (docs/architecture.md) on whatever transport it leaves.
-
-Turns what an agent yields into events the order tables know: chunks and strings into START, CONTENT, END.
-
-Rule: after ``Expander`` no ``*_CHUNK`` is left, and no delta is longer than ``MAX_DELTA`` characters. What is open is
-what was accepted: an item that is refused opens nothing, and ends only what it has ended before it was refused.
-
-Chunks work in lanes, one per ``subagentRunId``. A lane holds at most one open stream; another stream or any explicit
-event of the same owner ends it, and RUN_* and MESSAGES_SNAPSHOT end all. An id-less chunk continues the one stream it
-can mean. A plain string is a chunk of assistant text that needs no id. Source: AG-UI spec 1.1,
-basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client`` 1.0.0.
+Source: AG-UI spec 1.1, basic/patterns/streaming#the-chunked-form, and the chunk layer of ``@ag-ui/client`` 1.0.0.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,14 +43,32 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from agui_container.protocol.errors import IllegalEvent
-from agui_container.protocol.message_text import MessageText
 from agui_container.protocol.type_cache import TypeCache
+
+
+class MessageText(Struct, frozen=True):
+    """More text for a message that TEXT_MESSAGE_START has opened, without the cost of an event object.
+
+    It is equivalent to a TEXT_MESSAGE_CONTENT event with these two fields (decision 0031).
+    """
+
+    message_id: str
+    delta: str
+
 
 ChunkEvent = TextMessageChunkEvent | ToolCallChunkEvent | ReasoningMessageChunkEvent
 
 
 class ChunkSpec(Struct, frozen=True, eq=False):
-    """How one chunk class expands: the field of its id, the opener's other fields, and the three classes."""
+    """Expansion of one chunk class.
+
+    Attributes:
+        noun: name of the stream's entity in error messages.
+        id_field: field with the id of the stream.
+        opener_fields: other fields that the START event takes from the first chunk.
+        required: opener fields that the first chunk must have.
+        start, content, end: classes of the events that the chunks become.
+    """
 
     noun: str
     id_field: str
@@ -101,7 +112,7 @@ CHUNKS: dict[type[BaseEvent], ChunkSpec] = {
 
 
 class ChunkStream(Struct, frozen=True):
-    """The open stream of a lane."""
+    """An open stream. ``key`` is its id, and ``fields`` are the opener fields of its START event."""
 
     chunk: ChunkSpec
     key: str
@@ -110,28 +121,28 @@ class ChunkStream(Struct, frozen=True):
 
 
 OpenStreams = Mapping[str | None, ChunkStream]
-"""By owner."""
+"""Open streams by owner: a ``subagentRunId``, or None for the run's own agent."""
 
 NO_STREAMS: OpenStreams = MappingProxyType({})
 
 
 MAX_DELTA = 5_000
-"""Characters per delta. One character takes at most 6 bytes of JSON, so 30 KB."""
+"""Maximum number of characters of a delta. One character takes at most 6 bytes of JSON, so a delta takes 30 KB."""
 
 
 def split_delta(event: BaseEvent) -> list[BaseEvent]:
-    """A delta, or the same as several events where it is longer than ``MAX_DELTA``.
+    """Split a delta event into several events if its delta is longer than ``MAX_DELTA``.
 
-    Only the first piece keeps ``rawEvent`` and ``metadata``: they describe the whole.
+    Only the first event keeps ``rawEvent`` and ``metadata``, because they describe the whole delta.
     """
     delta: str = event.__dict__["delta"]
     if len(delta) <= MAX_DELTA:
         return [event]
-    first, *rest = (delta[at : at + MAX_DELTA] for at in range(0, len(delta), MAX_DELTA))
-    bare = {"raw_event": None, "metadata": None}
+    first, *rest = (delta[start : start + MAX_DELTA] for start in range(0, len(delta), MAX_DELTA))
+    cleared = {"raw_event": None, "metadata": None}
     return [
         event.model_copy(update={"delta": first}),
-        *(event.model_copy(update={"delta": piece, **bare}) for piece in rest),
+        *(event.model_copy(update={"delta": part, **cleared}) for part in rest),
     ]
 
 
@@ -147,58 +158,70 @@ DELTAS = (TextMessageContentEvent, ToolCallArgsEvent, ReasoningMessageContentEve
 
 
 class Expander:
-    """Expands the items of one run, in order.
+    """Expander of one run's items, in order.
 
     Args:
-        new_id: makes the message ids of strings.
+        new_id: makes the message ids of plain strings.
     """
 
-    __slots__ = ("_before", "_new_id", "_streams")
+    __slots__ = ("_new_id", "_previous_streams", "_streams")
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._streams = NO_STREAMS
-        """What is open."""
-        self._before = NO_STREAMS
+        self._previous_streams = NO_STREAMS
+        """The open streams before the last ``expand``."""
 
     def expand(self, item: BaseEvent | MessageText | str) -> list[BaseEvent]:
-        """The events that ``item`` stands for. Raises ``IllegalEvent`` for what is neither text nor a usable event."""
-        self._before = self._streams
+        """Return the events that ``item`` expands to.
+
+        Raises:
+            IllegalEvent: the item is neither text nor a valid event. The open streams are unchanged then.
+        """
+        self._previous_streams = self._streams
         try:
             return EXPANSIONS[type(item)](self, item)
         except Exception as error:
-            self._streams = self._before
+            self._streams = self._previous_streams
             if isinstance(error, ValidationError):
-                raise IllegalEvent(f"{type(item).__name__} is none that the protocol knows: {error}") from error
+                raise IllegalEvent(f"{type(item).__name__} is not a valid AG-UI event: {error}") from error
             raise
 
     def rollback(self, accepted: Sequence[BaseEvent]) -> None:
-        """Undo the last ``expand`` for the events that were not accepted.
+        """Undo the last ``expand`` for its events that were not accepted.
 
-        Afterwards open is what the accepted ones leave open.
+        Args:
+            accepted: the events of the last ``expand`` that were accepted. Only they open and close streams.
         """
-        still_open = {owner: it for owner, it in self._before.items() if not _is_among(accepted, it.chunk.end, it)}
-        opened = {owner: it for owner, it in self._streams.items() if _is_among(accepted, it.chunk.start, it)}
+        still_open = {
+            owner: stream
+            for owner, stream in self._previous_streams.items()
+            if not _has_event(accepted, stream.chunk.end, stream)
+        }
+        opened = {
+            owner: stream for owner, stream in self._streams.items() if _has_event(accepted, stream.chunk.start, stream)
+        }
         self._streams = still_open | opened
 
     def flush(self) -> list[BaseEvent]:
-        """Ends every open chunk stream; a chunk has no end of its own."""
-        lanes, self._streams = self._streams, NO_STREAMS
-        return [_build(stream.chunk.end, stream, {}) for stream in lanes.values()]
+        """End all open chunk streams and return their END events."""
+        streams, self._streams = self._streams, NO_STREAMS
+        return [_build(stream.chunk.end, stream, {}) for stream in streams.values()]
 
     def expand_event(self, event: BaseEvent) -> list[BaseEvent]:
-        """Of an event that is sent as it is."""
-        return [*self._streams_closed_by(event), event] if self._streams else [event]
+        """Expand an explicit event: the END events of the streams that it closes, and the event."""
+        return [*self._close_for(event), event] if self._streams else [event]
 
     def expand_delta(self, event: BaseEvent) -> list[BaseEvent]:
-        """Of a delta, which may be too long."""
-        delta = event.__dict__.get("delta")  # whatever it is: what has none is refused when it is encoded
+        """Expand an explicit delta event, which may be too long."""
+        delta = event.__dict__.get("delta")  # the encoder refuses an event without a valid delta
         events = split_delta(event) if isinstance(delta, str) and len(delta) > MAX_DELTA else [event]
-        return [*self._streams_closed_by(event), *events] if self._streams else events
+        return [*self._close_for(event), *events] if self._streams else events
 
-    # --- lanes ---
+    # --- streams ---
 
-    def _streams_closed_by(self, event: BaseEvent) -> list[BaseEvent]:
+    def _close_for(self, event: BaseEvent) -> list[BaseEvent]:
+        """Close the streams that an explicit event ends. Returns their END events."""
         if isinstance(event, CLOSES_ALL):
             return self.flush()
         if isinstance(event, CLOSES_NONE):
@@ -209,18 +232,18 @@ class Expander:
         stream = self._streams.get(owner)
         if stream is None:
             return []
-        self._streams = {other: open_one for other, open_one in self._streams.items() if other != owner}
+        self._streams = {key: each for key, each in self._streams.items() if key != owner}
         return [_build(stream.chunk.end, stream, {})]
 
-    def _stream_key(self, chunk: ChunkSpec, key: str | None, tag: str | None) -> str | None:
-        """Which lane a chunk belongs to."""
+    def _find_owner(self, chunk: ChunkSpec, key: str | None, tag: str | None) -> str | None:
+        """Return the owner that a chunk belongs to. ``key`` and ``tag`` are its id and its ``subagentRunId``."""
         if key is not None:
-            holder = next((s for s in self._streams.values() if s.chunk is chunk and s.key == key), None)
-            if holder is None:
+            stream = next((s for s in self._streams.values() if s.chunk is chunk and s.key == key), None)
+            if stream is None:
                 return tag
-            if tag not in (None, holder.owner):
-                raise IllegalEvent(f"a chunk of {chunk.noun} {key!r} is tagged {tag!r}, its stream {holder.owner!r}")
-            return holder.owner
+            if tag not in (None, stream.owner):
+                raise IllegalEvent(f"a chunk of {chunk.noun} {key!r} is tagged {tag!r}, its stream {stream.owner!r}")
+            return stream.owner
         if tag is not None:
             return tag
         owners = [owner for owner, stream in self._streams.items() if stream.chunk is chunk]
@@ -233,21 +256,21 @@ class Expander:
     # --- chunks ---
 
     def expand_chunk(self, event: ChunkEvent, chunk: ChunkSpec) -> list[BaseEvent]:
-        """Of a chunk."""
+        """Expand a chunk: START if it opens a stream, and CONTENT if it has any."""
         key: str | None = getattr(event, chunk.id_field)
-        lane = self._stream_key(chunk, key, event.subagent_run_id)
-        stream = self._streams.get(lane)
+        owner = self._find_owner(chunk, key, event.subagent_run_id)
+        stream = self._streams.get(owner)
         opening: list[BaseEvent] = []
         if stream is not None and stream.chunk is chunk and key in (None, stream.key):
             _require_agreement(stream, event)
         else:
-            opening = self._close(lane)
-            stream = self._open(lane, chunk, event)
+            opening = self._close(owner)
+            stream = self._open(owner, chunk, event)
             fields = {**stream.fields, "timestamp": event.timestamp, "metadata": event.metadata}
             opening.append(_build(chunk.start, stream, fields))
         return self._with_content(opening, stream, event)
 
-    def _open(self, lane: str | None, chunk: ChunkSpec, event: ChunkEvent) -> ChunkStream:
+    def _open(self, owner: str | None, chunk: ChunkSpec, event: ChunkEvent) -> ChunkStream:
         for name in (chunk.id_field, *chunk.required):
             if getattr(event, name) is None:
                 raise IllegalEvent(f"the first {type(event).__name__} of a stream has no {name}")
@@ -255,14 +278,14 @@ class Expander:
         if "role" in fields:
             fields["role"] = fields["role"] or "assistant"
         stream = ChunkStream(chunk, getattr(event, chunk.id_field), event.subagent_run_id, fields)
-        self._streams = {**self._streams, lane: stream}
+        self._streams = {**self._streams, owner: stream}
         return stream
 
     def _with_content(self, opening: list[BaseEvent], stream: ChunkStream, event: ChunkEvent) -> list[BaseEvent]:
-        """Adds the content event, if the chunk carries anything the opener does not."""
+        """Append the CONTENT events if the chunk has anything that the START event does not have."""
         extra = event.model_extra or {}
-        has_aside = event.metadata is not None or bool(extra)
-        if event.delta is None and event.raw_event is None and (opening or not has_aside):
+        has_side_fields = event.metadata is not None or bool(extra)
+        if event.delta is None and event.raw_event is None and (opening or not has_side_fields):
             return opening
         fields = {
             **extra,
@@ -276,7 +299,7 @@ class Expander:
     # --- strings ---
 
     def expand_text(self, text: str) -> list[BaseEvent]:
-        """Of a plain string."""
+        """Expand a plain string: assistant text of the run's own agent. An empty string expands to nothing."""
         if not text:
             return []
         stream = self._streams.get(None)
@@ -288,20 +311,20 @@ class Expander:
             opening.append(_build(TEXT.start, stream, stream.fields))
         return [*opening, *split_delta(TextMessageContentEvent(message_id=stream.key, delta=text))]
 
-    def expand_message_text(self, said: MessageText) -> list[BaseEvent]:
-        """Of text by its message's id. Raises ``IllegalEvent`` for what are no texts."""
+    def expand_message_text(self, item: MessageText) -> list[BaseEvent]:
+        """Expand text for an open message. Raises ``IllegalEvent`` if a field is not a string."""
         try:
-            return self.expand_delta(TextMessageContentEvent(message_id=said.message_id, delta=said.delta))
+            return self.expand_delta(TextMessageContentEvent(message_id=item.message_id, delta=item.delta))
         except ValidationError as error:
             raise IllegalEvent(f"{error.errors()[0]['loc'][0]} of text is not a string") from None
 
 
 Expansion = Callable[..., list[BaseEvent]]
-"""A method of ``Expander`` that takes an item."""
+"""Method of ``Expander`` that expands items of one class."""
 
 
-def expansion_of(kind: type) -> Expansion:
-    """How items of one class expand. Raises ``IllegalEvent`` for what is neither text nor an event."""
+def expansion_for(kind: type) -> Expansion:
+    """Return the method that expands items of ``kind``. Raises ``IllegalEvent`` if it is neither text nor an event."""
     if issubclass(kind, str):
         return Expander.expand_text
     if issubclass(kind, MessageText):
@@ -314,17 +337,17 @@ def expansion_of(kind: type) -> Expansion:
     return Expander.expand_delta if issubclass(kind, DELTAS) else Expander.expand_event
 
 
-EXPANSIONS = TypeCache(expansion_of)
+EXPANSIONS = TypeCache(expansion_for)
 
 
 def _require_agreement(stream: ChunkStream, event: ChunkEvent) -> None:
-    for name, established in stream.fields.items():
-        if getattr(event, name) not in (None, established):
+    for name, value in stream.fields.items():
+        if getattr(event, name) not in (None, value):
             raise IllegalEvent(f"a chunk of {stream.chunk.noun} {stream.key!r} changes its {name}")
 
 
-def _is_among(events: Sequence[BaseEvent], kind: type[BaseEvent], stream: ChunkStream) -> bool:
-    """Whether the stream's start, or its end, is one of these."""
+def _has_event(events: Sequence[BaseEvent], kind: type[BaseEvent], stream: ChunkStream) -> bool:
+    """Return True if the events contain one of class ``kind`` for this stream."""
     return any(isinstance(event, kind) and getattr(event, stream.chunk.id_field) == stream.key for event in events)
 
 

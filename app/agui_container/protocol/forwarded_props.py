@@ -1,6 +1,7 @@
-"""What callers ask of this server in ``forwardedProps``, the place that AG-UI leaves for what a server offers besides.
+"""Reader for this server's own fields in ``forwardedProps`` of a ``RunAgentInput``.
 
-Rule: a field that is there and wrong is refused by its name; everything else in there is somebody else's.
+Rule: a field with a wrong value is refused, and the error names the field. Unknown fields are ignored, because
+frameworks put their own fields there. Source: AG-UI spec 1.1, basic/run-input.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,12 @@ T = TypeVar("T")
 
 
 def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | None:
-    """What ``forwardedProps`` has under this name; None where there is nothing.
+    """Return the validated field ``name`` of ``forwardedProps``, or None if it is absent or null.
+
+    Args:
+        props: ``forwardedProps`` as the client sent it, any JSON value.
+        name: the field.
+        shape: validator of the field's value.
 
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
@@ -26,6 +32,6 @@ def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | 
         return shape.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, ("forwardedProps", name, *first["loc"])))
+        path = ".".join(map(str, ("forwardedProps", name, *first["loc"])))
         message = "Input should be an object" if first["type"] == "model_type" else first["msg"]
-        raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{where}: {message}.")) from None
+        raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{path}: {message}.")) from None

@@ -1,11 +1,11 @@
-"""The order of AG-UI 1.0 as tables; ``sequence`` walks them.
+"""Order rules of AG-UI 1.0 as tables. ``validator`` applies them.
 
-``RUN``      the run itself: state x mark -> next state. A missing cell is illegal.
-``ENTITIES`` everything with a beginning and an end. Each event class opens, continues or closes one kind of entity.
-             Text messages, tool calls, reasoning spans and reasoning messages are known by an id; steps by their name
-             and owner; subagents by their ``subagentRunId``.
-``EVENTS``   all classes that may be in a stream once chunks are expanded: the vocabulary.
-``KINDS``    a row through all of them, for each class.
+``RUN``      transitions of the run: state and boundary to next state. A missing entry is illegal.
+``ENTITIES`` everything that events open and close. Each event class opens, continues or closes one kind of entity.
+             Text messages, tool calls, reasoning spans and reasoning messages are identified by an id, steps by their
+             name and owner, subagents by their ``subagentRunId``.
+``EVENTS``   all event classes that may be in a stream after chunks were expanded.
+``KINDS``    the entries of all tables for one event class, cached.
 
 Source: AG-UI spec 1.1, events/lifecycle, basic/patterns/streaming and events/subagents. Rule numbers V1 to V29 count
 the checks of ``verifyEvents`` in ``@ag-ui/client`` 1.0.0; docs/architecture.md lists them.
@@ -54,7 +54,7 @@ from agui_container.protocol.type_cache import TypeCache
 
 
 class LifecycleState(StrEnum):
-    """Where a run stands."""
+    """State of a run in the order rules."""
 
     BEFORE = "not started"
     ACTIVE = "active"
@@ -63,7 +63,7 @@ class LifecycleState(StrEnum):
 
 
 class Boundary(StrEnum):
-    """What an event is to the run."""
+    """Effect of an event on the state of the run."""
 
     STARTED = auto()
     FINISHED = auto()
@@ -90,7 +90,7 @@ BOUNDARIES: dict[type[BaseEvent], Boundary] = {
 
 
 class IdSpace(StrEnum):
-    """The name spaces in which an owner is remembered; an id is unique within one."""
+    """Name spaces of ids. An id is unique within one, and the owner of an entity is stored per name space."""
 
     MESSAGE = auto()
     TOOL_CALL = auto()
@@ -99,7 +99,13 @@ class IdSpace(StrEnum):
 
 
 class Entity(Struct, frozen=True, eq=False):
-    """A kind of thing that can be open: how it is called, how an event names it, and where its owner is remembered."""
+    """A kind of entity that events open and close.
+
+    Attributes:
+        noun: name in error messages.
+        key: function from an event to the key of its entity.
+        id_space: name space of the key; None if the entity has no owner that later events may repeat.
+    """
 
     noun: str
     key: Callable[[BaseEvent], Hashable]
@@ -115,7 +121,7 @@ SUBAGENT = Entity("subagent", attrgetter("subagent_run_id"))
 
 
 class Phase(Enum):
-    """What an event does to its entity."""
+    """Effect of an event on its entity."""
 
     OPEN = auto()
     CONTINUE = auto()
@@ -158,7 +164,7 @@ EVENTS: frozenset[type[BaseEvent]] = frozenset(
 )
 
 CALLS = (ToolCallStartEvent, ToolCallResultEvent, MessagesSnapshotEvent, RunFinishedEvent)
-"""What says something of tool calls beyond their order; see ``duties``."""
+"""Events that ``ProducerRules`` checks."""
 
 MESSAGES = (
     TextMessageStartEvent,
@@ -174,22 +180,28 @@ MESSAGES = (
     ToolCallResultEvent,
     MessagesSnapshotEvent,
 )
-"""What changes the conversation, be it by metadata only; see ``fold``."""
+"""Events that change the conversation, or only the metadata of its messages. ``Transcript`` applies them."""
 
 STATE = (StateSnapshotEvent, StateDeltaEvent)
-"""What changes the shared state."""
+"""Events that change the shared state."""
 
 
 class EventKind(Struct, frozen=True):
-    """What the tables say of one class of events.
+    """Table entries for one event class.
 
-    Plain values, because looking up a member of an enum takes longer than a step of the order.
+    The fields are plain values because enum look-ups are slow, and this is read for every event.
 
     Attributes:
-        event, type: the class of the protocol that the class is or extends, and what it is called on the wire.
-        is_boundary: begins or ends a run.
-        opens, closes: what it does to its entity.
-        is_delta: it goes on with it.
+        event: class of ``ag_ui.core`` that the event class is or extends.
+        type: its type on the wire.
+        boundary: effect on the state of the run.
+        is_boundary: True if the event begins or ends a run.
+        entity: kind of entity that the event belongs to, or None.
+        opens, closes: True if the event opens, or closes, its entity.
+        is_delta: True if the event continues its entity.
+        affects_calls: True if ``ProducerRules`` checks the event.
+        affects_messages: True if the event changes the conversation.
+        changes_state: True if the event changes the shared state.
     """
 
     event: type[BaseEvent]
@@ -205,15 +217,15 @@ class EventKind(Struct, frozen=True):
     changes_state: bool
 
 
-def event_kind(given: type) -> EventKind:
-    """What a class of ``ag_ui.core``, or one that extends it, is.
+def event_kind(cls: type) -> EventKind:
+    """Return the table entries for an event class of ``ag_ui.core`` or a subclass of one.
 
     Raises:
-        IllegalEvent: for anything else.
+        IllegalEvent: the class is not an event.
     """
-    event = next((base for base in given.__mro__ if base in EVENTS), None)
+    event = next((base for base in cls.__mro__ if base in EVENTS), None)
     if event is None:
-        raise IllegalEvent(f"{given.__name__} is not an AG-UI event")
+        raise IllegalEvent(f"{cls.__name__} is not an AG-UI event")
     entity, phase = ENTITIES.get(event, (None, Phase.CONTINUE))
     return EventKind(
         event,

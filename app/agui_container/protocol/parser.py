@@ -1,65 +1,62 @@
-"""Content parts of a kind that AG-UI 1.0 has: the retired ``binary`` is translated, and any other kind is left out.
+"""Parser from bytes to a ``RunAgentInput`` or a command.
 
-Rule: what is not recognised does not make an input invalid, and what is left out is told; a known part with a wrong
-value stays, to be refused. Sources: AG-UI spec 1.1, basic/processing and basic/run-input; the official client's
+Rule: malformed input is refused before a run exists, with one sentence that names the field. Unknown fields are kept.
+Absent optional fields get the value that absence means in AG-UI 1.0. ``strict_json`` refuses an ambiguous body.
+
+Content parts of unknown types are dropped with a warning. The retired type ``binary`` is translated. A part of a known
+type with a wrong value is refused.
+
+Sources: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning; the official client's
 ``legacy-content``.
-
-Bytes to a ``RunAgentInput`` or a command, or a validation error that names the field.
-
-Rule: malformed input is refused before a run exists, in one sentence that names the field. Unknown fields are kept,
-absent optional fields get the value that absence means in AG-UI 1.0, and a body whose meaning is ambiguous (duplicate
-keys, NaN, numbers that no double holds, invalid Unicode) is refused. Source: AG-UI spec 1.1, basic/run-input and
-basic/versioning.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from math import isfinite
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 from msgspec import Struct
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails
 
 from agui_container.protocol.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
-from agui_container.protocol.integers import is_too_large
+from agui_container.protocol.strict_json import parse_json, raise_validation_error
 
 MEDIA = frozenset({"image", "audio", "video"})
 KINDS = MEDIA | {"text", "document"}
 
-SHOWN = 32
-"""Characters of a kind that nobody knows."""
+MAX_LOGGED_TYPE = 32
+"""Maximum number of characters of an unknown type in the log."""
 
-Report = Callable[[str], None]
-"""Takes a sentence for the log."""
+Warn = Callable[[str], None]
+"""Function that logs a warning."""
 
 
-def migrate_parts(messages: object, tell: Report) -> None:
-    """Make the parts of these messages such parts, in place."""
-    strange: list[str] = []
+def migrate_parts(messages: object, warn: Warn) -> None:
+    """Translate retired content parts of these messages and drop parts of unknown types, in place."""
+    unknown: list[str] = []
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and isinstance(message.get("content"), list):
             message["content"] = [
-                part for old in message["content"] if (part := _migrate_part(old, strange)) is not None
+                part for old in message["content"] if (part := _migrate_part(old, unknown)) is not None
             ]
-    if strange:
-        tell(f"{len(strange)} content parts of unknown types are left out, the first of {strange[0][:SHOWN]!r}")
+    if unknown:
+        warn(f"content parts of unknown types dropped count={len(unknown)} first={unknown[0][:MAX_LOGGED_TYPE]!r}")
 
 
-def _migrate_part(part: Any, strange: list[str]) -> Any:  # noqa: ANN401 - any JSON
+def _migrate_part(part: Any, unknown: list[str]) -> Any:  # noqa: ANN401 - any JSON
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or kind in KINDS:
         return part
-    media = _media(part) if kind == "binary" else None
+    media = _translate_binary(part) if kind == "binary" else None
     if media is None:
-        strange.append(kind)
+        unknown.append(kind)
     return media
 
 
-def _media(part: dict[str, Any]) -> dict[str, Any] | None:
-    """An image, audio, video or document; None where only the application knows where its bytes are."""
+def _translate_binary(part: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a ``binary`` part as an image, audio, video or document part, or None if it has no data and no URL."""
     mime_type = part.get("mimeType")
     name = next((name for name in ("data", "url") if part.get(name)), None)
     if name is None or not isinstance(mime_type, str):
@@ -70,36 +67,30 @@ def _media(part: dict[str, Any]) -> dict[str, Any] | None:
     return {**media, "source": {"type": name, "value": part[name], "mimeType": mime_type}, **filename}
 
 
-LONGEST = {"messages": 20_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
-"""Items of the lists in a ``RunAgentInput``."""
+MAX_ITEMS = {"messages": 20_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
+"""Maximum number of items of each list in a ``RunAgentInput``."""
 
 MAX_PARTS = 40_000
-"""Content parts and tool calls of all messages together."""
-
-SHALLOW = 100
-"""A body with fewer brackets than this cannot be deep."""
-
-MAX_BRACKETS = 1_000_000
-"""Opening brackets of a body, those in its texts included. ``[]`` takes 3 bytes there and 60 in memory, and the
-interpreter is held until all of them are read."""
-
-TOO_LARGE = "the number is too large."
+"""Maximum number of content parts and tool calls of all messages together."""
 
 SHOWN_ERRORS = 5
-"""Field errors that one message lists."""
+"""Maximum number of field errors in one message."""
 
 
 class RunRequest(Struct, frozen=True):
-    """A run, and the bytes of what asked for it."""
+    """A request to start a run. ``size`` is the number of bytes of the body."""
 
     run_input: RunAgentInput
     size: int
 
 
 class CommandRequest(Struct, frozen=True):
-    """A command, with the ids its answer shall carry where it came inside a ``RunAgentInput``, or a frame's ``id``.
+    """A request to execute a command.
 
-    ``older`` says that this input declared no ``protocolVersion``.
+    Attributes:
+        thread_id, run_id: ids for the answer, from the ``RunAgentInput`` that contained the command.
+        frame_id: ``id`` of the frame, which the answer repeats; any JSON value.
+        is_legacy_client: True if the ``RunAgentInput`` declared no ``protocolVersion``.
     """
 
     command: Command
@@ -113,36 +104,41 @@ Request = RunRequest | CommandRequest
 
 
 class MalformedRequest(AppError):
-    """A refusal of a JSON object that means nothing; ``frame_id`` is what its answer shall be called by, or None."""
+    """Refusal of a JSON object. ``frame_id`` is the frame's ``id``, which the answer repeats, or None."""
 
     def __init__(self, message: str, frame_id: object) -> None:
         super().__init__(ErrorCode.VALIDATION_ERROR, message)
         self.frame_id = frame_id
 
 
-def parse(body: bytes, tell: Report = lambda _: None) -> Request:
-    """What a client sent; ``resolve`` hears what of it is left out.
+def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
+    """Parse the body of a request or a WebSocket frame.
+
+    Args:
+        body: UTF-8 JSON.
+        warn: logs that content parts were dropped.
 
     Raises:
-        AppError: VALIDATION_ERROR, naming the field where there is one; ``MalformedRequest`` where it is a JSON object.
+        AppError: VALIDATION_ERROR. The message names the field if one is at fault. For a JSON object the error is a
+            ``MalformedRequest``.
     """
-    document = _document(body)
+    document = parse_json(body)
     if not isinstance(document, dict):
-        _validation_error("The body must be a JSON object: a RunAgentInput or a command.")
+        raise_validation_error("The body must be a JSON object: a RunAgentInput or a command.")
     try:
-        return _request(document, len(body), tell)
+        return _request(document, len(body), warn)
     except AppError as error:
         frame_id = document.get("id")
         raise MalformedRequest(error.message, frame_id if _is_short(frame_id) else None) from None
 
 
-def _request(document: dict[str, object], size: int, tell: Report) -> Request:
+def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
     if "messages" not in document:
         if document.get("type") == "ping":
             return CommandRequest(Ping(), frame_id=_frame_id(document))
         if "command" in document:
             return _bare_command(document)
-    run_input = _run_input(document, tell)
+    run_input = _run_input(document, warn)
     command = _embedded_command(run_input)
     if command is None:
         return RunRequest(run_input, size)
@@ -152,76 +148,31 @@ def _request(document: dict[str, object], size: int, tell: Report) -> Request:
 
 
 def parse_fields(body: bytes) -> dict[str, object]:
-    """The fields of a body that only adds to what its route says. Raises ``AppError`` VALIDATION_ERROR."""
-    document = _document(body)
+    """Parse the JSON object in the body of a REST route. Raises ``AppError`` VALIDATION_ERROR."""
+    document = parse_json(body)
     if not isinstance(document, dict):
-        _validation_error("The body must be a JSON object.")
+        raise_validation_error("The body must be a JSON object.")
     return document
-
-
-def _document(body: bytes) -> object:
-    if not body.strip():
-        _validation_error("The body is empty; a RunAgentInput is expected.")
-    brackets = body.count(b"[") + body.count(b"{")
-    if brackets > MAX_BRACKETS:
-        _validation_error(f"The body has more than {MAX_BRACKETS} lists and objects.")
-    numbers = Numbers()
-    try:
-        document: object = json.loads(
-            body.decode(),
-            object_pairs_hook=_object,
-            parse_constant=numbers.constant,
-            parse_float=numbers.real,
-            parse_int=numbers.integer,
-        )
-    except UnicodeDecodeError:
-        _validation_error("The body is not valid UTF-8.")
-    except RecursionError:
-        _validation_error("The body is nested too deeply.")
-    except json.JSONDecodeError as error:
-        _validation_error(f"The body is not valid JSON at line {error.lineno}, column {error.colno}.")
-    if numbers.refused:
-        _validation_error(clip_message(f"{_path_to(numbers.refused[0], document)}: {numbers.refused[0].reason}"))
-    if b"\\ud" in body or b"\\uD" in body:
-        _check_surrogates(document)
-    if brackets >= SHALLOW:
-        _check_depth(body)
-    return document
-
-
-def _check_depth(body: bytes) -> None:
-    """What is deeper than pydantic's JSON goes could be read, but not sent on or kept."""
-    try:
-        from_json(body)
-    except ValueError:
-        _validation_error("The body is nested too deeply.")
-
-
-def _check_surrogates(document: object) -> None:
-    """Half of a surrogate pair cannot be sent on: no UTF-8 holds it."""
-    try:
-        json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        _validation_error("The body holds half of a surrogate pair.")
-    except RecursionError:
-        _validation_error("The body is nested too deeply.")
 
 
 def _check_lengths(document: Mapping[str, object]) -> None:
-    """Before they are validated: a million wrong items would be a million errors, with the interpreter held."""
+    """Refuse lists that are too long.
+
+    This runs before the validation, because a million wrong items would build a million errors and block the process.
+    """
     parts = 0
-    for name, most in LONGEST.items():
+    for name, limit in MAX_ITEMS.items():
         items = document.get(name)
         if isinstance(items, list):
-            if len(items) > most:
-                _validation_error(f"{name}: has {len(items)} items; at most {most} are taken.")
-            parts += sum(map(_parts, items))
+            if len(items) > limit:
+                raise_validation_error(f"{name}: has {len(items)} items; at most {limit} are taken.")
+            parts += sum(map(_count_parts, items))
     if parts > MAX_PARTS:
-        _validation_error(f"messages: have {parts} parts and calls together; at most {MAX_PARTS} are taken.")
+        raise_validation_error(f"messages: have {parts} parts and calls together; at most {MAX_PARTS} are taken.")
 
 
-def _parts(item: object) -> int:
-    """How many items the lists of an item have."""
+def _count_parts(item: object) -> int:
+    """Return the number of items in all lists of a JSON object."""
     parts = 0
     for value in item.values() if isinstance(item, dict) else ():
         if isinstance(value, list):
@@ -229,95 +180,30 @@ def _parts(item: object) -> int:
     return parts
 
 
-class NoNumber:
-    """Stands in a document where a number was refused."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-
-class Numbers:
-    """Reads the numbers of one body.
-
-    Attributes:
-        refused: stands for those that other JSON readers do not take. Where each was is known once all is read.
-    """
-
-    def __init__(self) -> None:
-        self.refused: list[NoNumber] = []
-
-    def integer(self, text: str) -> int | NoNumber:
-        """A whole number that a double can hold."""
-        return self._refuse(TOO_LARGE) if is_too_large(text) else int(text)
-
-    def real(self, text: str) -> float | NoNumber:
-        """A finite number."""
-        number = float(text)
-        return number if isfinite(number) else self._refuse(TOO_LARGE)
-
-    def constant(self, name: str) -> NoNumber:
-        """NaN or an infinity, which JSON does not have."""
-        return self._refuse(f"{name} is not a JSON number.")
-
-    def _refuse(self, reason: str) -> NoNumber:
-        stand_in = NoNumber(reason)
-        self.refused.append(stand_in)
-        return stand_in
-
-
-def _path_to(wanted: NoNumber, document: object) -> str:
-    """The field that holds this very object, such as ``state.count``."""
-    path: list[str] = []
-    levels = [_members(document)]
-    while levels:
-        for name, value in levels[-1]:
-            if value is wanted:
-                return ".".join([*path, str(name)])
-            if isinstance(value, dict | list):
-                path.append(str(name))
-                levels.append(_members(value))
-                break
-        else:
-            levels.pop()
-            del path[-1:]
-    return "body"
-
-
-def _members(node: object) -> Iterator[tuple[object, object]]:
-    """The names or indexes of what an object or list holds, with their values."""
-    if isinstance(node, dict):
-        return iter(node.items())
-    return enumerate(node) if isinstance(node, list) else iter(())
-
-
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        _validation_error("A JSON object in the body has the same key twice.")
-    return fields
-
-
-def _run_input(document: dict[str, object], tell: Report) -> RunAgentInput:
+def _run_input(document: dict[str, object], warn: Warn) -> RunAgentInput:
     if document.get("forwardedProps") is None:
         document["forwardedProps"] = {}
     for name in ("tools", "context"):
         if document.get(name) is None:
             document[name] = []
     _check_lengths(document)
-    migrate_parts(document.get("messages"), tell)
+    migrate_parts(document.get("messages"), warn)
     try:
         run_input = RunAgentInput.model_validate(document)
     except ValidationError as error:
         raise _field_errors(error, document, "") from None
     for name, value in (("threadId", run_input.thread_id), ("runId", run_input.run_id)):
         if not 0 < len(value) <= MAX_ID:
-            _validation_error(f"{name}: must have 1 to {MAX_ID} characters.")
+            raise_validation_error(f"{name}: must have 1 to {MAX_ID} characters.")
     _check_version(run_input.protocol_version)
     return run_input
 
 
 def _embedded_command(run_input: RunAgentInput) -> Command | None:
-    """``forwardedProps.command`` where it is one of ours; frameworks use that name for their own commands too."""
+    """Return the command in ``forwardedProps.command``, or None if it is absent or has an unknown type.
+
+    Unknown types are ignored, because frameworks use the same field for their own commands.
+    """
     forwarded: object = run_input.forwarded_props
     command = forwarded.get("command") if isinstance(forwarded, Mapping) else None
     if not isinstance(command, dict) or command.get("type") not in COMMANDS:
@@ -331,10 +217,10 @@ def _bare_command(document: dict[str, object]) -> CommandRequest:
 
 
 def _frame_id(document: Mapping[str, object]) -> object:
-    """What the answer to a frame repeats."""
+    """Return the frame's ``id``, which the answer repeats. Raises ``AppError`` if it is too long."""
     frame_id = document.get("id")
     if not _is_short(frame_id):
-        _validation_error(f"id: must have at most {MAX_ID} characters as JSON.")
+        raise_validation_error(f"id: must have at most {MAX_ID} characters as JSON.")
     return frame_id
 
 
@@ -343,15 +229,15 @@ def _is_short(frame_id: object) -> bool:
 
 
 def parse_command(document: object, path: str = "", thread_id: object = None) -> Command:
-    """A command from its JSON.
+    """Validate a command.
 
     Args:
-        document: the command.
-        path: where it stood, for what is said of a field.
-        thread_id: the thread around it, for a command that names none.
+        document: the command as parsed JSON.
+        path: path of the command in the request. Error messages put it before the names of fields.
+        thread_id: default for a command without ``threadId``.
 
     Raises:
-        AppError: VALIDATION_ERROR, naming the field where there is one.
+        AppError: VALIDATION_ERROR. The message names the field if one is at fault.
     """
     if isinstance(document, dict) and document.get("threadId") is None and thread_id is not None:
         document = {**document, "threadId": thread_id}
@@ -362,39 +248,35 @@ def parse_command(document: object, path: str = "", thread_id: object = None) ->
 
 
 def _check_version(version: str | None) -> None:
-    """Newer minors are served; another major is another protocol."""
+    """Refuse another major version of the protocol. Newer minor versions are accepted."""
     major = (version or PROTOCOL_VERSION).split(".")[0]
     if major.isdigit() and major != PROTOCOL_VERSION.split(".")[0]:
-        _validation_error(f"protocolVersion: this server speaks {PROTOCOL_VERSION}.")
+        raise_validation_error(f"protocolVersion: this server speaks {PROTOCOL_VERSION}.")
 
 
 def _field_errors(error: ValidationError, document: object, prefix: str) -> AppError:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    lines = [clip_message(f"{_path(row, document, prefix)}: {row['msg']}") for row in found[:SHOWN_ERRORS]]
-    if len(found) > SHOWN_ERRORS:
-        lines.append(f"and {len(found) - SHOWN_ERRORS} more")
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = [clip_message(f"{_path(each, document, prefix)}: {each['msg']}") for each in errors[:SHOWN_ERRORS]]
+    if len(errors) > SHOWN_ERRORS:
+        lines.append(f"and {len(errors) - SHOWN_ERRORS} more")
     return AppError(ErrorCode.VALIDATION_ERROR, "; ".join(lines))
 
 
 def _path(error: ErrorDetails, document: object, prefix: str) -> str:
-    """The field as the client spelled it: pydantic's location without the union members it went through."""
+    """Return the path of a field in the client's spelling: pydantic's location without names of union members."""
     parts = [prefix] if prefix else []
     loc, node = error["loc"], document
     for depth, part in enumerate(loc, start=1):
-        found, node = _step(node, part)
-        if found or (depth == len(loc) and error["type"].startswith("missing")):
+        is_present, node = _step(node, part)
+        if is_present or (depth == len(loc) and error["type"].startswith("missing")):
             parts.append(str(part))
     return ".".join(parts) or "body"
 
 
 def _step(node: object, part: int | str) -> tuple[bool, object]:
-    """One step down the document, or none where ``part`` is not in it."""
+    """Return (True, child) if the node has the key or index ``part``, else (False, node)."""
     if isinstance(node, dict) and part in node:
         return True, node[part]
     if isinstance(node, list) and isinstance(part, int) and part < len(node):
         return True, node[part]
     return False, node
-
-
-def _validation_error(message: str) -> NoReturn:
-    raise AppError(ErrorCode.VALIDATION_ERROR, message)

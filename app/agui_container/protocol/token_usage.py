@@ -1,7 +1,7 @@
-"""What model calls cost, in tokens.
+"""Sum of the tokens that model calls report.
 
-Rule: numbers that make no sense count as none and never harm a run. Source: AG-UI spec 1.1,
-events/lifecycle#token-usage.
+Rule: a missing, negative or non-integer number counts as 0, because an agent's wrong report must not fail a run.
+Source: AG-UI spec 1.1, events/lifecycle#token-usage.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from ag_ui.core import TokenUsage
 
 
 def count_tokens(usage: Iterable[object]) -> int:
-    """The tokens of these model calls, input and output."""
+    """Return the number of input and output tokens of these model calls. Items of another type are ignored."""
     return sum(_tokens(each) for each in usage if isinstance(each, TokenUsage))
 
 
@@ -19,5 +19,5 @@ def _tokens(usage: TokenUsage) -> int:
 
 
 def _count(number: object) -> int:
-    """An agent may have set anything."""
+    """Return a positive integer unchanged and 0 for every other value."""
     return number if isinstance(number, int) and number > 0 else 0

@@ -1,8 +1,7 @@
-"""What is known of classes, found out once for each.
+"""Cache of facts about classes, computed once per class.
 
-Rule: to look something up is one step of a dictionary, because an event is looked up several times; pydantic's
-``isinstance``, and even the wrapper of ``lru_cache``, take longer than a step of the order. Agents may make classes
-without end, so only so many are remembered.
+Rule: a look-up is one dictionary access, because every event needs several of them. ``lru_cache`` and pydantic's
+``isinstance`` are too slow here. The size is bounded, because an agent may create classes at run time.
 """
 
 from collections.abc import Callable
@@ -11,22 +10,22 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MAX_TYPES = 1024
-"""Classes that are remembered."""
+"""Maximum number of cached classes. The cache is cleared when it is full."""
 
 
 class TypeCache(dict[type, T]):
-    """Class to what is known of it.
+    """Mapping from a class to a value that is computed on the first look-up.
 
     Args:
-        find: finds it out. What it raises, a look-up raises.
+        compute: returns the value for a class. A look-up raises its exceptions unchanged and caches nothing then.
     """
 
-    def __init__(self, find: Callable[[type], T]) -> None:
+    def __init__(self, compute: Callable[[type], T]) -> None:
         super().__init__()
-        self._find = find
+        self._compute = compute
 
     def __missing__(self, kind: type) -> T:
         if len(self) >= MAX_TYPES:
             self.clear()
-        found = self[kind] = self._find(kind)
-        return found
+        value = self[kind] = self._compute(kind)
+        return value

@@ -1,17 +1,17 @@
-"""Holds one run to the order of AG-UI: the walker over the tables of ``order``.
+"""Validation of the events of one run, after chunks were expanded (see ``expander``).
 
-Rule: ``feed`` takes one event (chunks already expanded, see ``chunks``) and raises ``IllegalEvent`` exactly where the
-official client's verifier rejects the stream; a test walks both at random and compares. ``closers`` says what is still
-owed before the run may end. Nothing here knows where an event came from or goes to.
+Rule of ``RunSequence``: ``feed`` raises ``IllegalEvent`` exactly for the events that the official client's verifier
+rejects. A test compares both on random streams. ``closers`` returns the events that must be sent before the run ends.
 
-Owner: the ``subagentRunId`` of an entity's opener, or None for the parent agent. It is remembered for the whole run,
-per kind of id. A later event on the entity may leave the tag out but may not contradict it. A MESSAGES_SNAPSHOT states
-the owners anew; the messages echoed in RUN_STARTED.input only fill gaps.
+The owner of an entity is the ``subagentRunId`` of the event that opened it, or None for the run's own agent. It is
+stored for the whole run, per name space of ids. A later event of the entity may omit the tag but may not contradict it.
+A MESSAGES_SNAPSHOT replaces the owners. The messages in RUN_STARTED.input only add owners that are not known yet.
 
-What AG-UI asks of a producer and no client checks, so that only a server can.
+Rule of ``ProducerRules``: checks that AG-UI requires of a server and that no client makes. A result must answer a known
+call, interrupts must have unique ids, and a successful end names exactly the unanswered calls.
 
-Rule: a result answers a call that exists, interrupts are named once, and a successful end names exactly the calls it
-left unanswered. Source: AG-UI spec 1.1, events/tool-calls#frontend-tools and basic/patterns/interrupt-resume.
+Sources: AG-UI spec 1.1, events/lifecycle, events/subagents, events/tool-calls#frontend-tools and
+basic/patterns/interrupt-resume; ``verifyEvents`` of ``@ag-ui/client`` 1.0.0.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -57,14 +57,14 @@ from agui_container.protocol.grammar import (
 )
 
 Open = tuple[Entity, Hashable]
-"""One open entity: its kind and its key."""
+"""An open entity: its kind and its key."""
 
 Name = tuple[IdSpace, str]
-"""An id in its name space."""
+"""An id within its name space."""
 
 
 class RunSequence:
-    """One run's place in the tables. Feed it every event of the run, in order."""
+    """Validator of the event order of one run. Feed it every event of the run, in order."""
 
     __slots__ = ("_is_active", "_moves", "_open", "_owners", "_subagents", "state")
 
@@ -83,12 +83,12 @@ class RunSequence:
         self._subagents: dict[str, None] = {}
 
     def feed(self, event: BaseEvent) -> None:
-        """Accept ``event`` and move on, or raise ``IllegalEvent`` and stay where we are."""
+        """Validate ``event`` and update the state. Raises ``IllegalEvent``; the state is unchanged then."""
         self.feed_kind(KINDS[type(event)], event)
 
     def feed_kind(self, kind: EventKind, event: BaseEvent) -> None:
-        """``feed``, for who knows already what the event is."""
-        # Members of an enum are slow to look up: only where it is one of the few events that move the run.
+        """Validate an event whose kind the caller has already looked up; otherwise the same as ``feed``."""
+        # Enum members are slow to hash, so the boundary is looked up only for the few events that have one.
         if not (kind.boundary in self._moves if kind.is_boundary else self._is_active):
             raise IllegalEvent(f"{kind.event.__name__} may not come in a run that is {self.state}")
         extra = event.__pydantic_extra__
@@ -126,13 +126,14 @@ class RunSequence:
     # --- what is open ---
 
     def is_open(self, entity: Entity) -> bool:
-        """Whether anything of this kind is open."""
+        """Return True if an entity of this kind is open."""
         return any(kind is entity for kind, _ in self._open)
 
     def closers(self, failure: str | None = None) -> list[BaseEvent]:
-        """The events that close what is open, last opened first. Feed them all before the terminal event.
+        """Return the events that close all open entities, the last opened first. Feed them before the terminal event.
 
-        ``failed_result`` is the message for subagents that were cut off; without it they count as finished.
+        Args:
+            failure: error message for open subagents. Without it they are closed as finished.
         """
         return [self._closer(entity, key, failure) for entity, key in reversed(self._open)]
 
@@ -147,7 +148,7 @@ class RunSequence:
             return SubagentFinishedEvent(subagent_run_id=name)
         return SubagentErrorEvent(subagent_run_id=name, message=failure)
 
-    # --- an entity begins, goes on ---
+    # --- entities open ---
 
     def _begin(self, item: Open, event: BaseEvent) -> None:
         if item in self._open:
@@ -173,7 +174,7 @@ class RunSequence:
             raise IllegalEvent(f"subagentRunId {tag!r} contradicts {owner!r}, the owner of {key!r}")  # V22
 
     def _inherit(self, event: ToolCallStartEvent) -> None:
-        """A tool call belongs to the message that carries it, else to its own tag (V14, V15)."""
+        """Set the owner of a tool call: that of its parent message if known, else its own tag (V14, V15)."""
         tag, owners = event.subagent_run_id, self._owners
         call, message = (IdSpace.TOOL_CALL, event.tool_call_id), (IdSpace.MESSAGE, event.parent_message_id or "")
         self._agree(*call, tag)
@@ -206,7 +207,7 @@ class RunSequence:
         if restate or (ids, key) not in self._owners:
             self._owners[ids, key] = owner
 
-    # --- events that open nothing but state or check an owner ---
+    # --- events without an open entity that set or check an owner ---
 
     def _record_event(self, event: BaseEvent) -> None:
         match event:
@@ -240,55 +241,55 @@ CLOSERS: dict[Entity, Callable[[str, str | None], BaseEvent]] = {
 
 
 def tag_of(event: BaseEvent) -> str | None:
-    """The event's ``subagentRunId``; None for the parent agent."""
+    """Return the event's ``subagentRunId``, or None for the run's own agent."""
     tag: str | None = getattr(event, "subagent_run_id", None)
     return tag
 
 
 def describe(item: Open) -> str:
-    """An open entity for a log line, such as ``text message 'm1'``."""
+    """Return an entity's name for messages, such as ``text message 'm1'``."""
     entity, key = item
     return f"{entity.noun} {key!r}"
 
 
 class ProducerRules:
-    """The calls of one run and what has answered them.
+    """Checks on the tool calls and interrupts of one run.
 
     Args:
-        history: the input's messages; their calls may be answered in this run.
-        resumed: whether the run answers interrupts; then it may bring the results of calls that were held for them,
-            also where a client sends no history.
+        history: messages of the run's input. The run may answer their calls.
+        resumed: True if the run answers interrupts. It may then have results of calls that the history does not have,
+            because the interrupts suspended those calls and the client need not send the history again.
     """
 
-    __slots__ = ("_known", "_resumed", "_unanswered")
+    __slots__ = ("_known_calls", "_resumed", "_unanswered")
 
     def __init__(self, history: Iterable[Message], *, resumed: bool = False) -> None:
-        self._known = dict.fromkeys(_call_ids(history))  # a set that is empty takes three times as much
+        self._known_calls = dict.fromkeys(_call_ids(history))  # an empty dict takes less memory than an empty set
         self._resumed = resumed
         self._unanswered: dict[str, None] = {}
 
     def check(self, event: BaseEvent) -> None:
-        """Raises ``IllegalEvent`` for what may not come; changes nothing."""
+        """Raise ``IllegalEvent`` if the event breaks a rule. The state is not changed."""
         match event:
             case ToolCallResultEvent():
-                if event.tool_call_id not in self._known and not self._resumed:
+                if event.tool_call_id not in self._known_calls and not self._resumed:
                     raise IllegalEvent(f"TOOL_CALL_RESULT for the unknown call {event.tool_call_id!r}")
             case RunFinishedEvent(outcome=RunFinishedInterruptOutcome() as outcome):
                 _check_interrupts(outcome)
 
     def feed(self, event: BaseEvent) -> None:
-        """Take note of an event that may come. Only those that ``affects_calls`` say something here."""
+        """Record an accepted event. Only events with ``affects_calls`` have an effect."""
         match event:
             case ToolCallStartEvent():
-                self._known[event.tool_call_id] = None
+                self._known_calls[event.tool_call_id] = None
                 self._unanswered[event.tool_call_id] = None
             case ToolCallResultEvent():
                 self._unanswered.pop(event.tool_call_id, None)
             case MessagesSnapshotEvent():
-                self._known.update(dict.fromkeys(_call_ids(event.messages)))
+                self._known_calls.update(dict.fromkeys(_call_ids(event.messages)))
 
     def open_calls(self) -> list[str]:
-        """The ids of the calls this run made and did not answer, in the order they were made."""
+        """Return the ids of the calls that this run made and did not answer, in order."""
         return list(self._unanswered)
 
 

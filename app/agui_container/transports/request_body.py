@@ -84,7 +84,7 @@ def check_size(size: int, max_bytes: int) -> None:
 
 async def parse_body(body: bytes) -> Asked:
     """What the body asks for. Raises ``AppError`` VALIDATION_ERROR."""
-    return await _parse(partial(parse, tell=logger.warning), body)
+    return await _parse(partial(parse, warn=logger.warning), body)
 
 
 async def parse_body_fields(body: bytes) -> dict[str, object]:

@@ -28,7 +28,7 @@ from agui_container.ports import Caller, ThreadCleanup
 from agui_container.ports.records import Feedback, ThreadDelta, ThreadKey, ThreadStatus
 from agui_container.ports.store import BadToken, CannotFork, store_errors_as_app_errors
 from agui_container.protocol.commands import (
-    OfThreads,
+    ThreadCommand,
     ThreadsDelete,
     ThreadsDelta,
     ThreadsFeedback,
@@ -92,7 +92,7 @@ class ThreadCommands:
         self._pending_interrupts = waiting
         self._rememberer = rememberer
 
-    async def answer(self, caller: Caller, asked: OfThreads) -> View:
+    async def answer(self, caller: Caller, asked: ThreadCommand) -> View:
         """Do what is asked of the caller's threads.
 
         Raises:

@@ -1,1 +1,1 @@
-"""A conversation as data: messages, state, and how they change."""
+"""Conversations as data: messages, shared state, and their changes."""

@@ -1,8 +1,8 @@
-"""JSON Patch (RFC 6902) on a JSON document, in place: all operations of a patch or none.
+"""JSON Patch (RFC 6902) on a JSON document, in place.
 
-Rule: the cost is that of the paths and values in the patch, never that of the document; so a large state with small
-deltas stays cheap. Undoing is recorded step by step, for the operation that fails after others were done. Values put
-into the document are copies: what a caller does to its own afterwards changes nothing here.
+Rule: a patch applies completely or not at all. Its cost depends on the paths and values in the patch, not on the size
+of the document, so each operation records its inverse instead of copying the document. Values from a patch are copied,
+so that a caller cannot change the document through them.
 
 Sources: RFC 6901, RFC 6902; AG-UI spec 1.1, basic/patterns/snapshots#deltas.
 """
@@ -16,24 +16,27 @@ from pydantic_core import from_json, to_json
 INDEX = re.compile(r"0|[1-9][0-9]*")
 
 MAX_DEPTH = 190
-"""Levels of a document; one that is deeper could be written, but not be read again."""
+"""Maximum number of levels of a document. The JSON parser cannot read a deeper document."""
 
 MAX_COPIED = 8_000_000
-"""Bytes of JSON that ``copy`` may add to a document: each copy of a copy doubles it, and thirty take all memory."""
+"""Maximum bytes of JSON that ``copy`` operations may add to a document.
+
+Without the limit a patch could fill the memory, because a copy of the document into itself doubles its size.
+"""
 
 Json = object
 """None, bool, int, float, str, or a list or dict of these."""
 
 
 class PatchError(ValueError):
-    """A patch does not apply; the document is as it was. The text names the operation and the path."""
+    """A patch does not apply. The document is unchanged. The text names the operation and the path."""
 
 
 class JsonDocument:
     """A JSON document that patches change.
 
     Args:
-        value: the document; it is owned, and changed, from now on.
+        value: the document. It is changed in place and must not be used by the caller afterwards.
     """
 
     def __init__(self, value: Json) -> None:
@@ -44,11 +47,11 @@ class JsonDocument:
 
     @property
     def value(self) -> Json:
-        """The document as it is now, not a copy."""
+        """Current value of the document, not a copy."""
         return self._root[0]
 
     def apply(self, event: StateDeltaEvent) -> None:
-        """Do the patch. Raises ``PatchError``, or another ``ValueError`` for a value that is no JSON."""
+        """Apply a patch. Raises ``PatchError``, or another ``ValueError`` if a value is not JSON."""
         self._undo.clear()
         try:
             self._apply_all(event)
@@ -57,7 +60,7 @@ class JsonDocument:
             raise
 
     def check(self, event: StateDeltaEvent) -> None:
-        """Raises ``PatchError`` where ``apply`` would; changes nothing."""
+        """Raise ``PatchError`` if ``apply`` would. The document is not changed."""
         self.apply(event)
         self._roll_back()
 
@@ -87,9 +90,9 @@ class JsonDocument:
                 self._add(path, self._copy(source))
             case "test":
                 if not is_equal_json(self._get(path), value):
-                    raise PatchError("the value is another one")
+                    raise PatchError("the value is not equal")
             case _:
-                raise PatchError("there is no such operation")
+                raise PatchError("the operation does not exist")
 
     # --- operations ---
 
@@ -101,9 +104,9 @@ class JsonDocument:
         elif isinstance(parent, dict):
             self._set(parent, key, value)
         else:
-            at = len(parent) if key == "-" else parse_index(key, len(parent) + 1)
-            parent.insert(at, value)
-            self._undo.append(lambda: parent.pop(at))
+            index = len(parent) if key == "-" else parse_index(key, len(parent) + 1)
+            parent.insert(index, value)
+            self._undo.append(lambda: parent.pop(index))
 
     def _remove(self, path: str) -> None:
         parent, key = self._parent(path)
@@ -114,9 +117,9 @@ class JsonDocument:
             del parent[key]
             self._undo.append(lambda: parent.__setitem__(key, removed))
         else:
-            at = parse_index(key, len(parent))
-            removed = parent.pop(at)
-            self._undo.append(lambda: parent.insert(at, removed))
+            index = parse_index(key, len(parent))
+            removed = parent.pop(index)
+            self._undo.append(lambda: parent.insert(index, removed))
 
     def _replace(self, path: str, value: Json) -> None:
         check_depth(path, value)
@@ -125,17 +128,17 @@ class JsonDocument:
             get_member(parent, key)
             self._set(parent, key, value)
         else:
-            at = parse_index(key, len(parent))
-            previous, parent[at] = parent[at], value
-            self._undo.append(lambda: parent.__setitem__(at, previous))
+            index = parse_index(key, len(parent))
+            previous, parent[index] = parent[index], value
+            self._undo.append(lambda: parent.__setitem__(index, previous))
 
     def _move(self, source: str, path: str) -> None:
         if path.startswith(f"{source}/"):
             raise PatchError("a value cannot move into itself")
-        moved = self._get(source)
+        value = self._get(source)
         if source != path:
             self._remove(source)
-            self._add(path, moved)
+            self._add(path, value)
 
     def _copy(self, source: str) -> Json:
         data = to_json(self._get(source), inf_nan_mode="constants")
@@ -159,51 +162,51 @@ class JsonDocument:
         return get_child(parent, key)
 
     def _parent(self, path: str) -> tuple[dict[str, Json] | list[Json], str]:
-        """The container that holds the place, and the place's key in it."""
+        """Return the container that a path points into, and the last key of the path."""
         node: Json = self._root
         keys = ["0", *parse_pointer(path)]
         for key in keys[:-1]:
             node = get_child(node, key)
         if not isinstance(node, dict | list):
-            raise PatchError("it is inside a value that has no parts")
+            raise PatchError("the path leads into a value that is not an object or array")
         return node, keys[-1]
 
 
 def parse_pointer(path: str) -> Sequence[str]:
-    """The keys of a JSON pointer; the event's class has checked its form."""
+    """Return the keys of a JSON pointer. The event's class has validated its form."""
     if not path:
         return ()
     return [token.replace("~1", "/").replace("~0", "~") for token in path[1:].split("/")]
 
 
 def check_depth(path: str, value: Json) -> None:
-    """Raises ``PatchError`` for a value that would be too deep at this place."""
+    """Raise ``PatchError`` if the document would be nested too deeply with this value at ``path``."""
     depth, level = len(parse_pointer(path)), [value]
     while level:
         depth += 1
         level = [inner for node in level for inner in children(node)]
     if depth > MAX_DEPTH:
-        raise PatchError("it would be nested too deeply")
+        raise PatchError("the document would be nested too deeply")
 
 
 def children(node: Json) -> Iterable[Json]:
-    """The parts of a value, if it has any."""
+    """Return the members of an object or the items of an array; other values have none."""
     if isinstance(node, dict):
         return node.values()
     return node if isinstance(node, list) else ()
 
 
 def get_child(node: Json, key: str) -> Json:
-    """What is at ``key``. Raises ``PatchError``."""
+    """Return the member or item at ``key``. Raises ``PatchError`` if there is none."""
     if isinstance(node, dict):
         return get_member(node, key)
     if isinstance(node, list):
         return node[parse_index(key, len(node))]
-    raise PatchError("it is inside a value that has no parts")
+    raise PatchError("the path leads into a value that is not an object or array")
 
 
 def get_member(node: dict[str, Json], key: str) -> Json:
-    """The member of an object. Raises ``PatchError``."""
+    """Return the member of an object. Raises ``PatchError`` if there is none."""
     try:
         return node[key]
     except KeyError:
@@ -211,19 +214,19 @@ def get_member(node: dict[str, Json], key: str) -> Json:
 
 
 def parse_index(key: str, length: int) -> int:
-    """The position in an array of ``length``. Raises ``PatchError``."""
+    """Return ``key`` as an index into an array of ``length``. Raises ``PatchError`` if it is out of range."""
     if not INDEX.fullmatch(key) or len(key) > len(str(length)) or int(key) >= length:
         raise PatchError(f"there is no position {key!r}")
     return int(key)
 
 
 def copy_json(value: Json) -> Json:
-    """A copy as plain JSON, whatever models it was made of."""
+    """Return a copy of a value as plain JSON. The value may contain pydantic models."""
     return from_json(to_json(value, inf_nan_mode="constants"))
 
 
 def is_equal_json(one: Json, other: Json) -> bool:
-    """Equality of JSON values: 1 is 1.0 and not true."""
+    """Return True if two JSON values are equal. 1 equals 1.0 but not true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):

@@ -1,14 +1,14 @@
-"""Recognise a conversation that a client sends again under new message ids.
+"""Recognition of a conversation that a client sends again under new message ids.
 
-Rule: an assistant's message among the sent ones is proof that history is sent. If no sent id is known, and the sent
-messages up to and including the first of the assistant's equal the kept ones by role and content, the sent messages are
-the whole conversation. A kept message stays, with its id, as long as the content matches. From the first difference on
-the sent messages take the place of the kept ones.
+Rule: an assistant message among the sent messages proves that the client sends history. If no sent id is stored, and
+the sent messages up to and including the first assistant message equal the stored ones by role and content, the sent
+messages are the whole conversation. A stored message stays, with its id, as long as the content matches. From the first
+difference on, the sent messages replace the stored ones.
 
-Messages are of two groups. *Statements* are those of the user and of the assistant. They are compared one by one, in
-order. *Companions* follow a statement: results of calls, reasoning, activities, instructions, and all messages of
-subagents. Clients commonly drop companions, so a kept companion stays with its statement although it was not sent.
-docs/threads.md tells users.
+There are two groups of messages. *Statements* are messages of the user and of the assistant. They are compared one by
+one, in order. *Companions* follow a statement: results of calls, reasoning, activities, instructions, and all messages
+of subagents. Clients commonly drop companions, so a stored companion stays with its statement although it was not sent.
+docs/threads.md describes this for users.
 """
 
 from collections import defaultdict, deque
@@ -39,7 +39,7 @@ class Companion(Struct):
     """A message that follows a statement.
 
     Attributes:
-        is_sent: whether the client has sent it, or a copy of it.
+        is_sent: True if the client has sent the message or a copy of it.
     """
 
     message: Message
@@ -47,73 +47,73 @@ class Companion(Struct):
 
 
 class Statement(Struct):
-    """A statement and its companions. ``message`` is None for what stands before the first statement."""
+    """A statement and its companions. ``message`` is None for the companions before the first statement."""
 
     message: Message | None
     companions: list[Companion] = field(default_factory=list)
 
 
-def match_conversation(kept: Sequence[Message], sent: Sequence[Message]) -> list[Message] | None:
-    """Return the conversation that was sent, with kept messages in place of their copies.
+def match_conversation(stored: Sequence[Message], sent: Sequence[Message]) -> list[Message] | None:
+    """Return the sent conversation, with stored messages in place of their copies.
 
-    Calls keep their kept ids, and sent results name these.
+    The ids of stored calls stay, and sent results refer to them.
 
     Returns:
         None if the sent messages are not recognised as the whole conversation.
     """
-    matcher = Matcher(kept, compares_calls=any(calls_of(message) for message in sent))
+    matcher = Matcher(stored, compares_calls=any(calls_of(message) for message in sent))
     for message in sent:
         matcher.add(message)
     return matcher.conversation() if matcher.is_proven else None
 
 
 class Matcher:
-    """One walk along the kept messages.
+    """Comparison of the sent messages with the stored ones, in one pass.
 
     Args:
-        kept: the messages of the thread.
-        compares_calls: whether the client sends calls. One that sends none has kept the text alone, so kept messages
+        stored: messages of the thread.
+        compares_calls: True if the client sends calls. A client that sends none stores only text, so stored messages
             with calls and without text count as companions.
     """
 
-    def __init__(self, kept: Sequence[Message], *, compares_calls: bool) -> None:
+    def __init__(self, stored: Sequence[Message], *, compares_calls: bool) -> None:
         self.is_proven = False
-        """Whether a message of the assistant has matched."""
+        """True if an assistant message has matched."""
         self._compares_calls = compares_calls
         self._calls: set[str] = set()
-        """Ids of the kept calls that stand before the next statement."""
+        """Ids of the stored calls before the next statement."""
         self._done: list[Message] = []
-        self._following = deque(self._statements(kept))
-        """The kept statements that are still to be matched."""
+        self._following = deque(self._statements(stored))
+        """The stored statements that have not been matched yet."""
         self._tail: list[Message] = []
         """The sent messages from the first difference on."""
         self._call_ids: dict[str, str] = {}
-        """Sent to kept ids of calls."""
+        """Ids of stored calls by the ids of their sent copies."""
         self._is_edited = False
-        """Whether a result was replaced, so that no later statement may match."""
+        """True if a result was replaced. No later statement may match then."""
         self._begin(self._following.popleft())
 
     def add(self, sent: Message) -> None:
-        """Take the next sent message."""
-        sent = self._with_kept_call_id(sent)
+        """Compare the next sent message."""
+        sent = self._with_stored_call_id(sent)
         is_statement, key = self._is_statement(sent), self._key(sent)
         if self._tail:
             self._append(sent)
         elif is_statement and self._is_next(key):
             self._advance(sent)
-        elif (copied := self._copied(key)) is not None:
-            copied.is_sent = True
-            self._learn(copied.message, sent)
+        elif (original := self._find_original(key)) is not None:
+            original.is_sent = True
+            self._record_match(original.message, sent)
         elif is_statement:
             self._append(sent)
         else:
             self._add_companion(sent)
 
     def conversation(self) -> list[Message]:
-        """All messages in order.
+        """Return all messages in order.
 
-        Kept statements that did not match are dropped. The companions that led to a dropped statement, such as its
-        reasoning, are dropped with it: all behind the results of the last statement that matched.
+        Kept statements that did not match are dropped. The companions of a dropped statement that precede it, such as
+        its reasoning, are dropped too. These are all companions after the results of the last matching statement.
         """
         companions = self._statement.companions
         if self._following:
@@ -121,11 +121,11 @@ class Matcher:
             companions = [*companions[:end], *(each for each in companions[end:] if each.is_sent)]
         return [*self._done, *messages_of(Statement(self._statement.message, companions)), *self._tail]
 
-    # --- the kept messages ---
+    # --- the stored messages ---
 
-    def _statements(self, kept: Sequence[Message]) -> Sequence[Statement]:
+    def _statements(self, stored: Sequence[Message]) -> Sequence[Statement]:
         statements = [Statement(None)]
-        for message in kept:
+        for message in stored:
             if self._is_statement(message):
                 statements.append(Statement(message))
             else:
@@ -153,7 +153,7 @@ class Matcher:
             self._kinds[kind_of(companion.message)].append(companion)
 
     def _end_of_results(self) -> int:
-        """The number of companions up to the last result of the statement's own calls."""
+        """Return the number of companions up to the last result of the statement's own calls."""
         own, end = {call.id for call in calls_of(self._statement.message)}, 0
         for position, companion in enumerate(self._statement.companions, 1):
             if isinstance(companion.message, ToolMessage) and companion.message.tool_call_id in own:
@@ -166,26 +166,26 @@ class Matcher:
         return key == self._next_key and not self._is_edited
 
     def _advance(self, sent: Message) -> None:
-        """Go on to the next statement, which ``sent`` is a copy of."""
+        """Move to the next stored statement, of which ``sent`` is a copy."""
         self._done += messages_of(self._statement)
         self._begin(self._following.popleft())
-        self._learn(self._statement.message, sent)
+        self._record_match(self._statement.message, sent)
 
-    def _learn(self, kept: Message | None, sent: Message) -> None:
-        """Note what a matched message says: that history is sent, and which calls are the same."""
+    def _record_match(self, stored: Message | None, sent: Message) -> None:
+        """Record a matching message: the proof that history is sent, and the ids of equal calls."""
         self.is_proven = self.is_proven or (isinstance(sent, AssistantMessage) and sent.subagent_run_id is None)
-        for kept_call, sent_call in zip(calls_of(kept), calls_of(sent), strict=False):
-            self._call_ids[sent_call.id] = kept_call.id
+        for stored_call, sent_call in zip(calls_of(stored), calls_of(sent), strict=False):
+            self._call_ids[sent_call.id] = stored_call.id
 
-    def _copied(self, key: Hashable) -> Companion | None:
-        """The kept companion with this key that has not been sent.
+    def _find_original(self, key: Hashable) -> Companion | None:
+        """Return the stored companion with this key that has not been sent yet.
 
         A subagent's message may come back as the assistant's own, because a client may not know ``subagentRunId``.
         """
         return first_unsent(self._copies[key])
 
     def _add_companion(self, sent: Message) -> None:
-        """Put a companion in the place of a kept one of its kind, or behind all."""
+        """Replace a stored companion of the same kind, or append the sent one."""
         replaced = first_unsent(self._kinds[kind_of(sent)]) if is_replaceable(sent) else None
         if replaced is None:
             self._statement.companions.append(Companion(sent, is_sent=True))
@@ -194,21 +194,21 @@ class Matcher:
         self._is_edited = self._is_edited or isinstance(sent, ToolMessage)
 
     def _append(self, sent: Message) -> None:
-        """Put a message behind the first difference. Results behind it may belong to calls of its own."""
+        """Append a message after the first difference. Results that follow may belong to its own calls."""
         for call in calls_of(sent):
             self._call_ids.pop(call.id, None)
         self._tail.append(sent)
 
-    def _with_kept_call_id(self, sent: Message) -> Message:
+    def _with_stored_call_id(self, sent: Message) -> Message:
         if not isinstance(sent, ToolMessage):
             return sent
         call_id = self._call_ids.get(sent.tool_call_id, sent.tool_call_id)
         return sent if call_id == sent.tool_call_id else sent.model_copy(update={"tool_call_id": call_id})
 
     def _key(self, message: Message) -> Hashable:
-        """What two messages have in common if one is a copy of the other.
+        """Return a key that is equal for a message and its copy.
 
-        A result names its call only if that call stands before it among the kept messages.
+        The key of a result has the id of the call only if that call precedes it in the stored messages.
         """
         calls = calls_of(message) if self._compares_calls else ()
         return (
@@ -220,37 +220,37 @@ class Matcher:
 
 
 def messages_of(statement: Statement) -> list[Message]:
-    """The statement's message, if there is one, and its companions."""
+    """Return the statement's message, if any, and its companions."""
     opening = [] if statement.message is None else [statement.message]
     return [*opening, *(companion.message for companion in statement.companions)]
 
 
 def first_unsent(companions: deque[Companion]) -> Companion | None:
-    """The first companion that has not been sent. The others are taken out."""
+    """Return the first companion that has not been sent, and remove the companions before it."""
     while companions and companions[0].is_sent:
         companions.popleft()
     return companions[0] if companions else None
 
 
 def calls_of(message: Message | None) -> Sequence[ToolCall]:
-    """The calls that an assistant's message makes."""
+    """Return the tool calls of an assistant message; other messages have none."""
     return (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ()
 
 
 def kind_of(message: Message) -> Hashable:
-    """What two companions have in common if one can take the place of the other."""
+    """Return a key that is equal for two companions if one can replace the other."""
     if isinstance(message, ToolMessage):
         return message.role, message.tool_call_id
     return message.role, message.subagent_run_id
 
 
 def is_replaceable(sent: Message) -> bool:
-    """Whether a companion may replace a kept one. The assistant's own never does, because it says nothing."""
+    """Return True if a companion may replace a stored one. The assistant's own companions are empty and may not."""
     return not isinstance(sent, AssistantMessage) or sent.subagent_run_id is not None
 
 
 def content_key(message: Message) -> Hashable:
-    """The content, so that text equals a list of one text part, and None equals the empty string."""
+    """Return a key of the content. Text equals a list of one text part, and None equals the empty string."""
     if isinstance(message, ActivityMessage):
         return message.activity_type, json_key(message.content)
     if isinstance(message.content, str | None):
@@ -259,12 +259,12 @@ def content_key(message: Message) -> Hashable:
 
 
 def part_key(part: ContentPart) -> Hashable:
-    """A part of a content, without what is said beside it. Text is itself."""
+    """Return a key of a content part that ignores its metadata. The key of a text part is its text."""
     return part.text if isinstance(part, TextPart) else (part.type, part.source.model_dump_json())
 
 
 def arguments_key(arguments: str) -> Hashable:
-    """The arguments of a call as a JSON value. No arguments are an empty object; text that is no JSON stays text."""
+    """Return a key of a call's arguments. An empty string equals an empty object. Invalid JSON is compared as text."""
     try:
         return json_key(from_json(arguments or "{}", allow_inf_nan=False))
     except ValueError:
@@ -272,7 +272,7 @@ def arguments_key(arguments: str) -> Hashable:
 
 
 def json_key(value: Json) -> Hashable:
-    """A JSON value that can be compared: 1 equals 1.0, but not true, and the order of fields says nothing."""
+    """Return a key of a JSON value. 1 equals 1.0 but not true, and the order of fields is ignored."""
     if isinstance(value, dict):
         return frozenset((name, json_key(each)) for name, each in value.items())
     if isinstance(value, list):

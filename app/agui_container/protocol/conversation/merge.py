@@ -1,9 +1,10 @@
-"""What a thread's messages are when a client speaks again: what is kept, and what it sends.
+"""Merge of a thread's stored messages with the messages that a client sends.
 
-Rule: messages are merged by id, and what a client sends wins. A client that sends the conversation from its first
-message on sends all of it, so what it leaves out is gone; one that sends something else sends what is new. A client
-that makes new ids for each request is recognised by content (``conversation_match``). Nobody leaves out what was said
-after it had spoken. Source: AG-UI spec 1.1, basic/threads; docs/threads.md.
+Rule: messages are merged by id, and the sent message replaces the stored one. A client that sends the first stored
+message sends the whole conversation, so stored messages that are missing are removed. Any other client sends only new
+messages. A conversation under new message ids is recognised by its content (``match``). Messages that were added after
+the client sent its request are never removed (``append_history``). Source: AG-UI spec 1.1, basic/threads;
+docs/threads.md.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -15,21 +16,21 @@ from pydantic import TypeAdapter
 
 from agui_container.protocol.conversation.match import match_conversation
 from agui_container.protocol.encoder import COPY, PLANS
-from agui_container.protocol.integers import without_large_integers
+from agui_container.protocol.strict_json import without_large_integers
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
 MAX_TITLE = 80
-"""Characters of a title that is made."""
+"""Maximum number of characters of a generated title."""
 
 
 class MergedHistory(Struct, frozen=True):
-    """A conversation as an agent is to see it, and what has changed of what is kept.
+    """Conversation for the agent, and its changes relative to the stored messages.
 
     Attributes:
-        messages: all of them, in order.
-        changed: new or changed ones: id to JSON, in order.
-        order: the ids of all; None where new ones at the end make it.
+        messages: all messages, in order.
+        changed: JSON of new and changed messages by id, in order.
+        order: ids of all messages; None if appending the new messages gives the order.
     """
 
     messages: Sequence[Message]
@@ -37,53 +38,73 @@ class MergedHistory(Struct, frozen=True):
     order: Sequence[str] | None
 
 
-def merge_history(kept: Mapping[str, bytes], sent: Sequence[Message]) -> MergedHistory:
-    """Put what was sent to what is kept, which is id to JSON in order. Raises ``ValueError`` for JSON that is none."""
-    if kept and next(iter(kept)) not in {message.id for message in sent}:
-        conversation = recognised(kept, sent)
-        return append_history(kept, sent) if conversation is None else rewritten(kept, conversation)
-    written = {message.id: dump_message(message) for message in sent}
-    changed = {key: data for key, data in written.items() if kept.get(key) != data}
-    after = list(dict.fromkeys([*(key for key in kept if key in written), *written]))
-    whole = list(dict.fromkeys(message.id for message in sent))
-    same = len(after) == len({**kept, **written}) and after == whole
-    return MergedHistory(sent, changed, None if same else whole)
+def merge_history(stored: Mapping[str, bytes], sent: Sequence[Message]) -> MergedHistory:
+    """Merge the sent messages with the stored ones.
 
-
-def recognised(kept: Mapping[str, bytes], sent: Sequence[Message]) -> list[Message] | None:
-    """The whole conversation, if it was sent under ids that are all new; with kept messages in place of their copies.
+    Args:
+        stored: JSON of the stored messages by id, in order.
+        sent: messages of the client's request.
 
     Raises:
-        ValueError: kept JSON is not a message.
+        ValueError: stored JSON is not a message.
     """
-    if not any(isinstance(message, AssistantMessage) for message in sent) or any(each.id in kept for each in sent):
+    if stored and next(iter(stored)) not in {message.id for message in sent}:
+        conversation = recognise_conversation(stored, sent)
+        return append_history(stored, sent) if conversation is None else replace_history(stored, conversation)
+    encoded = {message.id: dump_message(message) for message in sent}
+    changed = {key: data for key, data in encoded.items() if stored.get(key) != data}
+    appended_order = list(dict.fromkeys([*(key for key in stored if key in encoded), *encoded]))
+    sent_order = list(dict.fromkeys(message.id for message in sent))
+    is_appended = len(appended_order) == len({**stored, **encoded}) and appended_order == sent_order
+    return MergedHistory(sent, changed, None if is_appended else sent_order)
+
+
+def recognise_conversation(stored: Mapping[str, bytes], sent: Sequence[Message]) -> list[Message] | None:
+    """Return the conversation if the client sent all of it under new ids, with stored messages in place of copies.
+
+    Returns:
+        None if a sent id is stored already, or the sent messages are not recognised as the whole conversation.
+
+    Raises:
+        ValueError: stored JSON is not a message.
+    """
+    if not any(isinstance(message, AssistantMessage) for message in sent) or any(each.id in stored for each in sent):
         return None
-    return match_conversation([MESSAGE.validate_json(data) for data in kept.values()], sent)
+    return match_conversation([MESSAGE.validate_json(data) for data in stored.values()], sent)
 
 
-def rewritten(kept: Mapping[str, bytes], conversation: Sequence[Message]) -> MergedHistory:
-    """The same for a conversation in which every message with a kept id is the kept one."""
+def replace_history(stored: Mapping[str, bytes], conversation: Sequence[Message]) -> MergedHistory:
+    """Replace the stored messages by a conversation. Its messages with a stored id equal the stored ones."""
     order = list(dict.fromkeys(message.id for message in conversation))
-    new = {message.id: dump_message(message) for message in conversation if message.id not in kept}
-    return MergedHistory(conversation, new, None if order == [*kept, *new] else order)
+    new = {message.id: dump_message(message) for message in conversation if message.id not in stored}
+    return MergedHistory(conversation, new, None if order == [*stored, *new] else order)
 
 
-def without_copies(kept: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
-    """The sent messages, less those that are copies of kept ones under new ids."""
-    conversation = recognised(kept, sent)
-    return sent if conversation is None else [message for message in conversation if message.id not in kept]
+def without_copies(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
+    """Return the sent messages without copies of stored messages under new ids."""
+    conversation = recognise_conversation(stored, sent)
+    return sent if conversation is None else [message for message in conversation if message.id not in stored]
 
 
-def append_history(kept: Mapping[str, bytes], sent: Sequence[Message], final: Container[str] = ()) -> MergedHistory:
-    """The same for what leaves nothing out. ``final`` are ids of kept messages that stay as they are."""
-    said = {message.id: message for message in sent if message.id not in final}
-    changed = {key: data for key, message in said.items() if kept.get(key) != (data := dump_message(message))}
-    messages = [said.get(key) or MESSAGE.validate_json(data) for key, data in kept.items()]
-    return MergedHistory([*messages, *(message for key, message in said.items() if key not in kept)], changed, None)
+def append_history(stored: Mapping[str, bytes], sent: Sequence[Message], final: Container[str] = ()) -> MergedHistory:
+    """Merge sent messages with the stored ones without removing any.
+
+    Args:
+        stored: JSON of the stored messages by id, in order.
+        sent: new and changed messages.
+        final: ids of stored messages that must not change.
+
+    Raises:
+        ValueError: stored JSON is not a message.
+    """
+    by_id = {message.id: message for message in sent if message.id not in final}
+    changed = {key: data for key, message in by_id.items() if stored.get(key) != (data := dump_message(message))}
+    messages = [by_id.get(key) or MESSAGE.validate_json(data) for key, data in stored.items()]
+    return MergedHistory([*messages, *(message for key, message in by_id.items() if key not in stored)], changed, None)
 
 
 def dump_message(message: Message) -> bytes:
-    """A message as JSON."""
+    """Encode a message as JSON."""
     try:
         return COPY % orjson.dumps(PLANS[type(message)](message))
     except (TypeError, KeyError):
@@ -91,9 +112,9 @@ def dump_message(message: Message) -> bytes:
 
 
 def unanswered_calls(messages: Sequence[Message]) -> Sequence[str]:
-    """The calls of the assistant's last message that have no result yet; none once the user has spoken after it.
+    """Return the ids of calls in the assistant's last message that have no result.
 
-    What a subagent says in between is not the assistant's word.
+    The result is empty if a user message follows that message. Messages of subagents are ignored.
     """
     answered: set[str] = set()
     for message in reversed(messages):
@@ -108,16 +129,16 @@ def unanswered_calls(messages: Sequence[Message]) -> Sequence[str]:
 
 
 def make_title(messages: Sequence[Message]) -> str | None:
-    """A title for a conversation: how its first user began. None where that says nothing."""
+    """Return a title for a conversation: the beginning of its first user message. None if that has no text."""
     for message in messages:
         if isinstance(message, UserMessage):
-            words = " ".join(plain_text(message)[: 4 * MAX_TITLE].split())
-            short = words if len(words) <= MAX_TITLE else f"{words[: MAX_TITLE - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
-            return short or None
+            text = " ".join(plain_text(message)[: 4 * MAX_TITLE].split())
+            title = text if len(text) <= MAX_TITLE else f"{text[: MAX_TITLE - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+            return title or None
     return None
 
 
 def plain_text(message: UserMessage) -> str:
-    """The words of a message, without its pictures."""
+    """Return the text of a message without its media."""
     content = message.content
     return content if isinstance(content, str) else " ".join(part.text for part in content if part.type == "text")

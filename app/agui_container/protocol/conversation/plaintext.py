@@ -1,7 +1,7 @@
-"""A conversation as text for people.
+"""Rendering of a conversation as plain text for people.
 
-Rule: a line that begins at the margin says who speaks, and everything said is indented below it, so nothing that
-somebody writes can pass for somebody else's words. Reasoning and activities are left out: nobody said them.
+Rule: only the lines that name a speaker begin at the margin. The content of messages is indented, so that no content
+can pass for a message of another speaker. Reasoning and activities are omitted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,11 +10,11 @@ from ag_ui.core import ActivityMessage, AssistantMessage, ContentPart, Message, 
 
 from agui_container.protocol.conversation.tool_results import has_failed
 
-SAID = "  "
+INDENT = "  "
 
 
 def render_plaintext(messages: Iterable[Message], title: str | None = None) -> str:
-    """The conversation, a paragraph for each message, below its title; ends with a line break unless it is empty."""
+    """Return the title and one paragraph per message. The text ends with a line break unless it is empty."""
     tools: dict[str, str] = {}
     paragraphs = [" ".join(title.split())] if title else []
     for message in messages:
@@ -22,13 +22,13 @@ def render_plaintext(messages: Iterable[Message], title: str | None = None) -> s
             continue
         if isinstance(message, AssistantMessage):
             tools |= {call.id: call.function.name for call in message.tool_calls or ()}
-        lines = [f"{SAID}{line}".rstrip() for line in "\n".join(_message_text(message)).splitlines()]
+        lines = [f"{INDENT}{line}".rstrip() for line in "\n".join(_message_text(message)).splitlines()]
         paragraphs.append("\n".join([f"{_speaker(message, tools)}:", *lines]))
     return "\n\n".join(paragraphs) + "\n" if paragraphs else ""
 
 
 def _speaker(message: Message, tools: dict[str, str]) -> str:
-    """Who speaks. What a caller chose as a name stays on one line."""
+    """Return the name of the speaker on one line. Line breaks in tool names, which callers choose, are removed."""
     if isinstance(message, ToolMessage):
         return " ".join(f"Result of {tools.get(message.tool_call_id, 'a tool')}".split())
     return "Subagent" if message.subagent_run_id else message.role.capitalize()

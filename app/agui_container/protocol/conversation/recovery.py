@@ -1,6 +1,6 @@
-"""What is owed to the readers of a run whose process has died: told from its stored events alone.
+"""Recovery of a run whose process has died, from its stored events alone.
 
-Rule: the same closers, the same messages and the same state as if the process had ended the run itself.
+Rule: the closing events, messages and state are the same as if the process had ended the run itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from agui_container.protocol.grammar import EVENTS, KINDS
 from agui_container.protocol.validator import RunSequence
 
 EVENT: TypeAdapter[BaseEvent] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
-"""Built when it is used: few processes recover anything, and all would wait for it at the start."""
+"""Validator of any event. It is built on first use, because few processes recover a run."""
 
 
 DELTAS = frozenset(KINDS[event].type for event in EVENTS if KINDS[event].is_delta)
@@ -26,14 +26,14 @@ DELTAS = frozenset(KINDS[event].type for event in EVENTS if KINDS[event].is_delt
 
 
 class RecoveredRun(Struct, frozen=True):
-    """A run as its events show it.
+    """Result of a run according to its events.
 
     Attributes:
-        closers: events that close what is open, in order.
-        messages: what the run has brought or changed, in the thread's order.
-        order: the ids of all messages of the thread; None where new ones stand at the end.
-        state: the shared state as JSON; None where the run has not changed it.
-        title: what the conversation would be called.
+        closers: events that close the open entities, in order.
+        messages: messages that the run added or changed, in the thread's order.
+        order: ids of all messages of the thread; None if appending the new messages gives the order.
+        state: the shared state as JSON; None if the run did not change it.
+        title: title for the conversation; None if it has no text of a user.
     """
 
     closers: Sequence[BaseEvent]
@@ -44,13 +44,13 @@ class RecoveredRun(Struct, frozen=True):
 
 
 def recover_run(events: Iterable[bytes], messages: Iterable[bytes], state: bytes | None, failure: str) -> RecoveredRun:
-    """Go through a run's events.
+    """Replay the events of a run.
 
     Args:
-        events: as they were encoded, from the first on.
-        messages: the thread's before the run, as JSON.
-        state: the thread's before the run, as JSON.
-        failure: the message for subagents that were cut off.
+        events: all stored events of the run as JSON, in order.
+        messages: messages of the thread before the run, as JSON.
+        state: shared state of the thread before the run, as JSON, or None.
+        failure: error message for subagents that were still open.
     """
     sequence, transcript = RunSequence(), Transcript(map(MESSAGE.validate_json, messages))
     shared = SharedState(None if state is None else from_json(state))
@@ -60,18 +60,24 @@ def recover_run(events: Iterable[bytes], messages: Iterable[bytes], state: bytes
         transcript.feed(event)
         with suppress(ValueError):
             shared.feed(event)
-    told = transcript.messages
+    conversation = transcript.messages
     return RecoveredRun(
         sequence.closers(failure),
-        transcript.changed(told),
+        transcript.changed(conversation),
         transcript.order,
         shared.json() if shared.is_new else None,
-        make_title(told),
+        make_title(conversation),
     )
 
 
 def advance(sequence: RunSequence, types: Sequence[EventType], events: Sequence[bytes]) -> None:
-    """Feed encoded events, of these types, to a sequence. Deltas are not parsed, because they leave open what is."""
+    """Feed encoded events to a sequence. Deltas are skipped without parsing, because they open and close nothing.
+
+    Args:
+        sequence: validator of the run's order.
+        types: type of each event.
+        events: JSON of each event.
+    """
     for event_type, data in zip(types, events, strict=True):
         if event_type not in DELTAS:
             sequence.feed(EVENT.validate_json(data))

@@ -1,21 +1,21 @@
-"""The state that agent and application share, as a run's events make it: a value that is replaced and patched.
+"""Shared state of agent and application, as the events of a run change it.
 
-Rule: what is handed in is copied and what is handed out is a copy, so nobody changes it but by events. A run that never
-touches its state pays for nothing but keeping its JSON. Source: AG-UI spec 1.1, events/state.
+Rule: values are copied on the way in and out, so that only events change the state. The JSON is parsed only when it is
+needed, so a run that does not use its state has almost no cost. Source: AG-UI spec 1.1, events/state.
 """
 
 from ag_ui.core import BaseEvent, StateDeltaEvent, StateSnapshotEvent
 from pydantic_core import from_json, to_json
 
 from agui_container.protocol.conversation.json_patch import Json, JsonDocument
-from agui_container.protocol.integers import without_large_integers
+from agui_container.protocol.strict_json import without_large_integers
 
 
 class SharedState:
     """The state of one run.
 
     Args:
-        value: what the run starts from: the input's ``state``; None, which is none, stands for the empty object.
+        value: the input's ``state``. None stands for the empty object.
     """
 
     __slots__ = ("_document", "_json", "is_new")
@@ -25,35 +25,35 @@ class SharedState:
         self._document: JsonDocument | None = None
         self.replace({} if value is None else value)
         self.is_new = False
-        """Whether it has been replaced or patched."""
+        """True if an event has replaced or patched the state."""
 
     def value(self) -> Json:
-        """The state now, as the caller's own copy."""
+        """Return a copy of the current state."""
         return from_json(self.json())
 
     def json(self) -> bytes:
-        """The state now, as ``dumped`` writes it."""
+        """Return the current state as JSON."""
         if self._json is None:
             self._json = dump_state(self._parsed().value)
         return self._json
 
     def replace(self, value: Json) -> None:
-        """Start over from this value."""
+        """Replace the state."""
         self._json = dump_state(value)
         self._document = None
         self.is_new = True
 
     def patch(self, event: StateDeltaEvent) -> None:
-        """Apply a delta, all of it. Raises ``PatchError``; then the state is as it was."""
+        """Apply all operations of a delta. Raises ``PatchError``; the state is unchanged then."""
         self._parsed().apply(event)
         self._json = None
         self.is_new = True
 
     def feed(self, event: BaseEvent) -> None:
-        """Take one event of a run; those that say nothing of the state change nothing.
+        """Apply an event of the run. Events that do not change the state are ignored.
 
         Raises:
-            ValueError: a delta that does not apply (``PatchError``) or is too deep to be read. Clients skip it.
+            ValueError: a delta does not apply (``PatchError``) or is nested too deeply. Clients skip such a delta.
         """
         if isinstance(event, StateSnapshotEvent):
             self.replace(event.snapshot)
@@ -61,7 +61,7 @@ class SharedState:
             self.patch(event)
 
     def check(self, event: StateDeltaEvent) -> None:
-        """Raises ``PatchError`` where ``patch`` would; changes nothing."""
+        """Raise ``PatchError`` if ``patch`` would. The state is not changed."""
         self._parsed().check(event)
 
     def _parsed(self) -> JsonDocument:
@@ -71,5 +71,5 @@ class SharedState:
 
 
 def dump_state(value: Json) -> bytes:
-    """JSON bytes that ``from_json`` gives back as they were; null for an integer that clients cannot read."""
+    """Encode a state so that ``from_json`` returns the same value. Integers that are too large become null."""
     return without_large_integers(to_json(value, inf_nan_mode="constants", by_alias=True))

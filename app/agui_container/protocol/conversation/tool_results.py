@@ -1,19 +1,21 @@
-"""How a tool message says that its tool failed.
+"""Failure marks of tool results.
 
-Rule: words are never asked, because a tool that works may give any text. A result of the server is marked in its
-``metadata``: TOOL_CALL_RESULT has no other place for it, and a client that folds the event keeps it with the message. A
-result of the client has ``error``. Sources: AG-UI spec 1.1, basic/metadata and events/tool-calls#frontend-tools.
+Rule: the text of a result is never interpreted, because a successful tool may return any text. A failed tool of the
+server is marked in the ``metadata`` of its result, because TOOL_CALL_RESULT has no field for an error and clients store
+the metadata with the message. A failed tool of the client has ``error``.
+
+Sources: AG-UI spec 1.1, basic/metadata and events/tool-calls#frontend-tools.
 """
 
 from ag_ui.core import ToolMessage
 
 FAILED = "failed"
-"""The key of the mark; its value is true. What succeeded has none."""
+"""Metadata key of a failed result. Its value is true. Successful results do not have it."""
 
 DURATION = "durationMs"
-"""The key of how long a server tool ran, in whole milliseconds."""
+"""Metadata key of the run time of a server tool, in whole milliseconds."""
 
 
 def has_failed(result: ToolMessage) -> bool:
-    """Whether the tool failed, or never ran."""
+    """Return True if the tool failed or did not run."""
     return result.error is not None or (result.metadata or {}).get(FAILED) is True

@@ -1,11 +1,8 @@
-"""Ids in order, for what grows at its end and seldom elsewhere.
+"""Transcript: the conversation that a client has after the events of a run.
 
-Rule: to put one behind another costs the same however many there are.
+Rule: the messages equal those of the official client, except that activities are omitted, because clients never send
+them to an agent. Deltas are written to buffers, and ``messages`` joins them, so that a delta costs one write.
 
-Events to messages: the conversation that a client has after a run's events.
-
-Rule: pure, and the same result as the official client's, message for message, but for activities, which never travel
-back to an agent. Text and metadata are put together when they are asked for, so a token costs one write to a buffer.
 Source: AG-UI spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
 """
 
@@ -42,7 +39,7 @@ from agui_container.protocol.grammar import KINDS, EventKind
 
 
 class OrderedIds:
-    """A row of ids, each once."""
+    """Ordered set of ids: a linked list, so that an insertion in the middle takes constant time."""
 
     __slots__ = ("_last", "_next")
 
@@ -53,22 +50,22 @@ class OrderedIds:
             self.append(each)
 
     def __iter__(self) -> Iterator[str]:
-        ids, following = [], self._next.get(None)
-        while following is not None:
-            ids.append(following)
-            following = self._next.get(following)
+        ids, current = [], self._next.get(None)
+        while current is not None:
+            ids.append(current)
+            current = self._next.get(current)
         return iter(ids)
 
     def next_after(self, other: str) -> str | None:
-        """The one behind that one; None behind the last."""
+        """Return the id after ``other``, or None if that is the last one."""
         return self._next.get(other)
 
     def append(self, new: str) -> None:
-        """Put a new one behind the last."""
+        """Append a new id."""
         self._next[self._last] = self._last = new
 
-    def insert(self, new: str, other: str) -> None:
-        """Put a new one behind that one."""
+    def insert_after(self, other: str, new: str) -> None:
+        """Insert a new id after ``other``."""
         if other == self._last:
             self.append(new)
         else:
@@ -77,7 +74,7 @@ class OrderedIds:
 
 Metadata = dict[str, Any]
 
-OF_MESSAGES = (
+MESSAGE_EVENTS = (
     TextMessageStartEvent,
     TextMessageContentEvent,
     TextMessageEndEvent,
@@ -86,8 +83,10 @@ OF_MESSAGES = (
     ReasoningMessageEndEvent,
     ToolCallResultEvent,
 )
-OF_CALLS = (ToolCallStartEvent, ToolCallArgsEvent, ToolCallEndEvent)
-"""Whose metadata is that of a message, and of a call."""
+"""Events whose metadata is merged into a message."""
+
+CALL_EVENTS = (ToolCallStartEvent, ToolCallArgsEvent, ToolCallEndEvent)
+"""Events whose metadata is merged into a tool call."""
 
 ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | DeveloperMessage]] = {
     "assistant": AssistantMessage,
@@ -98,113 +97,116 @@ ROLES: Mapping[str, type[AssistantMessage | UserMessage | SystemMessage | Develo
 
 
 class Transcript:
-    """A conversation that grows by events (chunks already expanded, order already checked).
+    """Conversation built from events. Chunks must be expanded and the order validated.
 
     Args:
-        messages: what was said before.
+        messages: messages before the run.
+
+    Attributes:
+        last_text: buffer that the last delta was written to; None if the transcript does not have its message or call.
     """
 
     __slots__ = (
         "_arguments",
-        "_asides",
-        "_before",
-        "_calls_asides",
-        "_holders",
+        "_call_holders",
+        "_call_metadata",
+        "_initial",
+        "_last_results",
         "_messages",
+        "_metadata",
         "_order",
-        "_results",
         "_texts",
         "last_text",
     )
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.last_text: StringIO | None = None
-        """The buffer that the last delta was written to; None if its message or call is not kept."""
         self._set_messages(messages)
-        self._before = tuple(self._messages.values())
+        self._initial = tuple(self._messages.values())
 
     def _set_messages(self, messages: Iterable[Message]) -> None:
-        """Begin with these."""
+        """Replace all messages and clear the buffers."""
         self._messages = {message.id: message for message in messages}
         self._order = OrderedIds(self._messages)
-        self._results: dict[str, str] = {}
+        self._last_results: dict[str, str] = {}
         self._texts: dict[str, StringIO] = {}
-        self._holders: dict[str, str] = {}
+        self._call_holders: dict[str, str] = {}
+        """Id of the message that has a call, by the id of the call."""
         self._arguments: dict[str, StringIO] = {}
-        self._asides: dict[str, Metadata] = {}
-        self._calls_asides: dict[str, Metadata] = {}
+        self._metadata: dict[str, Metadata] = {}
+        self._call_metadata: dict[str, Metadata] = {}
         for message in self._messages.values():
             for call in (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ():
-                self._holders.setdefault(call.id, message.id)
+                self._call_holders.setdefault(call.id, message.id)
 
     def feed(self, event: BaseEvent) -> None:
-        """Take one event; those that say nothing of messages change nothing."""
+        """Apply an event. Events that do not change messages are ignored."""
         self.feed_kind(KINDS[type(event)], event)
 
     def feed_kind(self, kind: EventKind, event: BaseEvent) -> None:
-        """``feed``, for who knows already what the event is."""
-        fold = self._FOLDS.get(kind.event)
-        if fold is not None:
-            fold(self, event)
+        """Apply an event whose kind the caller has already looked up; otherwise the same as ``feed``."""
+        handle = self._HANDLERS.get(kind.event)
+        if handle is not None:
+            handle(self, event)
         if event.metadata is not None:
             self._merge_metadata(event, event.metadata)
 
     @property
     def messages(self) -> list[Message]:
-        """The conversation so far, in order."""
-        for key, more in self._texts.items():
+        """Messages so far, in order."""
+        for key, buffer in self._texts.items():
             message = self._messages[key]
-            text = str(getattr(message, "content", None) or "") + more.getvalue()
+            text = str(getattr(message, "content", None) or "") + buffer.getvalue()
             self._messages[key] = message.model_copy(update={"content": text})
         self._texts.clear()
-        for key, aside in self._asides.items():
+        for key, metadata in self._metadata.items():
             message = self._messages[key]
-            self._messages[key] = message.model_copy(update={"metadata": {**(message.metadata or {}), **aside}})
-        self._asides.clear()
-        for key in dict.fromkeys(self._holders[call_id] for call_id in (*self._arguments, *self._calls_asides)):
-            self._change_calls(key, self._finish_call)
+            self._messages[key] = message.model_copy(update={"metadata": {**(message.metadata or {}), **metadata}})
+        self._metadata.clear()
+        for key in dict.fromkeys(self._call_holders[call_id] for call_id in (*self._arguments, *self._call_metadata)):
+            self._change_calls(key, self._with_buffers)
         self._arguments.clear()
-        self._calls_asides.clear()
+        self._call_metadata.clear()
         return [self._messages[key] for key in self._order]
 
     def changed(self, messages: Iterable[Message]) -> list[Message]:
-        """Those of ``messages`` that were not there at the beginning, or not like this, in order."""
-        before = {message.id: message for message in self._before}
-        return [message for message in messages if before.get(message.id) is not message]
+        """Return the given messages that the run has added or changed, in order."""
+        initial = {message.id: message for message in self._initial}
+        return [message for message in messages if initial.get(message.id) is not message]
 
     @property
     def order(self) -> list[str] | None:
-        """The ids of all; None where the new ones stand behind those of the beginning."""
+        """Ids of all messages; None if appending the new messages to the initial ones gives the order."""
         order = list(self._order)
-        return None if order == list(dict.fromkeys([*(message.id for message in self._before), *order])) else order
+        return None if order == list(dict.fromkeys([*(message.id for message in self._initial), *order])) else order
 
     def _change_calls(self, key: str, change: Callable[[ToolCall], ToolCall]) -> None:
-        """Change the calls that this message holds: of a call that several messages have, the first holds it."""
+        """Change the calls of a message. If several messages have the same call, only the first one is changed."""
         holder = self._messages[key]
         if isinstance(holder, AssistantMessage):
-            calls = [change(call) if self._holders[call.id] == key else call for call in holder.tool_calls or ()]
+            calls = [change(call) if self._call_holders[call.id] == key else call for call in holder.tool_calls or ()]
             self._messages[key] = holder.model_copy(update={"tool_calls": calls})
 
-    def _finish_call(self, call: ToolCall) -> ToolCall:
-        """The call with what has come of its arguments and metadata."""
-        more, aside, new = self._arguments.get(call.id), self._calls_asides.get(call.id), dict[str, object]()
-        if more is not None:
-            arguments = call.function.arguments + more.getvalue()
-            new["function"] = call.function.model_copy(update={"arguments": arguments})
-        if aside is not None:
-            new["metadata"] = {**(call.metadata or {}), **aside}
-        return call.model_copy(update=new) if new else call
+    def _with_buffers(self, call: ToolCall) -> ToolCall:
+        """Return the call with its buffered arguments and metadata."""
+        buffer, metadata, update = self._arguments.get(call.id), self._call_metadata.get(call.id), dict[str, object]()
+        if buffer is not None:
+            arguments = call.function.arguments + buffer.getvalue()
+            update["function"] = call.function.model_copy(update={"arguments": arguments})
+        if metadata is not None:
+            update["metadata"] = {**(call.metadata or {}), **metadata}
+        return call.model_copy(update=update) if update else call
 
     def _merge_metadata(self, event: BaseEvent, metadata: Metadata) -> None:
-        """What is said beside an event is said of what it builds, key by key; what is said last counts."""
-        if isinstance(event, OF_CALLS):
-            if event.tool_call_id in self._holders:
-                self._calls_asides[event.tool_call_id] = self._calls_asides.get(event.tool_call_id, {}) | metadata
-        elif isinstance(event, OF_MESSAGES) and event.message_id in self._messages:
-            self._asides[event.message_id] = self._asides.get(event.message_id, {}) | metadata
+        """Merge an event's metadata into its message or call, key by key. The last value of a key wins."""
+        if isinstance(event, CALL_EVENTS):
+            if event.tool_call_id in self._call_holders:
+                self._call_metadata[event.tool_call_id] = self._call_metadata.get(event.tool_call_id, {}) | metadata
+        elif isinstance(event, MESSAGE_EVENTS) and event.message_id in self._messages:
+            self._metadata[event.message_id] = self._metadata.get(event.message_id, {}) | metadata
 
     def _append(self, message: Message) -> None:
-        """Add a message, unless there is one of this id: what opens again goes on."""
+        """Append a message, unless its id exists: a second START event continues the existing message."""
         if message.id not in self._messages:
             self._messages[message.id] = message
             self._order.append(message.id)
@@ -227,19 +229,19 @@ class Transcript:
         self._append(ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id))
 
     def _set_encrypted_value(self, event: ReasoningEncryptedValueEvent) -> None:
-        sealed = {"encrypted_value": event.encrypted_value}
+        update = {"encrypted_value": event.encrypted_value}
         message = self._messages.get(event.entity_id)
         if event.subtype == "tool-call":
-            if event.entity_id in self._holders:
+            if event.entity_id in self._call_holders:
                 self._change_calls(
-                    self._holders[event.entity_id],
-                    lambda call: call.model_copy(update=sealed) if call.id == event.entity_id else call,
+                    self._call_holders[event.entity_id],
+                    lambda call: call.model_copy(update=update) if call.id == event.entity_id else call,
                 )
         elif message is not None:
-            self._messages[event.entity_id] = message.model_copy(update=sealed)
+            self._messages[event.entity_id] = message.model_copy(update=update)
 
     def _call_start(self, event: ToolCallStartEvent) -> None:
-        if event.tool_call_id in self._holders:
+        if event.tool_call_id in self._call_holders:
             return
         call = ToolCall(id=event.tool_call_id, function=FunctionCall(name=event.tool_call_name, arguments=""))
         key = event.parent_message_id or event.tool_call_id
@@ -249,15 +251,15 @@ class Transcript:
         holder = self._messages[key]
         if isinstance(holder, AssistantMessage):
             self._messages[key] = holder.model_copy(update={"tool_calls": [*(holder.tool_calls or ()), call]})
-            self._holders[call.id] = key
+            self._call_holders[call.id] = key
 
     def _call_arguments(self, event: ToolCallArgsEvent) -> None:
         self._append_delta(
-            self._arguments if event.tool_call_id in self._holders else None, event.tool_call_id, event.delta
+            self._arguments if event.tool_call_id in self._call_holders else None, event.tool_call_id, event.delta
         )
 
     def _call_result(self, event: ToolCallResultEvent) -> None:
-        """Behind its call and the results that are there already."""
+        """Insert a result after the message with its call and that message's earlier results."""
         message = ToolMessage(
             id=event.message_id,
             tool_call_id=event.tool_call_id,
@@ -265,38 +267,38 @@ class Transcript:
             subagent_run_id=event.subagent_run_id,
         )
         if event.message_id not in self._messages:
-            holder = self._holders.get(event.tool_call_id)
+            holder = self._call_holders.get(event.tool_call_id)
             if holder is None:
                 self._order.append(event.message_id)
             else:
-                self._order.insert(event.message_id, self._last_result(holder))
+                self._order.insert_after(self._last_result(holder), event.message_id)
         self._messages[event.message_id] = message
 
     def _last_result(self, holder: str) -> str:
-        """The last of the results that stand behind a message; the message where there is none.
+        """Return the id of the last result directly after a message, or of the message if there is none.
 
-        Once there is a result behind another it stays there, so the next look begins where the last one ended.
+        Results are never removed, so the search continues from the last position found.
         """
-        last = self._results.get(holder, holder)
+        last = self._last_results.get(holder, holder)
         while (following := self._order.next_after(last)) is not None:
             if not isinstance(self._messages[following], ToolMessage):
                 break
             last = following
-        self._results[holder] = last
+        self._last_results[holder] = last
         return last
 
     def _snapshot(self, event: MessagesSnapshotEvent) -> None:
-        """The complete set; reasoning that a snapshot says nothing of stays (spec, events/state)."""
-        said = {message.id: message for message in event.messages}
-        restated = any(isinstance(message, ReasoningMessage) for message in event.messages)
-        held = [
+        """Replace all messages. Reasoning stays if the snapshot has no reasoning at all (spec, events/state)."""
+        snapshot = {message.id: message for message in event.messages}
+        has_reasoning = any(isinstance(message, ReasoningMessage) for message in event.messages)
+        remaining = [
             message
             for message in self.messages
-            if message.id in said or (isinstance(message, ReasoningMessage) and not restated)
+            if message.id in snapshot or (isinstance(message, ReasoningMessage) and not has_reasoning)
         ]
-        self._set_messages([said.get(message.id, message) for message in held] + list(said.values()))
+        self._set_messages([snapshot.get(message.id, message) for message in remaining] + list(snapshot.values()))
 
-    _FOLDS: ClassVar[Mapping[type[BaseEvent], Callable[..., None]]] = {
+    _HANDLERS: ClassVar[Mapping[type[BaseEvent], Callable[..., None]]] = {
         TextMessageContentEvent: _text,
         ReasoningMessageContentEvent: _text,
         ToolCallArgsEvent: _call_arguments,
@@ -307,4 +309,4 @@ class Transcript:
         ToolCallResultEvent: _call_result,
         MessagesSnapshotEvent: _snapshot,
     }
-    """What an event does to a conversation; the others do nothing."""
+    """Method that applies events of each class. Other events do not change messages."""

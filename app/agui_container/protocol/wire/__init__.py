@@ -1,1 +1,1 @@
-"""Events on the wire: envelopes, SSE, WebSocket frames, protobuf."""
+"""Wire formats of events: envelopes, SSE, WebSocket frames, protobuf."""

@@ -1,7 +1,7 @@
-"""What readers get: encoded events by number, and their frames for SSE; ``make_frames`` has those of WebSockets.
+"""Envelopes of encoded events, and SSE frames. ``ws_frames`` makes the frames of WebSockets.
 
-Rule: an event is encoded when it is accepted, and every reader on every transport sends those same bytes. So an event
-that cannot be encoded is caught while it can still be refused, and nothing an agent does to it later matters.
+Rule: an event is encoded once, when it is accepted, and every transport sends these bytes. An event that cannot be
+encoded is therefore refused in time, and an agent cannot change an event after it was accepted.
 
 Source: AG-UI spec 1.1, basic/transports/http-sse (one event per frame, LF framing: the official client splits on LF LF
 only).
@@ -16,10 +16,11 @@ from ag_ui.core import EventType
 from agui_container.protocol.errors import AppError, ErrorCode
 
 MAX_CURSOR_DIGITS = 15
+"""Maximum number of digits of a cursor."""
 
 
 class Envelope(NamedTuple):
-    """An accepted event. ``seq`` counts from 1 within the run; ``data`` is its UTF-8 JSON, without line breaks."""
+    """An accepted event. ``seq`` counts from 1 within the run. ``data`` is UTF-8 JSON without line breaks."""
 
     run_id: str
     seq: int
@@ -28,10 +29,10 @@ class Envelope(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Consecutive envelopes of one run, as columns. An empty batch is a sign of life.
+    """Consecutive envelopes of one run, as columns. An empty batch is a keep-alive.
 
     Attributes:
-        first: the first one's ``seq``.
+        first: ``seq`` of the first event.
         types: the type of each event.
         data: the JSON of each event.
     """
@@ -42,26 +43,26 @@ class Batch(NamedTuple):
     data: Sequence[bytes]
 
     def envelopes(self) -> list[Envelope]:
-        """One by one."""
+        """Return the batch as single envelopes."""
         numbered = zip(count(self.first), self.types, self.data, strict=False)
         return [Envelope(self.run_id, seq, event_type, data) for seq, event_type, data in numbered]
 
 
 def sse_frames(data: Sequence[bytes], first: int) -> bytes:
-    """SSE frames for one write: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the first event's ``seq``."""
+    """Return SSE frames: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the ``seq`` of the first event."""
     return b"".join([b"id: %d\ndata: %b\n\n" % numbered for numbered in enumerate(data, first)])
 
 
 def sse_error_frame(data: bytes) -> bytes:
-    """The one frame of a request that was refused; it has no ``id`` because it belongs to no run."""
+    """Return the SSE frame for a refused request. It has no ``id`` because it belongs to no run."""
     return b"data: %b\n\n" % data
 
 
 def parse_cursor(text: str | None) -> int:
-    """The ``seq`` after which to read, from ``?after=`` or ``Last-Event-ID``; absent or empty is 0.
+    """Return the ``seq`` after which to read, from ``?after=`` or ``Last-Event-ID``. None and empty text mean 0.
 
     Raises:
-        AppError: VALIDATION_ERROR for anything but a whole number.
+        AppError: VALIDATION_ERROR if the text is not a whole number.
     """
     if not text:
         return 0

@@ -1,8 +1,8 @@
-"""Envelopes to WebSocket frames: one bare event each, and adjacent deltas of one stream as one event.
+"""WebSocket frames: one event per frame, with adjacent deltas of one stream merged into one event.
 
-Rule: nothing is lost, and what can be told by looking is not parsed. Our encoder writes a delta's text last, so two
-deltas that agree in what stands before it are of one stream, and their texts are joined as they are written. An event
-that looks otherwise (unknown fields, classes of one's own, ids with escapes) is parsed once to give it that shape.
+Rule: no text is lost, and JSON is parsed only if necessary. The encoder writes the text of a delta as the last field.
+Two deltas with equal bytes before the text belong to one stream, and their texts are joined as encoded bytes. A delta
+in another form (unknown fields, classes outside ``ag_ui.core``, ids with escapes) is parsed and encoded in this form.
 
 Source: AgentCore's limits for WebSocket frames (docs/architecture.md).
 """
@@ -17,28 +17,31 @@ from ag_ui.core import EventType
 from agui_container.protocol.wire.envelope import Envelope
 
 MERGED_BYTES = 30_000
-"""Merged deltas stay under AgentCore's 32 KB with room for the cursor."""
+"""Maximum bytes of merged deltas: AgentCore's limit of 32 KB, with room for the cursor."""
 
 DELTA_TYPES = frozenset(
     {EventType.TEXT_MESSAGE_CONTENT, EventType.TOOL_CALL_ARGS, EventType.REASONING_MESSAGE_CONTENT},
 )
 SIDE_FIELDS = {"metadata", "rawEvent"}
-"""What belongs to one delta and not to its stream."""
+"""Fields that describe a single delta. A delta with one of them is not merged."""
 
 KEY = b',"delta":"'
-"""Behind this is the text. No string can hold it, because a quote in a string is escaped."""
+"""Bytes before the text. They cannot occur inside a string, because a quote in a string is escaped."""
 
 END = b'"}'
 PLAIN = re.compile(rb'({"type":"[A-Z_]+")(?:,"timestamp":-?\d+)?((?:,"(?!metadata"|rawEvent")\w+":"[^"\\]*")*)')
-"""What stands before the text if it is nothing but names without escapes; two groups leave out the timestamp."""
+"""The fields before the text, if their values have no escapes. The two groups omit the timestamp."""
 
 HAS_SIDE_FIELD = re.compile(PLAIN.pattern + rb',"(?:metadata|rawEvent)":')
 
 
 class FrameDelta(NamedTuple):
-    """A delta taken apart: ``head``, its text as JSON without quotes, ``END``.
+    """Parts of an encoded delta: ``head``, text, ``END``.
 
-    ``stream`` is what deltas must share to be merged: the head without the timestamp.
+    Attributes:
+        stream: the head without the timestamp. Deltas with an equal ``stream`` may be merged.
+        head: bytes before the text.
+        text: the text as a JSON string without quotes.
     """
 
     stream: bytes
@@ -47,18 +50,18 @@ class FrameDelta(NamedTuple):
 
 
 def make_frames(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[str]:
-    """Frames for what is ready, in order.
+    """Return the frames for these envelopes, in order.
 
     Args:
-        envelopes: what a reader has not sent yet, in order.
-        with_seq: put ``metadata.seq`` into each event; of merged events, the last.
+        envelopes: consecutive envelopes that were not sent yet.
+        with_seq: True to add ``metadata.seq`` to each event. A merged event gets the ``seq`` of its last delta.
     """
     merged = _merge(envelopes) if len(envelopes) > 1 else ((each.data, each.seq) for each in envelopes)
     return [(_add_seq(data, seq) if with_seq else data).decode() for data, seq in merged]
 
 
 def _merge(envelopes: Sequence[Envelope]) -> Iterator[tuple[bytes, int]]:
-    """The JSON of each frame, and the number of its last event."""
+    """Iterate over the JSON of each frame and the ``seq`` of its last event."""
     group: list[Envelope] = []
     first: FrameDelta | None = None
     texts: list[bytes] = []
@@ -78,12 +81,12 @@ def _merge(envelopes: Sequence[Envelope]) -> Iterator[tuple[bytes, int]]:
 
 
 def _join(group: Sequence[Envelope], first: FrameDelta | None, texts: Sequence[bytes]) -> tuple[bytes, int]:
-    whole = b"".join((first.head, first.text, *texts, END)) if first and texts else group[0].data
-    return whole, group[-1].seq
+    data = b"".join((first.head, first.text, *texts, END)) if first and texts else group[0].data
+    return data, group[-1].seq
 
 
 def _continuation_text(first: FrameDelta, envelope: Envelope) -> bytes | None:
-    """The text of a delta of the same stream; None of everything else."""
+    """Return the text if the envelope is a delta of the same stream as ``first``, else None."""
     text = _trailing_text(envelope.data, first.head) if envelope.data.startswith(first.head) else None
     if text is not None:
         return text
@@ -92,18 +95,18 @@ def _continuation_text(first: FrameDelta, envelope: Envelope) -> bytes | None:
 
 
 def _parse_delta(envelope: Envelope) -> FrameDelta | None:
-    """The parts of a delta that may be merged; None of everything else."""
+    """Return the parts of a delta that may be merged, or None for any other event."""
     if envelope.type not in DELTA_TYPES:
         return None
     opening, key, _ = envelope.data.partition(KEY)
-    looked, text = PLAIN.fullmatch(opening), _trailing_text(envelope.data, opening + key)
-    if looked and text is not None:
-        return FrameDelta(looked[1] + looked[2], opening + key, text)
+    fields, text = PLAIN.fullmatch(opening), _trailing_text(envelope.data, opening + key)
+    if fields and text is not None:
+        return FrameDelta(fields[1] + fields[2], opening + key, text)
     return None if HAS_SIDE_FIELD.match(opening) else _parse(envelope.data)
 
 
 def _trailing_text(data: bytes, head: bytes) -> bytes | None:
-    """The text behind ``head``, if it is the event's last field: another one would bring a quote behind a comma."""
+    """Return the text after ``head`` if it is the last field, else None. A further field would add a bare quote."""
     text = data[len(head) : -len(END)]
     return text if data.endswith(END) and text.count(b'"') == text.count(rb"\"") else None
 

@@ -1,5 +1,5 @@
-"""AG-UI's binary encoding: ``agui.proto``, what protoc made of it, and JSON to its bytes.
+"""Binary encoding of AG-UI: ``agui.proto``, its compiled schema, and the encoder from JSON.
 
-Rule: nothing in here is imported before a reader asks for this encoding
-(``app/agui_container/transports/formats.py``); those who read JSON pay nothing for it.
+Rule: this package is imported when the first client asks for the encoding
+(``app/agui_container/transports/formats.py``), because protobuf takes time and memory.
 """

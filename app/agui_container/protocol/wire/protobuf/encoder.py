@@ -1,38 +1,49 @@
-"""Any JSON value into a ``JsonValue``.
+"""Encoder from an event's JSON to its frame in AG-UI's binary encoding.
 
-Rule: the members of an object keep the order that a JavaScript client would give them, which is what makes two encoders
-agree byte for byte: array indexes first, by size, then the others as they came (ECMA-262, OrdinaryOwnPropertyKeys).
-What is called ``PROTOTYPE`` is no member there but the object's prototype, so it is left out.
+Rule: the bytes equal those of ``@ag-ui/proto`` 1.0.0 for the same JSON, for every event type.
 
-An event's JSON into its message, along the schema's own field names.
+The compiled schema decides which fields are encoded. Unknown fields, and values that are not of the field's type, are
+dropped. Functions at the end handle the fields whose JSON has another structure than the message.
 
-Rule: the schema decides. A field that it does not have stays behind, as every binary encoder leaves it (AG-UI spec 1.1,
-basic/transports/http-protobuf: the wire is narrower), and so does a value that is not of the field's type. The places
-where JSON and messages differ by more than names are the functions at the end.
+The members of a free JSON object are encoded in the order of a JavaScript object: array indexes first, in ascending
+order, then the other names in their given order (ECMA-262, OrdinaryOwnPropertyKeys). A member named ``__proto__`` is
+omitted, because in JavaScript it is the prototype of the object.
 
-An event's JSON to its frame on the binary wire.
+``make proto`` compiles ``agui.proto`` into ``agui.binpb``. The schema has its own descriptor pool, so that it works with
+any protobuf runtime and cannot collide with messages of an agent's libraries (decision 0017).
 
-Rule: the same bytes as ``@ag-ui/proto`` 1.0.0 gives for the same JSON, for every event type. Source: AG-UI spec 1.1,
-basic/transports/http-protobuf: four bytes of length, big-endian, and the message; frames abut.
+A frame is the length in four bytes, big-endian, and the message. Source: AG-UI spec 1.1, basic/transports/http-protobuf.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 from pydantic_core import from_json
 
-from agui_container.protocol.wire.protobuf.schema import BASE_EVENT, EVENT, Event
+POOL = DescriptorPool()
+for _file in FileDescriptorSet.FromString(Path(__file__).with_name("agui.binpb").read_bytes()).file:
+    POOL.Add(_file)
+
+EVENT = POOL.FindMessageTypeByName("ag_ui.Event")
+BASE_EVENT = POOL.FindMessageTypeByName("ag_ui.BaseEvent")
+
+Event = GetMessageClass(EVENT)
+"""Message of one event. Exactly one of its fields is set, the one of the event's type."""
 
 MAX_INDEX = 2**32 - 2
-"""The largest array index. Greater numbers are names like any other."""
+"""The largest array index of JavaScript. Greater numbers are ordinary member names."""
 
 PROTOTYPE = "__proto__"
 
 
 def fill_value(message: Any, value: Any) -> None:  # noqa: ANN401 - a JsonValue, and any JSON
-    """Set a ``JsonValue``, member by member: one call for a large value would hold up every other thread."""
+    """Set a ``JsonValue`` member by member, because one call for a large value would block all other threads."""
     kind = type(value)
     if kind is str:
         message.string_value = value
@@ -63,7 +74,7 @@ def fill_object(message: Any, value: dict[str, Any]) -> None:  # noqa: ANN401 - 
 
 
 def _double(number: float) -> float:
-    """A number as JavaScript has it."""
+    """Return a number as a double, as in JavaScript. Integers that are too large become infinite."""
     try:
         return float(number)
     except OverflowError:
@@ -85,12 +96,12 @@ def _is_index(key: str) -> bool:
 
 JsonObject = Mapping[str, Any]
 Fill = Callable[[Any, Any], None]
-"""Sets a message, or one field of it, from a JSON value that it accepts."""
+"""Function that sets a message, or one field of it, from a JSON value."""
 Accepts = Callable[[Any], bool]
 
 
 def fill_event(message: Any, event: JsonObject) -> None:  # noqa: ANN401 - an Event
-    """Set an ``Event``. Raises ``KeyError`` for a type that the schema does not have."""
+    """Set an ``Event`` from its JSON. Raises ``KeyError`` if the schema does not have the event's type."""
     arm = event["type"].lower()
     inner = getattr(message, arm)
     ARMS[arm](inner, event)
@@ -101,7 +112,7 @@ def fill_event(message: Any, event: JsonObject) -> None:  # noqa: ANN401 - an Ev
 
 
 def _message(descriptor: Descriptor) -> Fill:
-    """For a message whose fields are named as in JSON."""
+    """Return the function that sets a message whose fields have the same names as in JSON."""
     reshape = RESHAPED.get(descriptor.name)
     fields = {field.json_name: _field(field) for field in descriptor.fields if field.name != "base_event"}
 
@@ -115,7 +126,7 @@ def _message(descriptor: Descriptor) -> Fill:
 
 
 def _union(descriptor: Descriptor) -> Fill:
-    """For a message whose one field is named by JSON's ``type``."""
+    """Return the function that sets a message with one field, whose name is ``type`` in JSON."""
     arms = _arms(descriptor)
 
     def fill(message: Any, value: JsonObject) -> None:  # noqa: ANN401 - any message
@@ -129,7 +140,7 @@ def _arms(descriptor: Descriptor) -> dict[str, Fill]:
 
 
 def _field(field: FieldDescriptor) -> Fill:
-    """Sets one field of a message."""
+    """Return the function that sets one field of a message."""
     name = field.name
     if field.message_type is None:
         return _repeated_scalar(name, SCALARS[field.type]) if field.is_repeated else _scalar(field)
@@ -166,7 +177,7 @@ def _repeated_scalar(name: str, kind: type) -> Fill:
 
 
 def _submessage(field: FieldDescriptor, descriptor: Descriptor) -> tuple[Accepts, Fill]:
-    """Which JSON a field's message may be set from, and how."""
+    """Return two functions for a field of message type: the check of the JSON value, and the one that sets it."""
     if descriptor.name == "JsonValue":
         optional = field.containing_oneof is not None
         return lambda value: value is not None or not optional, fill_value
@@ -196,7 +207,7 @@ UNIONS = frozenset({"InputContent", "InputContentSource"})
 
 
 def _content(value: JsonObject) -> JsonObject:
-    """One ``content`` in JSON; a field for each form it may have in a message."""
+    """Rename ``content`` to the message field for its form: text, content parts or activity content."""
     content = value.get("content")
     form = "content"
     if isinstance(content, list):
@@ -207,19 +218,19 @@ def _content(value: JsonObject) -> JsonObject:
 
 
 def _outcome(value: JsonObject) -> JsonObject:
-    """JSON's outcome is an object, and the message has its type and what it holds side by side."""
+    """Flatten ``outcome``: the message has its type and its payload as two fields."""
     outcome = value.get("outcome")
-    flat = {**value, "outcome": None, **dict.fromkeys(HELD.values())}
+    flat = {**value, "outcome": None, **dict.fromkeys(OUTCOME_FIELDS.values())}
     if isinstance(outcome, dict):
         kind = outcome.get("type")
         flat["outcome"] = kind
-        if kind in HELD:
-            flat[HELD[kind]] = outcome.get(HELD[kind])
+        if kind in OUTCOME_FIELDS:
+            flat[OUTCOME_FIELDS[kind]] = outcome.get(OUTCOME_FIELDS[kind])
     return flat
 
 
-HELD = {"success": "pendingToolCallIds", "interrupt": "interrupts", "suspended": "interruptIds"}
-"""What an outcome of this type holds."""
+OUTCOME_FIELDS = {"success": "pendingToolCallIds", "interrupt": "interrupts", "suspended": "interruptIds"}
+"""Payload field of an outcome, by its type."""
 
 RESHAPED: Mapping[str, Callable[[JsonObject], JsonObject]] = {
     "Message": _content,
@@ -233,10 +244,10 @@ BASE = _message(BASE_EVENT)
 
 
 def encode_frame(data: bytes) -> bytes:
-    """The frame of one event.
+    """Encode the frame of one event.
 
     Args:
-        data: the event as ``core.encoder`` made it.
+        data: JSON of the event from ``protocol.encoder``.
     """
     event = Event()
     fill_event(event, from_json(data))

@@ -1,0 +1,177 @@
+"""Strict JSON: a parser for client input, and the replacement of integers that a double cannot hold.
+
+Rule: every JSON reader must understand the same value. A body is refused if it has duplicate keys, NaN, infinities,
+numbers that a double cannot hold, invalid Unicode or too many levels. Integers that a double cannot hold become null in
+output, because most JSON readers fail on them as they fail on Infinity. Source: RFC 8259, sections 4 to 8.
+"""
+
+import json
+from collections.abc import Iterator
+from math import isfinite, isinf
+from typing import NoReturn
+
+from pydantic_core import from_json, to_json
+
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+
+DEPTH_CHECK_BRACKETS = 100
+"""Number of opening brackets from which the nesting depth of a body is checked. Fewer cannot be too deep."""
+
+MAX_BRACKETS = 1_000_000
+"""Maximum number of opening brackets of a body, including brackets inside strings.
+
+``[]`` takes 3 bytes in the body and 60 in memory, and the parser blocks all threads until it has read all of them.
+"""
+
+TOO_LARGE = "the number is too large."
+
+SAFE_DIGITS = 308
+"""Number of digits up to which every integer fits into a double."""
+
+DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
+"""Translation of every digit to zero. A long number is then found by a plain search, without a regular expression."""
+
+LONG_NUMBER = b"0" * (SAFE_DIGITS + 1)
+
+
+def parse_json(body: bytes) -> object:
+    """Parse the body of a request.
+
+    Raises:
+        AppError: VALIDATION_ERROR. The message names the place if a number is at fault.
+    """
+    if not body.strip():
+        raise_validation_error("The body is empty; a RunAgentInput is expected.")
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets > MAX_BRACKETS:
+        raise_validation_error(f"The body has more than {MAX_BRACKETS} lists and objects.")
+    numbers = NumberReader()
+    try:
+        document: object = json.loads(
+            body.decode(),
+            object_pairs_hook=_object,
+            parse_constant=numbers.read_constant,
+            parse_float=numbers.read_float,
+            parse_int=numbers.read_integer,
+        )
+    except UnicodeDecodeError:
+        raise_validation_error("The body is not valid UTF-8.")
+    except RecursionError:
+        raise_validation_error("The body is nested too deeply.")
+    except json.JSONDecodeError as error:
+        raise_validation_error(f"The body is not valid JSON at line {error.lineno}, column {error.colno}.")
+    if numbers.refused:
+        raise_validation_error(clip_message(f"{_path_to(numbers.refused[0], document)}: {numbers.refused[0].reason}"))
+    if b"\\ud" in body or b"\\uD" in body:
+        _check_surrogates(document)
+    if brackets >= DEPTH_CHECK_BRACKETS:
+        _check_depth(body)
+    return document
+
+
+def _check_depth(body: bytes) -> None:
+    """Refuse a body that is nested deeper than pydantic's JSON parser allows, because it could not be stored."""
+    try:
+        from_json(body)
+    except ValueError:
+        raise_validation_error("The body is nested too deeply.")
+
+
+def _check_surrogates(document: object) -> None:
+    """Refuse half of a surrogate pair, because UTF-8 cannot encode it."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise_validation_error("The body holds half of a surrogate pair.")
+    except RecursionError:
+        raise_validation_error("The body is nested too deeply.")
+
+
+class RefusedNumber:
+    """Placeholder in a document for a number that was refused."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class NumberReader:
+    """Reader of the numbers of one body.
+
+    Attributes:
+        refused: placeholders of the numbers that other JSON readers do not accept. Their paths are known only after
+            the whole document has been parsed.
+    """
+
+    def __init__(self) -> None:
+        self.refused: list[RefusedNumber] = []
+
+    def read_integer(self, text: str) -> int | RefusedNumber:
+        """Return the integer, or a placeholder if a double cannot hold it."""
+        return self._refuse(TOO_LARGE) if is_too_large(text) else int(text)
+
+    def read_float(self, text: str) -> float | RefusedNumber:
+        """Return the number, or a placeholder if it is not finite."""
+        number = float(text)
+        return number if isfinite(number) else self._refuse(TOO_LARGE)
+
+    def read_constant(self, name: str) -> RefusedNumber:
+        """Return a placeholder for NaN or an infinity, which are not JSON."""
+        return self._refuse(f"{name} is not a JSON number.")
+
+    def _refuse(self, reason: str) -> RefusedNumber:
+        placeholder = RefusedNumber(reason)
+        self.refused.append(placeholder)
+        return placeholder
+
+
+def _path_to(wanted: RefusedNumber, document: object) -> str:
+    """Return the path of the field whose value is this object, such as ``state.count``."""
+    path: list[str] = []
+    levels = [_members(document)]
+    while levels:
+        for name, value in levels[-1]:
+            if value is wanted:
+                return ".".join([*path, str(name)])
+            if isinstance(value, dict | list):
+                path.append(str(name))
+                levels.append(_members(value))
+                break
+        else:
+            levels.pop()
+            del path[-1:]
+    return "body"
+
+
+def _members(node: object) -> Iterator[tuple[object, object]]:
+    """Iterate over the keys or indexes of an object or list, with their values."""
+    if isinstance(node, dict):
+        return iter(node.items())
+    return enumerate(node) if isinstance(node, list) else iter(())
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise_validation_error("A JSON object in the body has the same key twice.")
+    return fields
+
+
+def is_too_large(text: str) -> bool:
+    """Return True if a double cannot hold the integer that ``text`` spells."""
+    return len(text) > SAFE_DIGITS and isinf(float(text))
+
+
+def without_large_integers(data: bytes) -> bytes:
+    """Return the JSON with null in place of each integer that is too large. Other JSON is returned unchanged."""
+    if LONG_NUMBER not in data.translate(DIGITS_TO_ZERO):
+        return data
+    return to_json(json.loads(data, parse_int=_integer_or_none), inf_nan_mode="constants")
+
+
+def _integer_or_none(text: str) -> int | None:
+    return None if is_too_large(text) else int(text)
+
+
+def raise_validation_error(message: str) -> NoReturn:
+    """Raise ``AppError`` VALIDATION_ERROR with this message."""
+    raise AppError(ErrorCode.VALIDATION_ERROR, message)
