@@ -115,7 +115,7 @@ async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
 
 @requirement("busy.reject")
 async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agui_container.engine.service.LEAVING_SECONDS", 0)
+    monkeypatch.setattr("agui_container.engine.service.CLOSING_READER_SECONDS", 0)
     replicas, may = Replicas(), asyncio.Event()
     here, finish, claim = await replicas.start(hello), replicas.store.runs.finish, replicas.store.runs.claim
     found = list[Claimed | AlreadyExists | ThreadBusy]()
