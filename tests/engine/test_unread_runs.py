@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 from ag_ui.core import EventType
 
-from agui_container.engine.log.event_log import EventLog, Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import RETENTION_SECONDS, Leases
 from agui_container.engine.service import Service

@@ -207,7 +207,7 @@ class Service:
         if self._responder is None and (thread is None or not thread.messages):
             return None
         interrupts = await self._pending_interrupts(caller, run_input.thread_id)
-        log = EventLog(run_input.run_id, self._registry.separate_budget(), self._registry.flusher)
+        log = EventLog(run_input.run_id, self._registry.new_snapshot_budget(), self._registry.flusher)
         run = self._run(run_input, caller, log, None)
         self._registry.run_snapshot(run, SnapshotAgent(thread, interrupts))
         return self._subscriptions.open(run, 0)

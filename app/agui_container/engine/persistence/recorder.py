@@ -208,9 +208,7 @@ class RunRecorder:
                 await self._record_input(self._unstored_input)
             outcome = await self._store_pending(log)
         if outcome is WriteOutcome.FAILED:
-            on_loss(
-                AppError(ErrorCode.STORE_UNAVAILABLE, "This server can no longer store the run.")
-            )
+            on_loss(AppError(ErrorCode.STORE_UNAVAILABLE, "This server can no longer store the run."))
             log.release_all()
             return
         if outcome is WriteOutcome.LEASE_LOST:
@@ -292,14 +290,9 @@ class RunRecorder:
         envelopes = log.unpersisted().envelopes() if self.cluster.durable else []
         runs, replica = self.cluster.store.runs, self.cluster.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
-        if (
-            ending is not None
-            and not is_last
-            and self._cut_error is not None
-            and log.watermark
-            and self._is_store_exact
-        ):
-            await self._end_early(log, ending, self._cut_error)
+        can_cut = not is_last and log.watermark > 0 and self._is_store_exact
+        if ending is not None and cut_error is not None and can_cut:
+            await self._end_early(log, ending, cut_error)
             return WriteOutcome.DONE
         if ending is not None and is_last:
             await runs.finish(self.key, replica, envelopes, ending)
