@@ -218,7 +218,7 @@ def build_service(settings: Settings) -> Service:
         capabilities=build_capabilities(agent, settings),
         new_id=new_id,
         responder=responder_of(agent),
-        rememberer=thread_cleanup_of(agent),
+        thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
     )
 

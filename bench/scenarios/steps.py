@@ -13,8 +13,7 @@ from io import StringIO
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
-from agui_container.engine.log.event_log import EventLog, Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
 from agui_container.engine.run.fairness import BURST
 from agui_container.engine.service import Service
 from agui_container.main import build_service

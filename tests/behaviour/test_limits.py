@@ -302,7 +302,7 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     assert outcome(await first.rest()) == "success"
     assert await found(client, "r1") == ["r1"]
     reader.close()
-    await eventually(lambda: run.presence.local == 0 and not client.service._registry._writing)
+    await eventually(lambda: run.presence.local == 0 and not client.service._registry._recorder_tasks)
     assert await found(client, "r1") == []
 
 

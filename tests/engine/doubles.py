@@ -100,7 +100,7 @@ def make_service(  # noqa: PLR0913 - each has a default
         capabilities=build_capabilities(adapted, settings),
         new_id=lambda: f"id-{next(numbers)}",
         responder=responder_of(adapted),
-        rememberer=thread_cleanup_of(adapted),
+        thread_cleanup=thread_cleanup_of(adapted),
     )
 
 

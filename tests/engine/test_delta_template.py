@@ -29,8 +29,7 @@ from ag_ui.core import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agui_container.engine.log.event_log import EventLog, Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
 from agui_container.engine.run import pipeline
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import MessageText

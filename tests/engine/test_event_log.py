@@ -5,8 +5,7 @@ import asyncio
 import pytest
 from ag_ui.core import CustomEvent, EventType
 
-from agui_container.engine.log.event_log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, EventLog, Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, EventLog, Flusher, LogBudget
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import ErrorCode

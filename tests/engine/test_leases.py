@@ -1,7 +1,7 @@
 """How long a replica's word counts, beside clocks that differ, and what is forgotten when its time is over."""
 
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
-from agui_container.engine.persistence.leases import BEAT_SECONDS, KEPT_SECONDS, Leases
+from agui_container.engine.persistence.leases import RENEW_SECONDS, RETENTION_SECONDS, Leases
 from agui_container.ports.records import (
     AlreadyExists,
     Claim,
@@ -41,7 +41,7 @@ async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its
     assert isinstance(known, AlreadyExists)
     assert not known.run.kept
     assert await replicas.store.threads.get(ThreadKey(RUN.owner, RUN.thread_id)) is not None
-    assert KEPT_SECONDS == 7 * A_DAY
+    assert RETENTION_SECONDS == 7 * A_DAY
 
 
 @requirement("durable.forgets")
@@ -53,7 +53,7 @@ async def test_all_that_is_old_is_forgotten_however_much_it_is() -> None:
     for key in keys:
         await runs.claim(Claim(key, "replica-a", START, START + LEASE_SECONDS))
         await runs.finish(key, "replica-a", envelopes(1, 1), Ending(RunStatus.FINISHED, START))
-    replicas.clock.advance(KEPT_SECONDS + 1)
+    replicas.clock.advance(RETENTION_SECONDS + 1)
     await leases.purge()
     assert [key for key in keys if await runs.envelopes(key, 0)] == []
 
@@ -98,8 +98,8 @@ async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
         await beat(others)  # at the worst moment: ours are about to speak
         await ours.renew()
         await beat(others)
-        replicas.clock.advance(BEAT_SECONDS)
-        theirs.advance(BEAT_SECONDS)
+        replicas.clock.advance(RENEW_SECONDS)
+        theirs.advance(RENEW_SECONDS)
     record = await replicas.store.runs.get(RUN)
     await here.drain(0)
     await finished(here)
@@ -115,7 +115,7 @@ async def test_a_replica_whose_clock_is_two_seconds_ahead_takes_nothing_from_one
 
 @requirement("replica.lost")
 async def test_a_replica_whose_clock_is_far_ahead_ends_runs_of_one_that_lives() -> None:
-    record = await beside_a_clock_ahead(LEASE_SECONDS - BEAT_SECONDS)
+    record = await beside_a_clock_ahead(LEASE_SECONDS - RENEW_SECONDS)
     assert record is not None
     assert (record.replica, record.status) == ("replica-b", RunStatus.ERROR)
 
@@ -131,9 +131,9 @@ async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_no
         record = await replicas.store.runs.get(RUN)
         assert record is not None
         standing.append(record.status)
-        replicas.clock.advance(BEAT_SECONDS)
+        replicas.clock.advance(RENEW_SECONDS)
     assert standing == [*[RunStatus.RUNNING] * 4, RunStatus.ERROR]
-    assert (LEASE_SECONDS, BEAT_SECONDS) == (8, 2)
+    assert (LEASE_SECONDS, RENEW_SECONDS) == (8, 2)
 
 
 @requirement("replica.lost")
@@ -142,13 +142,13 @@ async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_so
     there = Leases((await replicas.start(hello)).cluster, Nobody())
     for _ in range(5):
         await beat(there)
-        replicas.clock.advance(BEAT_SECONDS)
+        replicas.clock.advance(RENEW_SECONDS)
     replicas.clock.advance(-3_600)
     now = replicas.clock.time()
     await replicas.store.runs.claim(Claim(RUN, "dead", now, now + LEASE_SECONDS))
     for _ in range(5):
         await beat(there)
-        replicas.clock.advance(BEAT_SECONDS)
+        replicas.clock.advance(RENEW_SECONDS)
     record = await replicas.store.runs.get(RUN)
     assert record is not None
     assert record.status is RunStatus.ERROR

@@ -16,12 +16,12 @@ def test_what_is_no_goal_is_none(name: str, value: object) -> None:
     watch = GoalStatusTracker()
     watch.feed(CustomEvent(name=name, value=value))
     watch.feed(CustomEvent(name=name, value={"type": value}))
-    assert watch.failed is (name == "goal.failed" and isinstance(value, str))
+    assert watch.has_failed is (name == "goal.failed" and isinstance(value, str))
 
 
 def test_a_goal_that_is_left_pending_has_failed() -> None:
     watch = GoalStatusTracker()
     watch.feed(CustomEvent(name="goals.declared", value={"goals": [{"type": "note", "status": "pending"}]}))
-    assert watch.failed
+    assert watch.has_failed
     watch.feed(CustomEvent(name="goal.achieved", value={"type": "note"}))
-    assert not watch.failed
+    assert not watch.has_failed

@@ -85,7 +85,7 @@ async def beat(leases: Leases) -> None:
 
 async def finished(service: Service) -> None:
     """Until everything is written."""
-    await eventually(lambda: not service._registry._writing and not service._registry._tasks)
+    await eventually(lambda: not service._registry._recorder_tasks and not service._registry._tasks)
 
 
 @requirement("durable.first")

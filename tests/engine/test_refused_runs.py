@@ -19,8 +19,7 @@ from ag_ui.core import (
 )
 
 from agui_container.agents.assistant.subagents import SubagentInvocation
-from agui_container.engine.log.event_log import EventLog, Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import Item, RunContext

@@ -67,7 +67,7 @@ async def test_a_run_that_cannot_be_written_down_harms_nobody(
 
     monkeypatch.setattr(recorder.RunRecorder, "write", broken)
     await ran(service, "r1")
-    assert "a run could not be written down" in caplog.text
+    assert "run recording failed run=r1" in caplog.text
     monkeypatch.undo()
     await ran(service, "r2", "t2")
 
@@ -269,7 +269,7 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
     service = make_service(brief, Settings(on_busy="enqueue"), limits=CapacityLimits(kept_runs=0))
     for run in range(20):
         await ran(service, f"r{run}", f"t{run % 3}")
-    await eventually(lambda: not service._registry._tasks and not service._registry._writing)
+    await eventually(lambda: not service._registry._tasks and not service._registry._recorder_tasks)
     assert (service._registry._threads, service._registry._runs) == ({}, {})
     assert service._registry.budget.used_bytes == 0
 
@@ -282,7 +282,7 @@ async def test_what_has_run_on_a_thread_that_is_deleted_takes_no_memory_and_its_
     service = make_service(brief, limits=CapacityLimits(kept_runs=kept_runs))
     for _ in range(2):
         await ran(service, "r1")
-        await eventually(lambda: not service._registry._writing)
+        await eventually(lambda: not service._registry._recorder_tasks)
         await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
         assert (service.runs.find_local(caller(), "t1", "r1"), service._registry.budget.used_bytes) == (None, 0)
         assert service._registry.budget.kept_bytes == 0

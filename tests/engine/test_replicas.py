@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.engine.log.presence import HEARD_SECONDS
+from agui_container.engine.log.presence import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.policy import OnBusy
@@ -115,7 +115,7 @@ async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
 
 @requirement("busy.reject")
 async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agui_container.engine.service.LEAVING_SECONDS", 0)
+    monkeypatch.setattr("agui_container.engine.service.CLOSING_READER_SECONDS", 0)
     replicas, may = Replicas(), asyncio.Event()
     here, finish, claim = await replicas.start(hello), replicas.store.runs.finish, replicas.store.runs.claim
     found = list[Claimed | AlreadyExists | ThreadBusy]()
@@ -180,7 +180,7 @@ async def test_a_run_that_is_read_elsewhere_does_not_give_way() -> None:
     with pytest.raises(AppError) as refused:
         await here.admit(asking(run="r2"), caller())
     assert refused.value.code is ErrorCode.THREAD_BUSY
-    replicas.clock.advance(HEARD_SECONDS)
+    replicas.clock.advance(REPORT_VALID_SECONDS)
     holder.may_end.set()
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
     await over(here)

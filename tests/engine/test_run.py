@@ -204,7 +204,7 @@ async def test_an_error_that_no_event_can_hold_fails_the_run_with_another(caplog
     log = await logged(agent)
     assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert b'"code":"AGENT_ERROR"' in log[-1].data
-    assert "the run cannot end as it should" in caplog.text
+    assert "run could not end in order" in caplog.text
 
 
 @requirement("limit.size")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from ag_ui.core import RunAgentInput, TokenUsage
 
-from agui_container.engine.log.presence import HEARD_SECONDS
+from agui_container.engine.log.presence import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.engine.persistence.leases import Leases
@@ -50,7 +50,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     for task in reading:
         task.cancel()
     await asyncio.wait(reading)
-    replicas.clock.advance(HEARD_SECONDS)
+    replicas.clock.advance(REPORT_VALID_SECONDS)
     await leases.report()
     assert await shown(there) == await shown(here) == {"status": "running", "tokens": 8, "readers": 1}
     run.cancel()

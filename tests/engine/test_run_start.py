@@ -58,7 +58,7 @@ async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread(
     assert b"INTERNAL_ERROR" in seen[-1].data  # no agent has run that could be blamed
     await finished(service)
     assert [each.message for each in caplog.records if each.name == "agui_container.engine.run.run"] == [
-        "the run could not begin"
+        "run could not begin"
     ]
     thread = await store.threads.get(THREAD)
     assert thread is not None

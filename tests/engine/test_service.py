@@ -210,7 +210,7 @@ async def test_what_the_agents_parts_hold_is_let_go_of_when_the_service_closes()
 
 @requirement("busy.leaving")
 async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agui_container.engine.service.LEAVING_SECONDS", 2 * WAIT)
+    monkeypatch.setattr("agui_container.engine.service.CLOSING_READER_SECONDS", 2 * WAIT)
     service = make_service(forever)
     first = service.start(asking(), caller())
     asked = asyncio.create_task(service.admit(asking(run="r2"), caller()))

@@ -235,7 +235,7 @@ async def test_a_thread_whose_run_is_cancelled_and_nobody_hears_it_is_deleted_al
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("agui_container.engine.threads.threads.CANCEL_SECONDS", 0.01)
-    monkeypatch.setattr("agui_container.engine.threads.threads.LOOK_SECONDS", 0)
+    monkeypatch.setattr("agui_container.engine.threads.threads.POLL_SECONDS", 0)
     store, runs = MemoryStore(), NoRuns()
     await claimed(store, RUN)
     async with asyncio.timeout(WAIT):

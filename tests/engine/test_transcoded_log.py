@@ -5,8 +5,7 @@ import threading
 
 from ag_ui.core import CustomEvent, EventType
 
-from agui_container.engine.log.event_log import EventLog, Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
 from agui_container.engine.log.transcoded_log import LARGE_BYTES, RECENT_BYTES, TranscodedLog
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.wire.envelope import Batch

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import pytest
 from ag_ui.core import EventType
 
-from agui_container.engine.log.event_log import EventLog, Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
 from agui_container.engine.persistence import recorder
-from agui_container.engine.persistence.leases import KEPT_SECONDS, Leases
+from agui_container.engine.persistence.leases import RETENTION_SECONDS, Leases
 from agui_container.engine.service import Service
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import StoreUnavailable
@@ -58,7 +57,7 @@ async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read
     asked: tuple[str | None, str | None],
 ) -> None:
     replicas, here, there, _ = await ran()
-    replicas.clock.advance(KEPT_SECONDS + 1)
+    replicas.clock.advance(RETENTION_SECONDS + 1)
     await Leases(here.cluster, Nobody()).purge()
     for service in (here, there):
         [known] = await service.runs.list(caller())

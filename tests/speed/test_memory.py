@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput, RunStartedEvent, TextMessageContentEvent, TextMessageStartEvent
 
-from agui_container.engine.log.event_log import EventLog, Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.service import Service
 from agui_container.ports import Item

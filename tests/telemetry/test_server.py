@@ -81,7 +81,7 @@ def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: Server, collec
 def test_a_line_in_the_log_carries_the_ids_of_its_trace(server: Server) -> None:
     url, headers = f"http://127.0.0.1:{server.port}/invocations", {"traceparent": f"00-{'b' * 32}-{CALLER}-01"}
     httpx.post(url, json=ask(thread="log", text="fail"), headers=headers, timeout=SECONDS)
-    line = json.loads(server.wait_for(lambda line: "the run failed" in line))
+    line = json.loads(server.wait_for(lambda line: "run failed" in line))
     assert (line["traceId"], len(line["spanId"])) == ("b" * 32, 16)
 
 

@@ -1,4 +1,5 @@
-"""Runs: started, held in order, logged, read, cancelled and ended. Async, and neutral towards transports.
+"""Runs: start, order, log, read, cancel and end. Async and independent of transports.
 
-Rule: sees ``ports`` and ``core`` only. A run owns itself; a request merely reads its log.
+Rule: imports ``ports``, ``protocol``, ``runtime`` and ``telemetry`` only. A run does not depend on a request; a request
+only reads its log.
 """

@@ -1,15 +1,8 @@
-"""What a run's model calls cost, all of them together: as its end tells it, and as it is stored.
+"""Outcome of a run: its status, its token usage, the state of its goals, and the ending that the store gets.
 
-Rule: numbers that make no sense are left out and never harm the run. Source: AG-UI spec 1.1,
-events/lifecycle#token-usage.
-
-How a run ended, in the words of the store.
-
-Rule: everything is taken when the run ends, at once, because nothing of the run is kept afterwards.
-
-Where a run is in its life.
-
-Rule: the words are those of the API; all but ``queued`` are also the store's (``RunStatus``).
+Rule: invalid usage is left out and never fails a run. The ending is made when the run ends, because the objects that it
+is made of are released then. The status values are those of the API; all but ``queued`` are also the store's
+(``RunStatus``). Source: AG-UI spec 1.1, events/lifecycle#token-usage.
 """
 
 import logging
@@ -28,7 +21,7 @@ from ag_ui.core import (
 from msgspec import Struct, field
 from pydantic_core import to_json
 
-from agui_container.ports import goals as goal
+from agui_container.ports import goals as goal_events
 from agui_container.ports.records import Change, Ending, GoalStatus, RunStatus, ThreadStatus
 from agui_container.protocol.errors import ErrorCode
 
@@ -36,39 +29,39 @@ logger = logging.getLogger(__name__)
 
 
 def sum_usage(usage: Sequence[TokenUsage]) -> list[TokenUsage] | None:
-    """One entry per provider and model, as AG-UI counts; None where nothing is known or it makes no sense."""
+    """Return the total usage, one entry per provider and model, or None if nothing is known or it is invalid."""
     if not usage:
         return None
     try:
         return aggregate_token_usage(list(usage)) or None
     except (AttributeError, TypeError, ValueError):
-        logger.warning("the run's usage cannot be added up and is left out", exc_info=True)
+        logger.warning("token usage invalid, left out of the run", exc_info=True)
         return None
 
 
 def usage_json(usage: Sequence[TokenUsage] | None) -> bytes | None:
-    """A sum as JSON."""
+    """Return token usage as JSON, or None if there is none."""
     return None if usage is None else to_json(usage, by_alias=True, exclude_none=True)
 
 
 class RunResult(Struct, frozen=True):
-    """What a run leaves to its thread.
+    """Result of a run for its thread.
 
     Attributes:
-        change: what has changed there.
-        is_call_owed: whether a call of the assistant's last message has no result.
-        has_failed_goals: whether a goal has failed, or is pending where nothing more will come.
+        change: the new messages, state and title.
+        has_open_calls: True if a call of the assistant's last message has no result.
+        has_failed_goals: True if a goal has failed, or was still pending at the end.
     """
 
     change: Change = field(default_factory=Change)
-    is_call_owed: bool = False
+    has_open_calls: bool = False
     has_failed_goals: bool = False
 
 
 def make_ending(
     event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, result: RunResult
 ) -> Ending:
-    """What is stored of a run that ended with this event, in Unix seconds."""
+    """Return the ending of a run for the store. ``ended_at`` is in Unix seconds."""
     error = None
     if isinstance(event, RunErrorEvent):
         error = to_json({"code": event.code, "message": event.message})
@@ -76,55 +69,55 @@ def make_ending(
 
 
 def next_turn(event: RunFinishedEvent | RunErrorEvent, result: RunResult) -> ThreadStatus | None:
-    """Whose turn it is; None where nothing has changed, because the run was refused.
+    """Return the new status of the thread, or None if it has not changed because the run was refused.
 
-    Where nobody is asked for an answer, a call without a result is the client's, whichever run has made it.
+    Without an interrupt, a call that has no result is the client's to answer, whichever run made it.
     """
     if isinstance(event, RunErrorEvent) and event.code == ErrorCode.VALIDATION_ERROR:
         return None
     outcome = event.outcome if isinstance(event, RunFinishedEvent) else None
     if isinstance(outcome, RunFinishedInterruptOutcome):
         return ThreadStatus.USER_TURN
-    if isinstance(outcome, RunFinishedSuccessOutcome) and (outcome.pending_tool_call_ids or result.is_call_owed):
+    if isinstance(outcome, RunFinishedSuccessOutcome) and (outcome.pending_tool_call_ids or result.has_open_calls):
         return ThreadStatus.CLIENT_TOOL_TURN
     return ThreadStatus.GOALS_FAILED if result.has_failed_goals else ThreadStatus.USER_TURN
 
 
 class GoalStatusTracker:
-    """How the goals of a run stand, by its CUSTOM events (docs/goals.md)."""
+    """State of a run's goals, from its CUSTOM events (docs/goals.md)."""
 
-    __slots__ = ("_failed", "_pending")
+    __slots__ = ("_has_failed", "_pending")
 
     def __init__(self) -> None:
         self._pending: dict[str, None] = {}
-        self._failed = False
+        self._has_failed = False
 
     @property
-    def failed(self) -> bool:
-        """Whether one has failed, or is pending where nothing more will come."""
-        return self._failed or bool(self._pending)
+    def has_failed(self) -> bool:
+        """True if a goal has failed, or is still pending. Valid at the end of the run."""
+        return self._has_failed or bool(self._pending)
 
     def feed(self, event: CustomEvent) -> None:
-        """Take note of one event; most say nothing of goals."""
+        """Update the goals from one event. Ignore events that do not concern goals."""
         match event.name, event.value:
-            case goal.DECLARED, {"goals": [*goals]}:
-                self._pending = dict.fromkeys(filter(None, map(pending, goals)))
-            case goal.ACHIEVED, {"type": str(kind)}:
+            case goal_events.DECLARED, {"goals": [*goals]}:
+                self._pending = dict.fromkeys(filter(None, map(pending_goal_type, goals)))
+            case goal_events.ACHIEVED, {"type": str(kind)}:
                 self._pending.pop(kind, None)
-            case goal.FAILED, {"type": str()}:
-                self._failed = True
+            case goal_events.FAILED, {"type": str()}:
+                self._has_failed = True
 
 
-def pending(told: object) -> str | None:
-    """The type of a goal that is pending. An agent of one's own may say anything under these names."""
-    match told:
+def pending_goal_type(goal: object) -> str | None:
+    """Return the type of a pending goal, or None. Custom agents may send any value under the names of goal events."""
+    match goal:
         case {"type": str(kind), "status": GoalStatus.PENDING.value}:
             return kind
     return None
 
 
 class Status(StrEnum):
-    """Where a run is in its life."""
+    """Status of a run."""
 
     QUEUED = "queued"
     RUNNING = "running"

@@ -1,6 +1,7 @@
-"""The choices an operator makes about runs, as frozen data, and what a caller may choose within them.
+"""The operator's policy for runs, as frozen data, and the choices of callers within it.
 
-Rule: settings parse to these; the engine knows no settings. A caller never gets more than the operator allows.
+Rule: settings are parsed to these classes; the engine does not read settings. A caller never gets more than the
+operator allows.
 """
 
 import math
@@ -17,7 +18,7 @@ from agui_container.protocol.forwarded_props import read_forwarded_prop
 
 
 class OnBusy(StrEnum):
-    """What a second run on a busy thread gets."""
+    """Treatment of a new run on a thread that has an open run."""
 
     REJECT = "reject"
     ENQUEUE = "enqueue"
@@ -25,23 +26,27 @@ class OnBusy(StrEnum):
 
 
 class OnDisconnect(Struct, frozen=True):
-    """What happens once a run's last reader is gone: cancel after ``grace`` seconds (0 at once), or never (None)."""
+    """Treatment of a run without readers.
+
+    Attributes:
+        grace: seconds after which the run is cancelled; 0 cancels it at once, None never.
+    """
 
     grace: float | None
 
 
 class CapacityLimits(Struct, frozen=True):
-    """What one process holds at most. Each limit bites with a clear error, or forgets only what has ended.
+    """Limits of one process. A limit ends or refuses a run with a clear error, or removes ended runs from memory.
 
     Attributes:
-        run_bytes: events of one run, their JSON and 64 bytes each; more ends it with RUN_LIMIT_EXCEEDED.
-        all_bytes: encoded events of all runs together, open and kept; above it, runs that go on writing are ended.
-        open_runs: runs that are not over; more are refused with RATE_LIMIT_EXCEEDED.
-        open_bytes: what asked for those, together; beside them, more is refused with RATE_LIMIT_EXCEEDED.
-        queued_runs: runs waiting on one thread; more are refused with THREAD_BUSY.
-        kept_runs, kept_bytes: ended runs that are read from memory; the oldest are forgotten first. What a database has
-            is not kept here.
-        remembered_ids: forgotten runs whose ids are still known, so that a late retry does not run again.
+        run_bytes: JSON of one run's events plus 64 bytes each; a larger run ends with RUN_LIMIT_EXCEEDED.
+        all_bytes: the same for all runs together, open and ended; above it, runs that produce more events are ended.
+        open_runs: number of open runs; more are refused with RATE_LIMIT_EXCEEDED.
+        open_bytes: bytes of the requests of all open runs; more are refused with RATE_LIMIT_EXCEEDED.
+        queued_runs: number of queued runs of one thread; more are refused with THREAD_BUSY.
+        kept_runs: number of ended runs in memory; the oldest are removed first. Runs in a database are not counted.
+        kept_bytes: bytes of the events of ended runs in memory; the oldest are removed first.
+        remembered_ids: number of removed runs whose ids are still known, so that a late retry is not executed again.
     """
 
     run_bytes: int = 128_000_000
@@ -54,23 +59,23 @@ class CapacityLimits(Struct, frozen=True):
     remembered_ids: int = 100_000
 
 
-Whole = Annotated[int, Field(ge=1, strict=True)]
+PositiveInt = Annotated[int, Field(ge=1, strict=True)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
 class RequestedLimits(BaseModel):
-    """``forwardedProps.budget``."""
+    """``forwardedProps.budget`` of a request: the limits that the caller asks for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    steps: Whole | None = None
-    tokens: Whole | None = None
+    steps: PositiveInt | None = None
+    tokens: PositiveInt | None = None
     seconds: Seconds | None = None
-    context_tokens: Annotated[Whole | None, Field(alias="contextTokens")] = None
+    context_tokens: Annotated[PositiveInt | None, Field(alias="contextTokens")] = None
 
     @property
     def as_limits(self) -> RunLimits:
-        """The same as limits."""
+        """The same limits as ``RunLimits``."""
         return RunLimits(self.steps, self.tokens, self.seconds or math.inf, self.context_tokens)
 
 
@@ -78,7 +83,14 @@ REQUESTED_LIMITS = TypeAdapter(RequestedLimits)
 
 
 class Policy(Struct, frozen=True):
-    """All of them. ``run_timeout`` is in seconds."""
+    """The operator's policy.
+
+    Attributes:
+        on_busy: treatment of a new run on a busy thread, unless the caller chooses another.
+        on_disconnect: treatment of a run without readers.
+        run_timeout: longest duration of a run, in seconds.
+        limits: limits of the process.
+    """
 
     on_busy: OnBusy = OnBusy.REJECT
     on_disconnect: OnDisconnect = field(default_factory=lambda: OnDisconnect(30.0))
@@ -86,18 +98,18 @@ class Policy(Struct, frozen=True):
     limits: CapacityLimits = field(default_factory=CapacityLimits)
 
     def run_limits(self, props: object) -> RunLimits:
-        """What a run may use: what its caller asks for in ``forwardedProps``, within ``run_timeout``.
+        """Return the limits that the caller asks for in ``forwardedProps.budget``, within ``run_timeout``.
 
         Raises:
             AppError: VALIDATION_ERROR, naming the field.
         """
-        asked = read_forwarded_prop(props, "budget", REQUESTED_LIMITS)
-        own = RunLimits(seconds=self.run_timeout)
-        return own.capped_by(asked.as_limits) if asked else own
+        requested = read_forwarded_prop(props, "budget", REQUESTED_LIMITS)
+        limits = RunLimits(seconds=self.run_timeout)
+        return limits.capped_by(requested.as_limits) if requested else limits
 
 
 def busy_choice(props: object, default: OnBusy) -> OnBusy:
-    """``forwardedProps.onBusy`` where it is given. Raises ``AppError`` VALIDATION_ERROR."""
+    """Return ``forwardedProps.onBusy``, or the default without one. Raises ``AppError`` VALIDATION_ERROR."""
     choice = props.get("onBusy") if isinstance(props, Mapping) else None
     if choice is None:
         return default

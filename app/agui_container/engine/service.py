@@ -1,7 +1,7 @@
-"""The one door into the engine: start a run, read a run, find a run, drain. Every transport enters here.
+"""The engine's interface for transports: start a run, read a run, find a run, drain.
 
-Rule: callers see their own runs only, and a retry of the same thread and run ids joins that run instead of running it
-again (two of the promises in docs/architecture.md).
+Rule: every transport enters the engine here. Callers see their own runs only, and a retry of the same thread and run
+ids joins that run instead of running it again (two of the promises in docs/architecture.md).
 """
 
 import asyncio
@@ -35,9 +35,9 @@ from agui_container.protocol.errors import AppError, ErrorCode
 
 agent_logger = logging.getLogger("agent")
 
-LEAVING_SECONDS = 0.25
-"""How long a request waits on a busy thread for a reader that is on its way out. A client that stops a run and asks
-again at once uses two connections, and the server may hear of the second first."""
+CLOSING_READER_SECONDS = 0.25
+"""Longest wait of a request on a busy thread for a connection that is being closed. A client that stops a run and sends
+the next one immediately uses two connections, and the server may notice the second one first."""
 
 
 class Service:
@@ -45,18 +45,20 @@ class Service:
 
     Args:
         agent: answers every run.
+        policy: the operator's choices and limits.
+        clock: the time and timers.
+        cluster: the store and the bus.
         tools: the server's tools by name, for the agent's use.
-        capabilities: what this server can do.
-        new_id: makes ids; called when one is needed, never before.
-        archive: what outlives runs.
-        responder: the agent, if it is one; any other may speak first.
-        rememberer: the agent, if it keeps something of threads by itself.
-        closers: let go of what the agent's parts hold, once all is over.
+        capabilities: the capabilities that this server announces.
+        new_id: returns a new unique id. Nothing calls it before an id is needed.
+        responder: the agent, if it only answers messages. Any other agent may produce the first message of a thread.
+        thread_cleanup: the agent, if it stores data of threads by itself.
+        closers: close the connections of the agent's parts, when all runs have ended.
 
     Attributes:
-        runs: finds, lists and cancels.
-        threads: what callers read of their threads and do with them.
-        holdings: what other replicas see of this one.
+        runs: finds, lists and cancels runs.
+        threads: the callers' operations on threads.
+        local_runs: this process's runs as the leases and other replicas need them.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -70,7 +72,7 @@ class Service:
         capabilities: AgentCapabilities,
         new_id: Callable[[], str],
         responder: Responder | None = None,
-        rememberer: ThreadCleanup | None = None,
+        thread_cleanup: ThreadCleanup | None = None,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self.capabilities = capabilities
@@ -86,20 +88,20 @@ class Service:
         self._subscriptions = Subscriptions(self._registry, policy.on_disconnect, clock)
         self.local_runs = LocalRuns(self._registry, self._subscriptions, clock)
         self.runs = RunFinder(self._registry, cluster, clock)
-        self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, rememberer)
+        self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
         self._lease_task: asyncio.Task[None] | None = None
 
     # --- runs ---
 
     def start(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
-        """Start a run, or join it where these ids are known here already, and read it from its first event.
+        """Start a run and read it from its first event. If these ids are known in this process, join that run instead.
 
-        ``size`` is the bytes that have asked for it.
+        ``size`` is the size of the request in bytes.
 
         Raises:
-            AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry that comes after the
-                run's events were forgotten; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``.
+            AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry after the
+                run's events were removed; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         known = self._registry.get(key)
@@ -110,37 +112,39 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        line, now = self._registry.queue(key.owner, key.thread_id), self._clock.time()
-        behind = [run.ctx.run_id for run in line if on_busy is OnBusy.ENQUEUE and not run.presence.is_abandoned(now)]
-        recorder = RunRecorder(self.cluster, key, on_busy, behind)
+        queue, now = self._registry.queue(key.owner, key.thread_id), self._clock.time()
+        waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
+        predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
+        recorder = RunRecorder(self.cluster, key, on_busy, predecessors)
         on_flush = recorder.notify if self.cluster.durable else None
         log = EventLog(key.run_id, self._registry.budget, self._registry.flusher, on_flush)
         run = self._run(run_input, caller, log, recorder)
-        leaving = giving_way(line, on_busy, now)
-        self._registry.check_room(key.thread, size, leaving)
-        for other in reversed(leaving):
+        to_cancel = runs_to_cancel(queue, on_busy, now)
+        self._registry.check_room(key.thread, size, to_cancel)
+        for other in reversed(to_cancel):
             other.cancel()
         self._registry.add(run, size)
         return self._subscriptions.open(run, 0)
 
     async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
-        """``start``, and wait until the run has its thread or its place in line; also for a retry of a run elsewhere.
+        """Start or join a run, and wait until it is active or queued. A retry of another replica's run joins that run.
 
-        A caller's connection to the run before may be closing just now, so a busy thread is waited for, for a moment.
+        The caller's connection to the previous run may be closing at this moment. So a busy thread is tried again for
+        ``CLOSING_READER_SECONDS``.
 
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
-        if run_input.resume and await self._answers(run_input, caller):
+        if run_input.resume and await self._answers_same_run(run_input, caller):
             run_input = with_derived_run_id(run_input)
-        if (ran := await self._find_stored(run_input, caller)) is not None:
-            return self._attach_remote(ran, 0)
-        if is_connect(run_input) and (shown := await self._snapshot(run_input, caller)):
-            return shown
-        deadline = asyncio.get_running_loop().time() + LEAVING_SECONDS
+        if (stored := await self._find_stored(run_input, caller)) is not None:
+            return self._attach_remote(stored, 0)
+        if is_connect(run_input) and (snapshot := await self._snapshot(run_input, caller)):
+            return snapshot
+        deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                return await self._admitted(run_input, caller, size)
+                return await self._start_admitted(run_input, caller, size)
             except RunAlreadyStored as error:
                 return self._attach_remote(error.record, 0)
             except AppError as error:
@@ -148,71 +152,75 @@ class Service:
                     raise
             await self._subscriptions.wait_for_close(deadline)
 
-    async def _answers(self, run_input: RunAgentInput, caller: Caller) -> bool:
-        """Whether it comes under the ids of a run that has asked this, or whose answer's run has."""
-        asking = await self.runs.find_or_none(caller, run_input.thread_id, run_input.run_id)
-        if asking is None:
+    async def _answers_same_run(self, run_input: RunAgentInput, caller: Caller) -> bool:
+        """True if ``resume`` answers the run that has the same ids as this input, or a run derived from that one."""
+        interrupted = await self.runs.find_or_none(caller, run_input.thread_id, run_input.run_id)
+        if interrupted is None:
             return False
-        if is_answer(run_input, await self.runs.pending_interrupts(asking)):
+        if is_answer(run_input, await self.runs.pending_interrupts(interrupted)):
             return True
         latest = await self.runs.find_or_none(caller, run_input.thread_id)
         if latest is None or not is_derived_run(latest.key.run_id, run_input.run_id):
             return False
-        again = latest.key.run_id == with_derived_run_id(run_input).run_id
-        return again or is_answer(run_input, await self.runs.pending_interrupts(latest))
+        is_retry = latest.key.run_id == with_derived_run_id(run_input).run_id
+        return is_retry or is_answer(run_input, await self.runs.pending_interrupts(latest))
 
     async def _find_stored(self, run_input: RunAgentInput, caller: Caller) -> RunRecord | None:
-        """The run of these ids, where the store has one that is not here: a retry must not touch the thread's others.
+        """Return the stored run with these ids, or None if it is in this process or unknown.
 
-        It is asked for where it is likely, or something would happen before the claim, which finds it, too.
+        The claim finds such a run as well. The store is read before it only if the run probably exists, or if the new
+        run would cancel others, wait for others or show a snapshot first. A retry must do none of these.
         """
         if not self.cluster.durable:
             return None
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         if self._registry.get(key) is not None:
             return None
-        stands_behind = self._registry.queue(key.owner, key.thread_id) or is_connect(run_input)
-        if not stands_behind and not self._registry.is_forgotten(key):
+        acts_before_claim = self._registry.queue(key.owner, key.thread_id) or is_connect(run_input)
+        if not acts_before_claim and not self._registry.is_forgotten(key):
             return None
         with store_errors_as_app_errors():
             return await self.cluster.store.runs.get(key)
 
-    async def _admitted(self, run_input: RunAgentInput, caller: Caller, size: int) -> Subscription:
-        reader = self.start(run_input, caller, size)
-        run = reader.run
+    async def _start_admitted(self, run_input: RunAgentInput, caller: Caller, size: int) -> Subscription:
+        subscription = self.start(run_input, caller, size)
+        run = subscription.run
         try:
             if isinstance(run, Run):
                 await run.admission.wait()
         except BaseException:
-            reader.close()
+            subscription.close()
             raise
-        return reader
+        return subscription
 
     async def _snapshot(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
-        """The thread, unless it says nothing and the agent may, or this is a run that is known."""
+        """Read the stored thread as a run.
+
+        Returns None if this run is known, or if the thread is empty and the agent may produce its first message.
+        """
         if self._registry.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id)) is not None:
             return None
         if self._draining:
             raise shutting_down()
         with store_errors_as_app_errors():
-            kept = await self.cluster.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
-        if self._responder is None and (kept is None or not kept.messages):
+            thread = await self.cluster.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
+        if self._responder is None and (thread is None or not thread.messages):
             return None
-        waiting = await self._pending_interrupts(caller, run_input.thread_id)
-        log = EventLog(run_input.run_id, self._registry.separate_budget(), self._registry.flusher)
+        interrupts = await self._pending_interrupts(caller, run_input.thread_id)
+        log = EventLog(run_input.run_id, self._registry.new_snapshot_budget(), self._registry.flusher)
         run = self._run(run_input, caller, log, None)
-        self._registry.run_snapshot(run, SnapshotAgent(kept, waiting))
+        self._registry.run_snapshot(run, SnapshotAgent(thread, interrupts))
         return self._subscriptions.open(run, 0)
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
-        """What has been asked on a thread and is not answered, as far as its agent or its last run tells."""
+        """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
         if self._responder is not None:
             return await self._responder.pending_interrupts(caller, thread_id)
         return await self.runs.pending_interrupts(await self.runs.find_or_none(caller, thread_id))
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder | None) -> Run:
         pipeline = EventPipeline(run_input, self.new_id, log)
-        reach = RunServices(pipeline, log, self._registry)
+        services = RunServices(pipeline, log, self._registry)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -220,21 +228,25 @@ class Service:
             tools=self._tools,
             new_id=self.new_id,
             logger=agent_logger,
-            background=reach.background,
-            is_cancelled=reach.is_over,
-            emit=reach.emit,
-            yield_turn=reach.yield_turn,
-            state=RunState(reach.value, reach.emit),
+            background=services.background,
+            is_cancelled=services.has_ended,
+            emit=services.emit,
+            yield_turn=services.yield_turn,
+            state=RunState(services.state, services.emit),
             allowance=self._policy.run_limits(run_input.forwarded_props),
         )
         return Run(run_input, ctx, self._clock, log, pipeline, recorder=recorder, on_end=self._registry.run_ended)
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Subscription:
-        """Read a run from ``after`` on. Raises ``AppError`` RUN_NOT_FOUND; VALIDATION_ERROR for a cursor ahead."""
-        found = await self.runs.find_any(caller, thread_id, run_id)
-        if isinstance(found, Run) and await wait_admitted(found):
-            return self._subscriptions.open(found, after)
-        record = found if isinstance(found, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
+        """Read the events of a run after ``seq`` ``after``.
+
+        Raises:
+            AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE; VALIDATION_ERROR if ``after`` is ahead of the run.
+        """
+        run = await self.runs.find_any(caller, thread_id, run_id)
+        if isinstance(run, Run) and await wait_admitted(run):
+            return self._subscriptions.open(run, after)
+        record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
         return self._attach_remote(record, after)
 
     def _attach_remote(self, record: RunRecord, after: int) -> Subscription:
@@ -245,39 +257,41 @@ class Service:
     # --- the process ---
 
     async def open(self) -> None:
-        """Connect to what is kept; then ``/ping`` may say that initialisation is done. Harmless when it is open.
+        """Connect to the store and the bus, renew leases from now on, and mark the process as ready.
+
+        Does nothing if the service is open.
 
         Raises:
-            StoreUnavailable, BusUnavailable: a start without them is none.
+            StoreUnavailable, BusUnavailable: the process cannot start without them.
         """
         if self.health.ready:
             return
         await self.cluster.open()
         if self.cluster.durable:
-            self._lease_task = asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="keep leases")
+            self._lease_task = asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases")
         self.health.start()
 
     @property
     def is_draining(self) -> bool:
-        """True from the beginning of ``drain`` on."""
+        """True since ``drain`` began."""
         return self._draining
 
     def is_serving(self) -> bool:
-        """Whether runs are taken: after initialisation, and until the drain begins."""
+        """Return True if new runs are accepted: after initialisation and before the drain."""
         return self.health.ready and not self._draining
 
     async def drain(self, grace: float) -> None:
-        """Refuse new runs and end the open ones within ``grace`` seconds and a moment. Once is enough."""
+        """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
         if not self._draining:
             self._draining = True
             await self._registry.drain(grace)
 
     async def wait_for_readers(self, seconds: float) -> None:
-        """After a drain: let readers that are behind get to the end of their runs, for ``seconds`` at most."""
+        """Wait until all readers have reached the end of their runs, for ``seconds`` at most. Called after a drain."""
         await self._subscriptions.wait_all_closed(seconds)
 
     async def aclose(self) -> None:
-        """Close connections to models and tools. Nothing runs any more."""
+        """Close the connections to models, tools, the store and the bus. No run may be open any more."""
         if self._lease_task is not None:
             self._lease_task.cancel()
             await asyncio.wait([self._lease_task])
@@ -286,15 +300,15 @@ class Service:
         await self.cluster.aclose()
 
 
-def giving_way(line: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
-    """The open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
-    if on_busy is OnBusy.REJECT and not all(run.presence.is_abandoned(now) for run in line):
+def runs_to_cancel(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
+    """Return the open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
+    if on_busy is OnBusy.REJECT and not all(run.presence.is_abandoned(now) for run in queue):
         raise AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")
-    return [run for run in line if on_busy is OnBusy.INTERRUPT or run.presence.is_abandoned(now)]
+    return [run for run in queue if on_busy is OnBusy.INTERRUPT or run.presence.is_abandoned(now)]
 
 
 async def wait_admitted(run: Run) -> bool:
-    """Whether a run goes on here, once that is known: the retry of another replica's run does not."""
+    """Wait for the admission of a run. Returns False if it was refused or is the retry of a stored run."""
     try:
         await run.admission.wait()
     except (RunAlreadyStored, AppError):

@@ -1,6 +1,6 @@
-"""The events that begin and end a run, as the engine makes them.
+"""First and last events of a run, and the errors that the engine ends runs with.
 
-Source: AG-UI spec 1.1, events/lifecycle.
+Rule: the ids and the outcome come from the engine, not from the agent. Source: AG-UI spec 1.1, events/lifecycle.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,20 +30,23 @@ from agui_container.protocol.wire.envelope import Envelope
 End = RunFinishedEvent | RunErrorEvent
 
 Fields = Mapping[str, object]
-"""Of an event, by their names in Python."""
+"""Values for an event's fields, by their Python names."""
 
 AGENT_FAILED = AppError(ErrorCode.AGENT_ERROR, "The agent failed; the server's log has the cause.")
 TOOK_TOO_LONG = AppError(ErrorCode.RUN_TIMEOUT, "The run took longer than it may.")
-ALREADY_RUN = AppError(ErrorCode.THREAD_BUSY, "A run of this id has run on this thread.")
+ALREADY_RUN = AppError(ErrorCode.THREAD_BUSY, "A run with this id has already run on this thread.")
 
 
 def start_failed_error() -> AppError:
-    """What a run gets that could not begin. A new one each time: one that is raised holds the frames of it."""
+    """Return the error of a run that could not begin.
+
+    A new instance each time, because a raised exception keeps a reference to the frames of its traceback.
+    """
     return AppError(ErrorCode.INTERNAL_ERROR, "The run could not begin; the server's log has the cause.")
 
 
 def start_event(ctx: RunContext, parent_run_id: str | None, now_ms: int) -> RunStartedEvent:
-    """RUN_STARTED, with the version that is spoken."""
+    """Return RUN_STARTED with the protocol version. ``now_ms`` is in Unix milliseconds."""
     return RunStartedEvent(
         thread_id=ctx.thread_id,
         run_id=ctx.run_id,
@@ -56,9 +59,9 @@ def start_event(ctx: RunContext, parent_run_id: str | None, now_ms: int) -> RunS
 def finish_event(
     event: RunFinishedEvent | None, ctx: RunContext, pending: Callable[[], list[str]]
 ) -> tuple[RunFinishedEvent, Status, Fields]:
-    """An agent's RUN_FINISHED, or one where it said nothing of its end, and what that is to say: ids and outcome.
+    """Return RUN_FINISHED, the status of the run, and the fields to set on the event: ids and outcome.
 
-    ``pending`` gives the calls left unanswered.
+    Without an event of the agent, a plain one is made. ``pending`` returns the ids of the calls that have no result.
     """
     event = event or RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id)
     outcome, status = event.outcome, Status.FINISHED
@@ -71,25 +74,25 @@ def finish_event(
     return event, status, {"thread_id": ctx.thread_id, "run_id": ctx.run_id, "outcome": outcome}
 
 
-def with_totals(event: End, usage: list[TokenUsage], now_ms: int, said: Fields | None) -> End:
-    """The terminal event with what it is to say besides: what the run's model calls cost, its time, and ``spoken_text``."""
-    update = {"usage": sum_usage(usage), "timestamp": event.timestamp or now_ms, **(said or {})}
+def with_totals(event: End, usage: list[TokenUsage], now_ms: int, fields: Fields | None) -> End:
+    """Return the terminal event with the total usage of the run, its timestamp and further fields."""
+    update = {"usage": sum_usage(usage), "timestamp": event.timestamp or now_ms, **(fields or {})}
     return event.model_copy(update=update)
 
 
 def cancel_event(ctx: RunContext) -> RunFinishedEvent:
-    """RUN_FINISHED of a run that was cancelled."""
+    """Return RUN_FINISHED with the outcome ``cancelled``."""
     outcome = RunFinishedCancelledOutcome()
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
 def warning_event(warning: StoreWarning) -> CustomEvent:
-    """CUSTOM for what the store could not do; the run goes on without it."""
+    """Return the CUSTOM event for a problem of the store that did not fail the run."""
     return CustomEvent(name=warning.name, value={"message": warning.message})
 
 
 def number_events(run_id: str, after: int, events: list[BaseEvent]) -> list[Envelope]:
-    """Events as the envelopes that follow."""
+    """Return events as envelopes that follow ``seq`` ``after``."""
     return [
         Envelope(run_id, seq, KINDS[type(event)].type, encode(event))
         for seq, event in zip(count(after + 1), events, strict=False)

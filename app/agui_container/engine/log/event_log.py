@@ -16,7 +16,6 @@ from itertools import accumulate, pairwise
 
 from ag_ui.core import EventType
 
-from agui_container.engine.log.log_budget import LogBudget
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -25,21 +24,40 @@ from agui_container.protocol.wire.envelope import Batch, Envelope
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES, BATCH_EVENTS = 256_000, 2_000
-"""Size of a batch; it ends with the event that exceeds it. Replaying a long run stays small in memory."""
+"""Limits of a batch. It ends with the event that exceeds one of them, so a replay of a long run needs little memory."""
 
 ENVELOPE_BYTES = 64
 """Counted for each event besides its JSON: offsets, type, and what lists and arrays allocate ahead."""
+
+
+class LogBudget:
+    """Memory limits of event logs, and the memory in use.
+
+    Args:
+        run_bytes: limit of one run's events. The event that exceeds it is still appended.
+        all_bytes: limit of the events of all runs, open and ended, in every encoding.
+
+    Attributes:
+        used_bytes: memory of all logs.
+        kept_bytes: the part of it that belongs to logs of ended runs.
+    """
+
+    def __init__(self, run_bytes: int, all_bytes: int) -> None:
+        self.run_bytes = run_bytes
+        self.all_bytes = all_bytes
+        self.used_bytes = 0
+        self.kept_bytes = 0
 
 
 class EventLog:
     """The log of one run.
 
     Args:
-        run_id: goes into every envelope.
-        budget: limits what this log and all logs together may hold.
+        run_id: the run id of every envelope.
+        budget: limits the memory of this log and of all logs together.
         flusher: flushes the dirty logs of the process.
-        on_flush: called with new events that must be stored before readers may see them. Without it they see them at
-            once.
+        on_flush: called when there are new events, which must be stored before readers may see them. Without it readers
+            see new events at once.
     """
 
     def __init__(
@@ -47,7 +65,7 @@ class EventLog:
     ) -> None:
         self.run_id = run_id
         self.watermark = 0
-        """Number of events that readers may see: all that were flushed, or as many of them as are stored."""
+        """Number of events that readers may see: all flushed events, or all stored ones if events are stored first."""
         self.has_ended = False
         self.bytes = 0
         """Size of the run by the events it has produced."""
@@ -60,12 +78,12 @@ class EventLog:
         self._buffer = bytearray()
         """The JSON of all flushed events, one behind another."""
         self._ends = array("Q")
-        """Where each of them ends in the buffer."""
+        """End of each event in the buffer."""
         self._latest: list[bytes] = []
         """The events of the flush in progress, as they were appended."""
         self._subscriptions: tuple[LocalSubscription, ...] = ()
         self._transcoded: TranscodedLog | None = None
-        self._held_bytes = 0
+        self._memory_bytes = 0
 
     def __len__(self) -> int:
         """Number of events; the last one's ``seq``."""
@@ -79,14 +97,14 @@ class EventLog:
         self._unflushed.append(data)
         size = len(data) + ENVELOPE_BYTES
         self.bytes += size
-        self._hold(size)
+        self._account(size)
         if not self._is_dirty:
             self._mark_dirty()
 
     def end(self) -> None:
         """Record that nothing more will come. Subscriptions stop after the last event."""
         self.has_ended = True
-        self._budget.kept_bytes += self._held_bytes
+        self._budget.kept_bytes += self._memory_bytes
         self._mark_dirty()
 
     def _mark_dirty(self) -> None:
@@ -95,7 +113,7 @@ class EventLog:
             self._flusher.add(self)
 
     def flush(self) -> None:
-        """Make what was appended readable, or have it stored first."""
+        """Make the appended events readable, or have them stored first."""
         self._is_dirty = False
         self._latest = self._merge_unflushed()
         if self._on_flush is None:
@@ -105,7 +123,7 @@ class EventLog:
         self._latest = []
 
     def _merge_unflushed(self) -> list[bytes]:
-        """Move what was appended to the buffer. Returns these events."""
+        """Move the appended events to the buffer and return them."""
         events, self._unflushed = self._unflushed, []
         ends = accumulate(map(len, events), initial=len(self._buffer))
         next(ends)  # where the first one starts
@@ -121,7 +139,7 @@ class EventLog:
     # --- storing ---
 
     def unpersisted(self) -> Batch:
-        """Events that are not stored yet, as many as one batch holds."""
+        """Return the events that are not stored yet, up to the size of a batch."""
         self._merge_unflushed()
         return self.batch(self.watermark, len(self._ends))
 
@@ -142,10 +160,10 @@ class EventLog:
         del self._buffer[self._ends[-1] if self._ends else 0 :]
         removed = size - len(self._buffer) - ENVELOPE_BYTES * len(self._ends)
         self.bytes -= removed
-        self._hold(-removed)
+        self._account(-removed)
 
     def append_foreign(self, envelopes: Iterable[Envelope]) -> None:
-        """Append what another replica has written to this run, and let readers see it."""
+        """Append the events that another replica has stored for this run, and let readers see them."""
         for envelope in envelopes:
             self.append(envelope.type, envelope.data)
         self._merge_unflushed()
@@ -153,33 +171,33 @@ class EventLog:
 
     # --- limits ---
 
-    def _hold(self, size: int) -> None:
-        """Count memory that the log holds, in whatever encoding. The run's own limit concerns its events only."""
-        self._held_bytes += size
+    def _account(self, size: int) -> None:
+        """Count memory of the log in any encoding. The limit of the run counts its events only."""
+        self._memory_bytes += size
         self._budget.used_bytes += size
         if self.has_ended:
             self._budget.kept_bytes += size
 
     @property
     def has_room(self) -> bool:
-        """Whether the agent may append more. What a run owes before its end may always be appended."""
+        """True if the agent may append more events. The closing events of a run may always be appended."""
         return self.bytes <= self._budget.run_bytes and self._budget.used_bytes <= self._budget.all_bytes
 
     def limit_error(self) -> AppError:
-        """RUN_LIMIT_EXCEEDED, with the limit that was exceeded."""
-        what = "it produced" if self.bytes > self._budget.run_bytes else "this server holds"
-        return AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The run was ended because {what} too many events.")
+        """Return RUN_LIMIT_EXCEEDED with the limit that was exceeded."""
+        cause = "it produced" if self.bytes > self._budget.run_bytes else "this server holds"
+        return AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The run was ended because {cause} too many events.")
 
     def discard(self) -> None:
-        """Give the memory back to the budget. The run has ended and can no longer be found."""
-        self._hold(-self._held_bytes)
+        """Return the memory to the budget. The run has ended and can no longer be found."""
+        self._account(-self._memory_bytes)
         self._budget = LogBudget(self._budget.run_bytes, self._budget.all_bytes)  # an open subscription may transcode
 
     # --- reading ---
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run has ended and readers may see all of it."""
+        """True if the run has ended and readers may see all of its events."""
         return self.has_ended and self.watermark == len(self._types)
 
     def add(self, subscription: LocalSubscription) -> None:
@@ -191,7 +209,7 @@ class EventLog:
         self._subscriptions = tuple(each for each in self._subscriptions if each is not subscription)
 
     def batch(self, after: int, last: int) -> Batch:
-        """Events after ``seq`` ``after`` up to ``last``, as many as one batch holds."""
+        """Return the events after ``seq`` ``after`` up to ``last``, up to the size of a batch."""
         ends = self._ends[after : min(last, after + BATCH_EVENTS)]
         start = self._ends[after - 1] if after else 0
         if ends and ends[-1] - start > BATCH_BYTES:
@@ -205,9 +223,9 @@ class EventLog:
         return Batch(self.run_id, after + 1, self._types[after : after + count], data)
 
     def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
-        """The events in the one other encoding that there is, shared by all subscriptions that need it."""
+        """Return the events in the other encoding, shared by all subscriptions. Only one other encoding exists."""
         if self._transcoded is None:
-            self._transcoded = TranscodedLog(encode, self._hold)
+            self._transcoded = TranscodedLog(encode, self._account)
         return self._transcoded
 
 
@@ -223,7 +241,7 @@ class Flusher:
         """Flush a log in the next turn."""
         self._dirty.append(log)
         loop = asyncio.get_running_loop()
-        if self._scheduled_on is not loop:  # an application may outlive an event loop that was closed before its turn
+        if self._scheduled_on is not loop:  # the previous event loop may have been closed before the flush
             self._scheduled_on = loop
             loop.call_soon(self._flush, context=self._context)
 

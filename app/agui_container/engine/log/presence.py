@@ -1,16 +1,17 @@
-"""Who reads a run: readers of this process, and those of other replicas, who say so now and then.
+"""Readers of a run, in this process and on other replicas.
 
-Rule: a reader is a reader wherever it is. One elsewhere that has been silent for too long has left.
+Rule: a reader on another replica counts like a local one. Its replica reports it regularly. When the reports stop, the
+reader no longer counts.
 """
 
 from agui_container.ports import Timer
 
 WATCH_SECONDS = 2.0
-"""Between two words of a reader to the replica that runs what it reads, at least; twice that where the run is quiet. A
-grace must be longer to be held up."""
+"""Shortest pause between two reports of a reader to the run's replica; twice as long while the run is silent. A grace
+that is shorter than the pause ends before a report can stop it."""
 
-HEARD_SECONDS = 6.0
-"""How long a reader elsewhere counts after a word of it: it may be waiting for the bus when the next one is due."""
+REPORT_VALID_SECONDS = 6.0
+"""Time that a reader on another replica counts after a report. It exceeds the pause, because reports may be late."""
 
 
 class Presence:
@@ -22,31 +23,31 @@ class Presence:
         self.local = 0
         """Readers of this process."""
         self.grace: Timer | None = None
-        """Ends the run; set while nobody reads it here."""
+        """Timer that cancels the run; set while the run has no reader in this process."""
         self._remote: dict[str, float] | None = None
 
     def add_local(self) -> None:
-        """One more reader of this process."""
+        """Add a reader of this process and stop the timer."""
         self.local += 1
         if self.grace is not None:
             self.grace.cancel()
             self.grace = None
 
     def remove_local(self) -> None:
-        """One less."""
+        """Remove a reader of this process."""
         self.local -= 1
 
     def refresh_remote(self, reader: str, now: float) -> None:
-        """A reader of another replica is there."""
+        """Record a report of a reader on another replica. ``now`` is in Unix seconds."""
         self._remote = self._recent_remote(now) | {reader: now}
 
     def count(self, now: float) -> int:
-        """How many there are, here and elsewhere."""
+        """Return the number of readers on all replicas."""
         return self.local + len(self._recent_remote(now))
 
     def is_abandoned(self, now: float) -> bool:
-        """Whether there was one here, and there is none now, here or elsewhere."""
+        """Return True if the run had a reader in this process and has none on any replica now."""
         return self.grace is not None and not self.count(now)
 
     def _recent_remote(self, now: float) -> dict[str, float]:
-        return {who: at for who, at in (self._remote or {}).items() if now - at < HEARD_SECONDS}
+        return {reader: at for reader, at in (self._remote or {}).items() if now - at < REPORT_VALID_SECONDS}

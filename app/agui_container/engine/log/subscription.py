@@ -1,7 +1,7 @@
 """A subscription: a position in a run's events, from any ``seq`` on.
 
-Rule: every transport reads through this, wherever the run is: in this process, in the store, or on another replica. It
-holds nothing but its position, so a slow reader costs nothing.
+Rule: every transport reads runs by a subscription, whether the run is in this process, in the store or on another
+replica. A subscription stores only its position, so a slow reader costs nothing.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ PushBatch = Callable[[Batch], bool]
 
 
 class ReadableLog(Protocol):
-    """The events of a run, for those who read them."""
+    """The events of a run, for readers."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come."""
+        """True if the run has ended, so that no more events will come."""
 
     def __len__(self) -> int:
         """Number of events."""
 
     def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
-        """The events in another encoding."""
+        """Return the events in another encoding."""
 
 
 class Readable(Protocol):
@@ -42,37 +42,37 @@ class Readable(Protocol):
 
     @property
     def log(self) -> ReadableLog:
-        """Its events."""
+        """The events of the run."""
 
     def subscribe(self, after: int = 0, on_close: Callable[[], None] | None = None) -> "Subscription":
         """Read the events after ``seq`` ``after`` until the run ends."""
 
     def cancel(self) -> None:
-        """End it as cancelled, if it is this process's to end."""
+        """Cancel the run if it is in this process."""
 
 
 class Subscription(Protocol):
     """A position in a run's events; its owner is a reader.
 
-    Iterating gives batches: what has come since, as much as is ready and fits one batch. It ends when the run has ended
-    and all was handed out, or when the subscription is closed. Raises ``AppError`` STORE_UNAVAILABLE where the events
-    are read from a store that does not answer.
+    The iteration yields batches of all events that are ready, up to the size of a batch. It ends when the run has ended
+    and all events were handed out, or when the subscription is closed. It raises ``AppError`` STORE_UNAVAILABLE if the
+    events are read from a store and the store is unavailable.
     """
 
     @property
     def run(self) -> Readable:
-        """The run that is read."""
+        """The run of the events."""
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether all events were handed out that will ever come."""
+        """True if the run has ended and all its events were handed out."""
 
     def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> Batch: ...
 
     def push_to(self, push: PushBatch) -> None:
-        """Push what becomes ready while the iteration waits; a batch that is written is not handed out again."""
+        """Push new events while the iteration waits. A batch that ``push`` has written is not handed out again."""
 
     def interrupt(self) -> None:
         """Hand out an empty batch soon if the iteration waits."""
@@ -89,10 +89,10 @@ class EventSource(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run has ended and readers may see all of it."""
+        """True if the run has ended and readers may see all of its events."""
 
     def batch(self, after: int, last: int) -> Batch:
-        """Events after ``seq`` ``after`` up to ``last``, as many as one batch holds."""
+        """Return the events after ``seq`` ``after`` up to ``last``, up to the size of a batch."""
 
     def add(self, subscription: "LocalSubscription") -> None:
         """Notify a subscription of new events and of the end."""
@@ -105,8 +105,8 @@ class LocalSubscription:
     """Implements ``Subscription`` for a run of this process.
 
     Args:
-        run: what is read.
-        log: its events.
+        run: the run of the events.
+        log: the events.
         after: the ``seq`` after which to begin.
         on_close: called once, when the subscription is closed.
     """
@@ -125,18 +125,18 @@ class LocalSubscription:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether all events were handed out that will ever come."""
+        """True if the run has ended and all its events were handed out."""
         return self._log.is_complete and self._after == self._log.watermark
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Batch:
-        """The next batch; an empty one after ``interrupt``."""
+        """Return the next batch; an empty one after ``interrupt``."""
         while not self._is_closed:
             if self._is_interrupted or self._after < self._log.watermark:
                 self._is_interrupted = False
-                return self._take()
+                return self._next_batch()
             if self._log.is_complete:
                 break
             self._waiter = asyncio.get_running_loop().create_future()
@@ -146,22 +146,22 @@ class LocalSubscription:
                 self._waiter = None
         raise StopAsyncIteration
 
-    def _take(self) -> Batch:
+    def _next_batch(self) -> Batch:
         batch = self._log.batch(self._after, self._log.watermark)
         self._after += len(batch.data)
         return batch
 
     def push_to(self, push: PushBatch) -> None:
-        """Push what becomes ready while the iteration waits; a batch that is written is not handed out again."""
+        """Push new events while the iteration waits. A batch that ``push`` has written is not handed out again."""
         self._push = push
 
     def notify(self) -> None:
-        """Push what is ready, or wake the iteration. Nothing if it does not wait: it will find the events itself."""
-        if self._waiter is not None and not self._waiter.done() and not self._has_pushed():
+        """Push the ready events, or wake the iteration. If the iteration does not wait, it finds the events itself."""
+        if self._waiter is not None and not self._waiter.done() and not self._push_ready():
             self._waiter.set_result(None)
 
-    def _has_pushed(self) -> bool:
-        """Whether all that is ready has been written. The end of a run is left to the iteration."""
+    def _push_ready(self) -> bool:
+        """Push the ready events. Returns True if all are written. The iteration handles the end of a run."""
         if self._push is None or self._log.has_ended:
             return False
         if self._after == self._log.watermark:

@@ -1,9 +1,9 @@
 """A run's events in another encoding than the log's, made when a subscription asks for it.
 
-Rule: an event is encoded once for all subscriptions that read it at about the same time, and nobody else waits for it:
-a large batch is encoded in a thread. What was encoded last is kept, up to ``RECENT_BYTES``; a late reader's events are
-encoded again. It counts as memory that the process holds, not against the run's own limit, because a run must not end
-for how it is read.
+Rule: an event is encoded once for all subscriptions that read it at about the same time. A large batch is encoded in a
+worker thread, so that it does not block the event loop. The last events are cached, up to ``RECENT_BYTES``; older ones
+are encoded again for a late reader. The cache counts towards the limit of the process, not towards that of the run,
+because readers must not end a run.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from agui_container.protocol.wire.envelope import Batch, Envelope
 EncodeEvent = Callable[[bytes], bytes]
 
 LARGE_BYTES = 20_000
-"""Events above this are encoded in a thread: a kilobyte of JSON takes about a tenth of a millisecond."""
+"""A batch with more bytes is encoded in a worker thread: a kilobyte of JSON takes about a tenth of a millisecond."""
 
 RECENT_BYTES = 64_000
-"""Encoded events that are kept for other readers of the same run."""
+"""Limit of the encoded events that are cached for other readers of the run."""
 
 
 class TranscodedLog:
     """The recent events of one log, encoded.
 
     Args:
-        encode: from an event's JSON to the bytes that readers get.
-        on_resize: called with the change of the bytes that are kept.
+        encode: returns the encoding of an event's JSON.
+        on_resize: called with the change of the cached bytes.
     """
 
     def __init__(self, encode: EncodeEvent, on_resize: Callable[[int], None]) -> None:
@@ -39,7 +39,7 @@ class TranscodedLog:
         self._lock = asyncio.Lock()
 
     async def encode(self, batch: Batch) -> list[bytes]:
-        """The bytes of each event in the batch, in order."""
+        """Return the encoding of each event in the batch, in order."""
         async with self._lock:
             missing = [envelope for envelope in batch.envelopes() if envelope.seq not in self._recent]
             if sum(len(envelope.data) for envelope in missing) > LARGE_BYTES:
@@ -47,13 +47,13 @@ class TranscodedLog:
             else:
                 encoded = self._encode_all(missing)
             events = {**self._recent, **encoded}
-            self._keep(encoded)
+            self._add_recent(encoded)
         return [events[seq] for seq in range(batch.first, batch.first + len(batch.data))]
 
     def _encode_all(self, envelopes: Iterable[Envelope]) -> dict[int, bytes]:
         return {envelope.seq: self._encode(envelope.data) for envelope in envelopes}
 
-    def _keep(self, encoded: dict[int, bytes]) -> None:
+    def _add_recent(self, encoded: dict[int, bytes]) -> None:
         before = self._bytes
         self._recent.update(encoded)
         self._bytes += sum(map(len, encoded.values()))

@@ -1,7 +1,8 @@
-"""The early end of a run whose events come faster than the store takes them, for a server that stops.
+"""Early end of a run at shutdown, if its events come faster than the store writes them.
 
-Rule: the stored log is legal and begins with exactly what readers have seen. What is open there is closed, a terminal
-event follows, and the events between are left out. The thread keeps all of the run's messages and its state.
+Rule: the stored log is legal and begins with exactly the events that readers have seen. The messages, calls and steps
+that are open at that point are closed, and a terminal event follows. The unread events are dropped. The thread keeps
+all messages and the state of the run.
 """
 
 import asyncio
@@ -20,27 +21,27 @@ from agui_container.protocol.wire.envelope import Envelope
 
 
 async def early_end(log: EventLog, ending: Ending, error: AppError) -> tuple[list[Envelope], Ending]:
-    """Make the last envelopes of an ended run and its ending, without what readers have not seen.
+    """Return the last envelopes of an ended run and its ending, without the events that readers have not seen.
 
-    A run that failed or was cancelled keeps its own terminal event. One that succeeded, or stopped to ask, ends with
-    ``error``, because its readers have missed something.
+    A run that failed or was cancelled keeps its own terminal event. A run that succeeded or was interrupted ends with
+    ``error``, because its readers missed some of its events.
     """
     last = terminal_event(log, error)
     if isinstance(last, RunErrorEvent):
-        facts = to_json({"code": last.code, "message": last.message})
-        ending = structs.replace(ending, status=RunStatus.ERROR, error=facts)
+        error_json = to_json({"code": last.code, "message": last.message})
+        ending = structs.replace(ending, status=RunStatus.ERROR, error=error_json)
     sequence, after = RunSequence(), 0
     while after < log.watermark:
         batch = log.batch(after, log.watermark)
         advance(sequence, batch.types, batch.data)
         after += len(batch.data)
-        await asyncio.sleep(0)  # other runs end meanwhile
+        await asyncio.sleep(0)  # let other runs end
     closers = sequence.closers(error.message)
     return number_events(log.run_id, log.watermark, [*closers, last]), ending
 
 
 def terminal_event(log: EventLog, error: AppError) -> End:
-    """The run's own terminal event where it is true without the backlog, else RUN_ERROR."""
+    """Return the run's own terminal event if it is still true without the dropped events, else RUN_ERROR."""
     own = EVENT.validate_json(log.batch(len(log) - 1, len(log)).data[0])
     if isinstance(own, RunErrorEvent):
         return own

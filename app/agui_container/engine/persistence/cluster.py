@@ -1,7 +1,7 @@
-"""The store and the bus as this process uses them: who it is there, and for how long its word counts.
+"""The store and the bus as this process uses them, with its replica name and the duration of its leases.
 
-Rule: what the bus cannot bring fails nobody, because the store has it. The replica's name is made when the process
-opens, because a restored snapshot must not share it.
+Rule: a failure of the bus fails no run, because the store has everything that the bus carries. The replica name is made
+when the process opens, because a restored snapshot of the process must not share it.
 """
 
 import asyncio
@@ -19,39 +19,43 @@ from agui_container.ports.store import Store
 from agui_container.protocol.wire.envelope import Envelope
 
 LEASE_SECONDS = 8.0
-"""How long a run stays a replica's without a word from it."""
+"""Duration of a lease. A run whose lease is not renewed may be taken over by another replica."""
 
 SEND_SECONDS = 0.5
-"""How long a bus may take where somebody waits for it."""
+"""Timeout of a bus call that a run or a caller waits for."""
 
 QUIET_SECONDS = 5.0
-"""For how long a bus is left alone that did not answer."""
+"""Pause of publishing after a bus call has failed."""
 
 GIVE_UP_SECONDS = 20.0
-"""How long a store may not answer before its runs are ended, and their readers are let go."""
+"""Longest outage of the store before its runs are ended and their readers get an error."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
-"""Seconds between two tries: for a thread that is busy, and of a store that does not answer."""
+"""Shortest and longest seconds between two attempts to claim a busy thread or to reach the store."""
 
 logger = logging.getLogger(__name__)
 
 
 class ReplicaCommand(StrEnum):
-    """What replicas tell each other about a run of the one that is told."""
+    """A message from one replica to another, about a run of the receiver."""
 
     CANCEL = "cancel"
     READER_PRESENT = "watched"
-    """And by which reader."""
+    """Followed by the name of the reader."""
 
 
 class Cluster:
-    """One process's door to what is kept.
+    """The store and the bus of one process.
 
     Args:
-        store: keeps threads and runs.
-        bus: tells other replicas.
-        durable: whether the store outlives the process; then readers see only what is stored.
+        store: stores threads and runs.
+        bus: sends commands and events to other replicas.
+        clock: the time of leases.
+        durable: True if the store outlives the process. Readers then see only events that are stored.
         new_id: makes the names of the replica and of its readers.
+
+    Attributes:
+        replica: this process's name; empty before ``open``.
     """
 
     def __init__(self, store: Store, bus: Bus, clock: Clock, *, durable: bool, new_id: Callable[[], str]) -> None:
@@ -64,7 +68,7 @@ class Cluster:
         self._quiet_until = -math.inf
 
     async def open(self) -> None:
-        """Connect. Raises ``StoreUnavailable`` or ``BusUnavailable``: a start without them is none."""
+        """Connect to the store and the bus. Raises ``StoreUnavailable`` or ``BusUnavailable``."""
         await self.store.open()
         try:
             await self.bus.open()
@@ -74,31 +78,31 @@ class Cluster:
         self.replica = self.new_id()
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self.bus.aclose()
         await self.store.aclose()
 
     async def cancel(self, run: RunRecord) -> None:
-        """Have the replica that runs it end it: at once by the bus, or else when it renews its leases.
+        """Ask a run's replica to end it. The bus delivers this at once; a renewal of leases finds it in the store.
 
         Raises:
-            StoreUnavailable: nobody has been told.
+            StoreUnavailable: the request was not stored.
         """
         await self.store.runs.request_cancel(run.key)
         await self.send(run.replica, ReplicaCommand.CANCEL, run.key)
 
-    async def send(self, replica: str, told: ReplicaCommand, run: RunKey, *more: str) -> None:
-        """Tell a replica something about a run of its own. A bus that does not answer is not waited for."""
+    async def send(self, replica: str, command: ReplicaCommand, run: RunKey, *more: str) -> None:
+        """Send a command about a run to its replica. Log a failure or a timeout of the bus and return."""
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                await self.bus.send(replica, encode_command(told, run, *more))
+                await self.bus.send(replica, encode_command(command, run, *more))
         except (BusUnavailable, TimeoutError) as error:
-            logger.warning("run=<%s> | the bus does not answer: %r", run.run_id, error)
+            logger.warning("bus send failed run=%s error=%r", run.run_id, error)
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
-        """Tell readers on other replicas of what is stored. Who misses it finds it in the store.
+        """Publish stored events to the readers on other replicas. A reader that misses them reads the store.
 
-        A bus that does not answer is left alone for a while, so that it does not hold up runs.
+        After a failure of the bus nothing is published for ``QUIET_SECONDS``, so that a broken bus does not slow runs.
         """
         now = asyncio.get_running_loop().time()
         if not envelopes or now < self._quiet_until:
@@ -108,13 +112,13 @@ class Cluster:
                 await self.bus.publish(run, envelopes)
         except (BusUnavailable, TimeoutError) as error:
             self._quiet_until = now + QUIET_SECONDS
-            logger.warning("run=<%s> | the bus does not answer: %r", run.run_id, error)
+            logger.warning("bus publish failed run=%s pause_seconds=%s error=%r", run.run_id, QUIET_SECONDS, error)
 
     def lease(self) -> float:
-        """Until when a run that is claimed now is this replica's, in Unix seconds."""
+        """Return the end of a lease that begins now, in Unix seconds."""
         return self.clock.time() + LEASE_SECONDS
 
 
-def encode_command(told: ReplicaCommand, run: RunKey, *more: str) -> bytes:
-    """What one replica says to another."""
-    return to_json((told, *run, *more))
+def encode_command(command: ReplicaCommand, run: RunKey, *more: str) -> bytes:
+    """Return a command as JSON: an array of the command, the fields of the run's key and further strings."""
+    return to_json((command, *run, *more))

@@ -1,7 +1,8 @@
-"""This process's word that its runs go on, and what it does about those whose process has gone silent.
+"""Renewal of this process's leases, and the end of runs whose process no longer renews its own.
 
-Rule: a run is ended by whoever holds it. When its lease is over, one of the others takes it over, closes what is open
-and writes RUN_ERROR, so every reader gets an end and the thread is free. Nothing is run twice.
+Rule: only the replica that has the lease ends a run. When the lease has expired, exactly one other replica takes over
+the run, closes its open messages and calls, and writes RUN_ERROR. So every reader gets a terminal event and the thread
+is free again. No run is executed twice.
 """
 
 import asyncio
@@ -36,214 +37,231 @@ from agui_container.protocol.conversation.recovery import RecoveredRun, recover_
 from agui_container.protocol.errors import ErrorCode, IllegalEvent
 from agui_container.protocol.wire.envelope import Envelope
 
-BEAT_SECONDS = 2.0
-"""Between two words to the store."""
+RENEW_SECONDS = 2.0
+"""Pause between two renewals, reports and searches for expired leases."""
 
-PAUSE_SECONDS = 1.0
-"""Before a bus that does not answer is asked again."""
+BUS_RETRY_SECONDS = 1.0
+"""Pause before listening to the bus again after it has failed."""
 
-TIDY_SECONDS = 60.0
-"""Between two looks for what is old."""
+PURGE_SECONDS = 60.0
+"""Pause between two removals of old data."""
 
-KEPT_SECONDS = 7 * 86_400.0
-"""How long the events of a run that has ended can be read."""
+RETENTION_SECONDS = 7 * 86_400.0
+"""Time that the events of an ended run can be read from the store."""
 
-LOST = "The server that ran this has gone; the run is over."
+LOST = "The server that ran this run has stopped, so the run was ended."
 
 logger = logging.getLogger(__name__)
 
 
 class LeasedRuns(Protocol):
-    """The runs of this process."""
+    """The runs of this process, as ``Leases`` needs them."""
 
     def claimed_runs(self) -> Sequence[RunKey]:
-        """Those that go on and that the store knows."""
+        """Return the keys of the open runs that the store knows."""
 
     def progress(self) -> Sequence[RunProgress]:
-        """How those stand."""
+        """Return the progress of the open runs that the store knows."""
 
     def is_running(self, key: RunKey) -> bool:
-        """Whether a run goes on here, or is being written down."""
+        """Return True if a run is open in this process or its end is not stored yet."""
 
     def cancel(self, key: RunKey) -> None:
-        """End a run; harmless where it is not."""
+        """Cancel a run. Does nothing if it is not in this process."""
 
     def reader_seen(self, key: RunKey, reader: str) -> None:
-        """A run has a reader on another replica; harmless where it is not."""
+        """Record that a run has a reader on another replica. Does nothing if the run is not in this process."""
 
     def end_lost(self, key: RunKey) -> None:
-        """A run is another replica's now; harmless where it is not."""
+        """End a run whose lease another replica has. Does nothing if the run is not in this process."""
 
 
 class Leases:
-    """The keeper of one process's leases."""
+    """The leases of one process.
 
-    def __init__(self, cluster: Cluster, here: LeasedRuns) -> None:
+    Args:
+        cluster: the store and the bus.
+        runs: the runs of this process.
+    """
+
+    def __init__(self, cluster: Cluster, runs: LeasedRuns) -> None:
         self._cluster = cluster
-        self._runs = here
+        self._runs = runs
         self._orphans: Sequence[RunKey] = ()
         self._reported: Mapping[RunKey, RunProgress] = {}
-        self._renewed = self._since = -math.inf
+        self._last_renewal = self._reachable_since = -math.inf
 
     async def run(self) -> None:
-        """Until it is cancelled: say that we live, end the runs of the dead, and hear what others want of us.
+        """Renew, report, reap, purge and listen for commands until cancelled.
 
-        Each in a task of its own, so that nothing that takes long keeps us from saying that we live.
+        Each job has its own task, so that a slow one does not delay the renewal.
         """
         async with asyncio.TaskGroup() as tasks:
-            for work, pause in (
-                (self._listen, PAUSE_SECONDS),
-                (self.renew, BEAT_SECONDS),
-                (self.report, BEAT_SECONDS),
-                (self.reap, BEAT_SECONDS),
-                (self.purge, TIDY_SECONDS),
+            for job, pause in (
+                (self._listen, BUS_RETRY_SECONDS),
+                (self.renew, RENEW_SECONDS),
+                (self.report, RENEW_SECONDS),
+                (self.reap, RENEW_SECONDS),
+                (self.purge, PURGE_SECONDS),
             ):
-                tasks.create_task(run_periodically(work, pause), name=work.__name__)
+                tasks.create_task(run_periodically(job, pause), name=job.__name__)
 
     async def renew(self) -> None:
-        """Say that we live. What is ours no more ends here, and what is unwanted.
+        """Renew the leases of this replica. End local runs whose lease was lost or whose cancellation was requested.
 
         Raises:
-            StoreUnavailable: nobody has heard it.
+            StoreUnavailable: the leases may not be renewed.
         """
-        cluster, here = self._cluster, self._runs
-        claimed = here.claimed_runs()
+        cluster, runs = self._cluster, self._runs
+        claimed = runs.claimed_runs()
         leases = await cluster.store.runs.renew(cluster.replica, cluster.lease())
         self._mark_reachable(cluster.clock.time())
         for lease in leases:
             if lease.is_cancel_requested:
-                here.cancel(lease.key)
-        ours = {lease.key for lease in leases}
-        self._orphans = [key for key in ours if not here.is_running(key)]
+                runs.cancel(lease.key)
+        leased = {lease.key for lease in leases}
+        self._orphans = [key for key in leased if not runs.is_running(key)]
         for key in claimed:
-            if key not in ours:
-                here.end_lost(key)
+            if key not in leased:
+                runs.end_lost(key)
 
     async def report(self) -> None:
-        """Note how our runs stand, where that has changed. Raises ``StoreUnavailable``, and then tells it again."""
-        cluster, standings = self._cluster, {it.key: it for it in self._runs.progress()}
-        news = [it for it in standings.values() if self._reported.get(it.key) != it]
-        if news:
-            await cluster.store.runs.report_progress(cluster.replica, news)
-        self._reported = standings
+        """Store the progress of this replica's runs, where it has changed.
+
+        Raises:
+            StoreUnavailable: the next call stores it.
+        """
+        cluster, progress = self._cluster, {it.key: it for it in self._runs.progress()}
+        changed = [it for it in progress.values() if self._reported.get(it.key) != it]
+        if changed:
+            await cluster.store.runs.report_progress(cluster.replica, changed)
+        self._reported = progress
 
     def _mark_reachable(self, now: float) -> None:
-        """The store has answered; since when it does so without a break. A clock that is set back breaks it as well."""
-        if not 0 <= now - self._renewed <= LEASE_SECONDS:
-            self._since = now
-        self._renewed = now
+        """Record contact with the store. Contact begins anew after a gap of a lease, or if the clock was set back."""
+        if not 0 <= now - self._last_renewal <= LEASE_SECONDS:
+            self._reachable_since = now
+        self._last_renewal = now
 
     async def reap(self) -> None:
-        """End the runs that nobody holds. Raises ``StoreUnavailable``; what was not done is tried in the next round.
+        """End this replica's orphaned runs and the runs whose lease has expired.
 
-        Who has not reached the store for a while says nothing of others' silence: they may just not have, either.
+        A replica that has been in contact with the store for less than a lease does not take over runs, because the
+        outage may have kept the others from renewing as well.
+
+        Raises:
+            StoreUnavailable: the next call ends the remaining runs.
         """
         cluster = self._cluster
         runs, now = cluster.store.runs, cluster.clock.time()
         for key in self._orphans:
             with log_failures(key):
-                await self._drop(key)
-        if not self._since + LEASE_SECONDS <= now <= self._renewed + LEASE_SECONDS:
+                await self._reap_orphan(key)
+        if not self._reachable_since + LEASE_SECONDS <= now <= self._last_renewal + LEASE_SECONDS:
             return
         for record in await runs.expired(now):
             if self._runs.is_running(record.key):
-                continue  # ours, and the store is slow to hear that we live
+                continue  # this replica's own run, whose renewal is late
             with log_failures(record.key):
                 if await runs.take_over(record, cluster.replica, cluster.lease()):
                     await self._reap_run(record)
 
     async def purge(self) -> None:
-        """Forget what is old, bit by bit. Raises ``StoreUnavailable``."""
+        """Remove old events and expired interrupts, one run at a time. Raises ``StoreUnavailable``."""
         store, now = self._cluster.store, self._cluster.clock.time()
-        while await store.runs.forget(now - KEPT_SECONDS, limit=1):
+        while await store.runs.forget(now - RETENTION_SECONDS, limit=1):
             pass
         await store.interrupts.expire(now)
 
-    async def _drop(self, key: RunKey) -> None:
-        """A run whose end could not be written when it came."""
+    async def _reap_orphan(self, key: RunKey) -> None:
+        """End a stored run of this replica whose end could not be stored when it happened."""
         record = await self._cluster.store.runs.get(key)
         if record is not None and record.is_active and not self._runs.is_running(key):
             await self._reap_run(record)
 
     async def _reap_run(self, record: RunRecord) -> None:
-        """Write what a lost run owes its readers."""
-        logger.warning("run=<%s> | its replica <%s> has gone", record.key.run_id, record.replica)
+        """Store the closing events, RUN_ERROR and the end of a lost run."""
+        logger.warning("lost run ended run=%s replica=%s", record.key.run_id, record.replica)
         cluster, key = self._cluster, record.key
         envelopes: list[Envelope] = []
         while page := await cluster.store.runs.envelopes(key, len(envelopes)):
             envelopes += page
-        kept = await cluster.store.threads.changes(key.thread)
-        found = await anyio.to_thread.run_sync(read_events, key, [each.data for each in envelopes], kept)
+        thread = await cluster.store.threads.changes(key.thread)
+        recovered = await anyio.to_thread.run_sync(recover, key, [each.data for each in envelopes], thread)
         last = number_events(
             key.run_id,
             len(envelopes),
-            [*(found.closers if found else ()), RunErrorEvent(message=LOST, code=ErrorCode.RUN_LOST)],
+            [*(recovered.closers if recovered else ()), RunErrorEvent(message=LOST, code=ErrorCode.RUN_LOST)],
         )
         now = cluster.clock.time()
-        pending = [goal for goal in (kept.goals if kept else None) or () if goal.status is GoalStatus.PENDING]
+        pending = [goal for goal in (thread.goals if thread else None) or () if goal.status is GoalStatus.PENDING]
         for goal in pending:
             await cluster.store.goals.conclude(RunKey(*key.thread, goal.run_id), goal.index, GoalStatus.FAILED, now)
         turn = ThreadStatus.GOALS_FAILED if pending else ThreadStatus.USER_TURN
-        await cluster.store.runs.finish(key, cluster.replica, last, lost_run_ending(record, now, found, turn))
+        await cluster.store.runs.finish(key, cluster.replica, last, lost_run_ending(record, now, recovered, turn))
         await cluster.publish(key, last)
 
     async def _listen(self) -> None:
-        """Raises ``BusUnavailable``."""
+        """Handle the commands of other replicas until the bus ends. Raises ``BusUnavailable``."""
         async for command in self._cluster.bus.commands(self._cluster.replica):
             self._handle_command(command)
 
     def _handle_command(self, command: bytes) -> None:
-        obey: Mapping[ReplicaCommand, Callable[..., None]] = {
+        handlers: Mapping[ReplicaCommand, Callable[..., None]] = {
             ReplicaCommand.CANCEL: self._runs.cancel,
             ReplicaCommand.READER_PRESENT: self._runs.reader_seen,
         }
         try:
-            told, owner, thread_id, run_id, *more = from_json(command)
-            obey[ReplicaCommand(told)](RunKey(owner, thread_id, run_id), *more)
+            name, owner, thread_id, run_id, *more = from_json(command)
+            handlers[ReplicaCommand(name)](RunKey(owner, thread_id, run_id), *more)
         except (TypeError, ValueError):
-            logger.warning("what another replica says cannot be read")
+            logger.warning("replica command invalid")
 
 
-async def run_periodically(work: Callable[[], Awaitable[None]], pause: float) -> None:
-    """Do this until it is cancelled, whatever it raises."""
+async def run_periodically(job: Callable[[], Awaitable[None]], pause: float) -> None:
+    """Call a job every ``pause`` seconds until cancelled. Log its exceptions and go on."""
     while True:
         try:
-            await work()
+            await job()
         except (StoreUnavailable, BusUnavailable) as error:
-            logger.warning("what replicas owe each other has to wait: %s", error)
+            logger.warning("lease job postponed retry_in=%ss error=%s", pause, error)
         except Exception:
-            logger.exception("what replicas owe each other could not be done")
+            logger.exception("lease job failed retry_in=%ss", pause)
         await asyncio.sleep(pause)
 
 
 @contextmanager
 def log_failures(key: RunKey) -> Iterator[None]:
-    """One run that cannot be ended does not keep the others waiting. Raises ``StoreUnavailable``."""
+    """Log the failure to end one run, so that the others are ended as well. Raises ``StoreUnavailable``."""
     try:
         yield
     except LeaseLost as error:
-        logger.warning("run=<%s> | somebody else ends it: %s", key.run_id, error)
+        logger.warning("lost run is ended by another replica run=%s error=%s", key.run_id, error)
     except StoreUnavailable:
         raise
     except Exception:
-        logger.exception("run=<%s> | it cannot be ended", key.run_id)
+        logger.exception("lost run not ended run=%s", key.run_id)
 
 
-def read_events(key: RunKey, events: list[bytes], kept: ThreadDelta | None) -> RecoveredRun | None:
-    """What a run's events say; None where they cannot be read, because its end must not depend on it."""
-    messages = [message.data for message in kept.messages] if kept else []
+def recover(key: RunKey, events: list[bytes], thread: ThreadDelta | None) -> RecoveredRun | None:
+    """Recover a run from its stored events.
+
+    Returns None if they cannot be read, because the end of the run must not depend on them.
+    """
+    messages = [message.data for message in thread.messages] if thread else []
     try:
-        return recover_run(events, messages, kept.state if kept else None, LOST)
+        return recover_run(events, messages, thread.state if thread else None, LOST)
     except (IllegalEvent, ValueError):
-        logger.exception("run=<%s> | its events cannot be read; it ends without what they left", key.run_id)
+        logger.exception("lost run ended without its messages, stored events are invalid run=%s", key.run_id)
         return None
 
 
-def lost_run_ending(record: RunRecord, now: float, found: RecoveredRun | None, turn: ThreadStatus) -> Ending:
-    """How it ended, and what it left to its thread."""
+def lost_run_ending(record: RunRecord, now: float, recovered: RecoveredRun | None, turn: ThreadStatus) -> Ending:
+    """Return the ending of a lost run, with the recovered messages and state for its thread."""
     change = Change()
-    if found is not None:
-        messages = [StoredMessage(message.id, dump_message(message), record.key.run_id) for message in found.messages]
-        change = Change(messages, found.order, found.state, found.title)
+    if recovered is not None:
+        run_id = record.key.run_id
+        messages = [StoredMessage(message.id, dump_message(message), run_id) for message in recovered.messages]
+        change = Change(messages, recovered.order, recovered.state, recovered.title)
     error = to_json({"code": ErrorCode.RUN_LOST, "message": LOST})
     return Ending(RunStatus.ERROR, now, turn, record.usage, error, change)

@@ -1,8 +1,8 @@
-"""What is written down of one run: that it began, its events, how it ended.
+"""The stored record of one run: its claim of the thread, its events and its end.
 
-Rule: where the store outlives the process, an event is stored before a reader sees it, together with all that came in
-a few milliseconds, never alone in a burst. Nothing here holds a run up: whoever ends it says so at once, and ``write``
-brings it to the store whatever the agent does. A store that does not answer ends the run, and is told nothing more.
+Rule: if the store outlives the process, an event is stored before readers see it. The events of a few milliseconds are
+stored together. Recording never delays a run: the end of a run is handed over synchronously, and ``write`` stores it
+independently of the agent. If the store stays unavailable, the run is ended and nothing more is written.
 """
 
 import asyncio
@@ -35,15 +35,15 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 
 WINDOW_SECONDS = 0.005
-"""How long an event waits for others before all are stored at once."""
+"""Time that an event waits for others, so that all are stored in one transaction."""
 
-LEASE_TAKEN = AppError(ErrorCode.RUN_LOST, "The run has been taken from this server.")
+LEASE_TAKEN = AppError(ErrorCode.RUN_LOST, "Another server has taken over this run.")
 
 logger = logging.getLogger(__name__)
 
 
 class RunAlreadyStored(Exception):
-    """These ids have run before: ``record`` says where."""
+    """The store already has a run with these ids: ``record``."""
 
     def __init__(self, record: RunRecord) -> None:
         super().__init__(record.key.run_id)
@@ -51,7 +51,7 @@ class RunAlreadyStored(Exception):
 
 
 class WriteOutcome(Enum):
-    """What became of one try to write."""
+    """Result of one attempt to write."""
 
     CONTINUE = auto()
     DONE = auto()
@@ -60,55 +60,55 @@ class WriteOutcome(Enum):
 
 
 class RunRecorder:
-    """One run's record.
+    """Claims the thread of one run and stores the run.
 
     Args:
-        archive: the store.
-        key: whose run it is.
-        on_busy: what to do about an active run elsewhere on the thread.
-        behind: ids of the runs here that this one lets end first; those elsewhere come to them.
+        cluster: the store and the bus.
+        key: owner, thread and run.
+        on_busy: the treatment of another replica's active run on the thread.
+        predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
     """
 
-    def __init__(self, cluster: Cluster, key: RunKey, on_busy: OnBusy, behind: Iterable[str] = ()) -> None:
+    def __init__(self, cluster: Cluster, key: RunKey, on_busy: OnBusy, predecessors: Iterable[str] = ()) -> None:
         self.cluster = cluster
         self.key = key
         self._on_busy = on_busy
-        self._predecessors = dict.fromkeys(behind)
+        self._predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
         self.is_claimed = False
-        """Whether the thread has been made this run's."""
+        """True if this run has claimed its thread."""
         self.is_duplicate = False
-        """Whether these ids have run before, so that they mean that run."""
+        """True if the store already had a run with these ids."""
         self.persisted = False
-        """Whether the run is over and a store that outlives this process has the last word on it."""
+        """True if the run has ended and is complete in a store that outlives this process."""
         self.warnings: Sequence[StoreWarning] = ()
-        """What the store could not do and did not fail for, known when the run begins."""
-        self._asked: RunAgentInput | None = None
-        """What was sent and is not written down yet."""
+        """Problems of the store that did not fail the run, known when the run begins."""
+        self._unstored_input: RunAgentInput | None = None
+        """The input of the run while its messages are not stored."""
         self._ending: Ending | None = None
-        self._cut: AppError | None = None
-        self._is_in_step = True
-        """Whether the store is known to have exactly what readers may see."""
-        self._dirty = False
-        self._listener: asyncio.Future[None] | None = None
+        self._cut_error: AppError | None = None
+        self._is_store_exact = True
+        """True if the store is known to have exactly the events that readers may see."""
+        self._is_dirty = False
+        self._waiter: asyncio.Future[None] | None = None
 
     # --- the beginning ---
 
     async def begin(self, run_input: RunAgentInput) -> RunAgentInput:
-        """Make the thread this run's, and put what is kept of it before what was sent.
+        """Claim the thread. Returns the input merged with the stored messages and state of the thread.
 
         Raises:
-            AlreadyRun: run nothing; read that run.
+            RunAlreadyStored: the run must not be executed again; its record can be read.
             AppError: THREAD_BUSY, STORE_UNAVAILABLE.
         """
-        self._asked = run_input
+        self._unstored_input = run_input
         claim = self._claim()
         with store_errors_as_app_errors():
             await self._uncancellable(claim)
             return await self._merge_history(run_input)
 
     async def _uncancellable(self, claim: Coroutine[object, None, None]) -> None:
-        """Claim to the end, whatever becomes of the run: a cancel must know whether there is something to end."""
+        """Complete the claim even if the run is cancelled, because ``write`` must know its result to end the run."""
         self._claiming = asyncio.ensure_future(claim)
         self._claiming.add_done_callback(ignore_result)
         await asyncio.shield(self._claiming)
@@ -119,79 +119,83 @@ class RunRecorder:
         deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while self._ending is None:
             now = cluster.clock.time()
-            found = await cluster.store.runs.claim(Claim(self.key, cluster.replica, now, cluster.lease()))
-            if isinstance(found, Claimed):
+            result = await cluster.store.runs.claim(Claim(self.key, cluster.replica, now, cluster.lease()))
+            if isinstance(result, Claimed):
                 self.is_claimed = True
                 return
-            if isinstance(found, AlreadyExists):
+            if isinstance(result, AlreadyExists):
                 self.is_duplicate = True
-                raise RunAlreadyStored(found.run)
-            mine = found.run.replica == cluster.replica
-            if asyncio.get_running_loop().time() > deadline or (self._on_busy is OnBusy.REJECT and not mine):
+                raise RunAlreadyStored(result.run)
+            is_local = result.run.replica == cluster.replica
+            if asyncio.get_running_loop().time() > deadline or (self._on_busy is OnBusy.REJECT and not is_local):
                 raise AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")
-            if self._on_busy is OnBusy.INTERRUPT and not mine:
-                await cluster.cancel(found.run)
-            elif not mine:
-                self._predecessors[found.run.key.run_id] = None
-            await asyncio.sleep(pause)  # this process's own last run may still be on its way to the store
+            if self._on_busy is OnBusy.INTERRUPT and not is_local:
+                await cluster.cancel(result.run)
+            elif not is_local:
+                self._predecessors[result.run.key.run_id] = None
+            await asyncio.sleep(pause)  # the end of this process's previous run may not be stored yet
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _merge_history(self, run_input: RunAgentInput) -> RunAgentInput:
         cluster, thread = self.cluster, self.key.thread
-        kept = await cluster.store.threads.changes(thread)
+        stored = await cluster.store.threads.changes(thread)
         self.warnings = cluster.store.take_warnings(thread)
-        if not self.is_claimed or kept is None:
+        if not self.is_claimed or stored is None:
             return with_state(run_input, None)
-        together = self._combine(kept.messages, run_input.messages)
-        said = sent_state(run_input, kept.state)
-        if together.changed or together.order is not None or said is not None:
-            messages = [StoredMessage(key, data) for key, data in together.changed.items()]
-            change = Change(messages=messages, order=together.order, state=said)
+        merged = self._merge_messages(stored.messages, run_input.messages)
+        state = changed_state(run_input, stored.state)
+        if merged.changed or merged.order is not None or state is not None:
+            messages = [StoredMessage(key, data) for key, data in merged.changed.items()]
+            change = Change(messages=messages, order=merged.order, state=state)
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), change)
-        self._asked = None
-        run_input = with_state(run_input, kept.state)
-        if together.messages is run_input.messages:
+        self._unstored_input = None
+        run_input = with_state(run_input, stored.state)
+        if merged.messages is run_input.messages:
             return run_input
-        return run_input.model_copy(update={"messages": list(together.messages)})
+        return run_input.model_copy(update={"messages": list(merged.messages)})
 
-    def _combine(self, kept: Sequence[StoredMessage], sent: Sequence[Message]) -> MergedHistory:
-        """Who has waited for another run had spoken before it ended: that one's answer is neither left out nor old."""
-        by_id = {message.id: message.data for message in kept}
+    def _merge_messages(self, stored: Sequence[StoredMessage], sent: Sequence[Message]) -> MergedHistory:
+        """Merge the stored messages with those of the client.
+
+        A queued run was submitted before its predecessor ended. So the predecessor's answer is kept and counts as new,
+        even though the client did not send it.
+        """
+        by_id = {message.id: message.data for message in stored}
         if not self._predecessors:
             return merge_history(by_id, sent)
-        final = {message.id for message in kept if message.run_id in self._predecessors}
+        final = {message.id for message in stored if message.run_id in self._predecessors}
         return append_history(by_id, without_copies(by_id, sent), final)
 
     # --- what is written ---
 
     def notify(self) -> None:
-        """There is something to store."""
-        self._dirty = True
-        if self._listener is not None and not self._listener.done():
-            self._listener.set_result(None)
+        """Wake ``write``, because there is something to store."""
+        self._is_dirty = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def _wait_dirty(self) -> None:
-        """Wait for what no batch has had. Lighter than an ``Event``, and a run has one for as long as it goes on."""
-        if not self._dirty:
-            self._listener = asyncio.get_running_loop().create_future()
-            await self._listener
+        """Wait until there is something to store. A future takes less memory per run than an ``asyncio.Event``."""
+        if not self._is_dirty:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
 
     def end(self, ending: Ending) -> None:
-        """The run has ended like this, and its last event is in the log."""
+        """Have the end of the run stored. The terminal event is already in the log."""
         self._ending = ending
         self.notify()
 
     def cut_backlog(self, error: AppError) -> None:
-        """Store the run's end next, because the server stops. What more than one batch holds is left out.
+        """Store the end of the run with the next batch, because the server stops. Events beyond that batch are dropped.
 
-        ``error`` ends a run for whose readers something is missing then.
+        ``error`` replaces the terminal event if readers miss events that it depends on.
         """
-        self._cut = error
+        self._cut_error = error
 
     async def write(self, log: EventLog, on_loss: Callable[[AppError], None]) -> None:
-        """Store what comes, and let readers see it, until the end is stored. The owner awaits it.
+        """Store the events of the run and release them to readers, until its end is stored. The owner awaits this.
 
-        ``on_loss`` ends the run that can be written down no more. Harmless when it has ended.
+        ``on_loss`` ends a run that can no longer be stored. It does nothing if the run has ended.
         """
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
@@ -200,11 +204,11 @@ class RunRecorder:
             await self._wait_dirty()
             if self._ending is None:
                 await asyncio.sleep(WINDOW_SECONDS)
-            elif self._asked is not None:
-                await self._record_input(self._asked)
+            elif self._unstored_input is not None:
+                await self._record_input(self._unstored_input)
             outcome = await self._store_pending(log)
         if outcome is WriteOutcome.FAILED:
-            on_loss(AppError(ErrorCode.STORE_UNAVAILABLE, "What this server keeps cannot be reached any more."))
+            on_loss(AppError(ErrorCode.STORE_UNAVAILABLE, "This server can no longer store the run."))
             log.release_all()
             return
         if outcome is WriteOutcome.LEASE_LOST:
@@ -213,121 +217,125 @@ class RunRecorder:
         self.persisted = self.cluster.durable
 
     async def _record_unclaimed(self) -> WriteOutcome:
-        """It ended before it was let in. Where these ids mean a run that is over, its readers get that one."""
+        """Look for a stored run with the same ids, because this run ended before its claim.
+
+        Returns LEASE_LOST if that run has ended, so that readers get its events, else FAILED.
+        """
         try:
-            ran = await self.cluster.store.runs.get(self.key) if self.cluster.durable else None
-            self.is_duplicate = self.is_duplicate or ran is not None
-            if ran is not None and not ran.is_active:
+            stored = await self.cluster.store.runs.get(self.key) if self.cluster.durable else None
+            self.is_duplicate = self.is_duplicate or stored is not None
+            if stored is not None and not stored.is_active:
                 return WriteOutcome.LEASE_LOST
         except StoreUnavailable as error:
-            logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
+            logger.warning("store read failed run=%s error=%s", self.key.run_id, error)
         except Exception:
-            logger.exception("run=<%s> | whether it has run before cannot be told", self.key.run_id)
+            logger.exception("store read failed run=%s", self.key.run_id)
         return WriteOutcome.FAILED
 
-    async def _record_input(self, asked: RunAgentInput) -> None:
-        """Write down what was sent for a run that was ended before it had come to that."""
+    async def _record_input(self, run_input: RunAgentInput) -> None:
+        """Store the messages of the client for a run that ended before they were stored."""
         try:
-            await self._merge_history(asked)
+            await self._merge_history(run_input)
         except Exception:
-            logger.warning("run=<%s> | what was sent for it is not kept", self.key.run_id, exc_info=True)
-            self._asked = None
+            logger.warning("input messages not stored run=%s", self.key.run_id, exc_info=True)
+            self._unstored_input = None
 
     async def _append_foreign(self, log: EventLog) -> None:
-        """Let readers see how the other replica has ended the run, in place of what they have not seen.
+        """Replace the events that readers have not seen by the stored events of the replica that took over the run.
 
-        Of a run that was deleted with its thread they see the end that it has here.
+        The local events are kept if the run was deleted with its thread.
         """
         runs, deadline = self.cluster.store.runs, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
-        written: list[Envelope] = []
+        foreign: list[Envelope] = []
         while asyncio.get_running_loop().time() < deadline:
             try:
                 record = await runs.get(self.key)
                 if record is None:
                     break
-                while page := await runs.envelopes(self.key, log.watermark + len(written)):
-                    written += page
+                while page := await runs.envelopes(self.key, log.watermark + len(foreign)):
+                    foreign += page
                 if not record.is_active:
                     log.rollback_unpublished()
-                    log.append_foreign(written)
+                    log.append_foreign(foreign)
                     break
             except StoreUnavailable as error:
-                logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
+                logger.warning("store read failed run=%s error=%s", self.key.run_id, error)
             except Exception:
-                logger.exception("run=<%s> | its other end cannot be read", self.key.run_id)
+                logger.exception("events of the other replica not readable run=%s", self.key.run_id)
                 break
             await asyncio.sleep(LONGEST_PAUSE)
         log.release_all()
 
     async def _store_pending(self, log: EventLog) -> WriteOutcome:
-        """Try until the store has what is there now, or the run is not ours any more."""
-        pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+        """Store the events that are ready. Retry until the lease is lost or the store stays unavailable."""
+        attempt, pause, deadline = 1, FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while True:
             try:
-                return await self._stored(log)
+                return await self._store_batch(log)
             except LeaseLost:
-                logger.warning("run=<%s> | another replica has taken it over", self.key.run_id)
+                logger.warning("lease lost run=%s", self.key.run_id)
                 return WriteOutcome.LEASE_LOST
             except StoreUnavailable as error:
-                logger.warning("run=<%s> | the store does not answer: %s", self.key.run_id, error)
+                logger.warning("store write failed run=%s attempt=%s error=%s", self.key.run_id, attempt, error)
                 if asyncio.get_running_loop().time() > deadline:
                     return WriteOutcome.FAILED
             except Exception:
-                logger.exception("run=<%s> | its events cannot be stored", self.key.run_id)
+                logger.exception("store write failed run=%s attempt=%s", self.key.run_id, attempt)
                 return WriteOutcome.FAILED
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
 
-    async def _stored(self, log: EventLog) -> WriteOutcome:
-        self._dirty, ending = False, self._ending
+    async def _store_batch(self, log: EventLog) -> WriteOutcome:
+        self._is_dirty, ending, cut_error = False, self._ending, self._cut_error
         envelopes = log.unpersisted().envelopes() if self.cluster.durable else []
         runs, replica = self.cluster.store.runs, self.cluster.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
-        if ending is not None and not is_last and self._cut is not None and log.watermark and self._is_in_step:
-            await self._end_early(log, ending, self._cut)
+        can_cut = not is_last and log.watermark > 0 and self._is_store_exact
+        if ending is not None and cut_error is not None and can_cut:
+            await self._end_early(log, ending, cut_error)
             return WriteOutcome.DONE
         if ending is not None and is_last:
             await runs.finish(self.key, replica, envelopes, ending)
         elif envelopes:
-            self._is_in_step = False
+            self._is_store_exact = False
             await runs.append(self.key, replica, envelopes)
-            self._is_in_step = True
+            self._is_store_exact = True
         if envelopes or is_last:
             log.advance(len(envelopes))
         await self.cluster.publish(self.key, envelopes)
         if not is_last and (ending is not None or log.watermark < len(log)):
-            self.notify()  # more than one batch holds: it must not wait for the next event
+            self.notify()  # the events that did not fit this batch must not wait for another event
         return WriteOutcome.DONE if is_last else WriteOutcome.CONTINUE
 
     async def _end_early(self, log: EventLog, ending: Ending, error: AppError) -> None:
-        """Store the end right behind what readers have seen, and show it to them in place of the rest."""
+        """Store the end directly after the events that readers have seen, and drop the events between."""
         envelopes, ending = await early_end(log, ending, error)
         await self.cluster.store.runs.finish(self.key, self.cluster.replica, envelopes, ending)
-        logger.warning("run=<%s> | events not stored at shutdown count=%s", self.key.run_id, len(log) - log.watermark)
+        logger.warning("events dropped at shutdown run=%s count=%s", self.key.run_id, len(log) - log.watermark)
         log.rollback_unpublished()
         log.append_foreign(envelopes)
         await self.cluster.publish(self.key, envelopes)
 
 
 def ignore_result(claiming: asyncio.Future[None]) -> None:
-    """Of a run that was ended while it waited nobody asks whether it could have begun."""
+    """Mark the exception of a claim as retrieved, because nothing awaits the claim of a run that was cancelled."""
     if not claiming.cancelled():
         claiming.exception()
 
 
-def with_state(run_input: RunAgentInput, kept: bytes | None) -> RunAgentInput:
-    """What is asked, with the kept state where a client has sent none."""
+def with_state(run_input: RunAgentInput, stored: bytes | None) -> RunAgentInput:
+    """Return the input with the stored state, JSON, if the client has sent none."""
     if run_input.state is not None:
         return run_input
-    return run_input.model_copy(update={"state": from_json(kept or b"{}")})
+    return run_input.model_copy(update={"state": from_json(stored or b"{}")})
 
 
-def sent_state(run_input: RunAgentInput, kept: bytes | None) -> bytes | None:
-    """The state that a client has sent, where it is another than the kept one.
+def changed_state(run_input: RunAgentInput, stored: bytes | None) -> bytes | None:
+    """Return the state of the client as JSON if it differs from the stored one, else None.
 
-    An empty one says nothing: clients that know of no state send it.
+    An empty state is ignored, because clients without shared state send it.
     """
     if run_input.state is None or run_input.state == {}:
         return None
-    said = dump_state(run_input.state)
-    return None if said == kept else said
+    sent = dump_state(run_input.state)
+    return None if sent == stored else sent

@@ -1,8 +1,8 @@
-"""A run that is not in this process: what the store has of it, and then what its replica tells.
+"""A run of another replica: its events are read from the store, and then from the bus.
 
-Rule: nothing is missed and nothing comes twice: a gap on the bus is filled from the store, and silence there is time to
-ask the store whether the run still goes on. Who reads to the end gets a terminal event, also of a run that is deleted
-meanwhile. Nothing is kept here, so a slow reader costs nothing.
+Rule: every event is delivered exactly once. A gap on the bus is filled from the store. If the bus is silent, the store
+tells if the run is still active. Every reader gets a terminal event, also if the run is deleted in the meantime. No
+events are kept in memory, so a slow reader costs nothing.
 """
 
 import asyncio
@@ -37,19 +37,19 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS, LONGEST_SILENCE = 0.25, 2.0
-"""How long nothing may come before the store is asked; longer each time that it has nothing, either."""
+"""Shortest and longest silence of the bus before the store is read. It doubles each time that the store has no news."""
 
 TERMINAL = (EventType.RUN_FINISHED, EventType.RUN_ERROR)
 
-DELETED = "This run was deleted while it was read."
+DELETED = "This run was deleted while it was being read."
 
 
 class RemoteRun:
-    """A run as its record shows it.
+    """Implements ``Readable`` for a stored run.
 
     Args:
-        archive: the store and the bus.
-        record: as it was found.
+        cluster: the store and the bus.
+        record: the run as it was found in the store.
     """
 
     def __init__(self, cluster: Cluster, record: RunRecord) -> None:
@@ -72,21 +72,22 @@ class RemoteRun:
 
 
 class RemoteLog:
-    """Its events, as the record counts them."""
+    """Implements ``ReadableLog`` by a run's record."""
 
     def __init__(self, record: RunRecord) -> None:
         self._record = record
 
     def __len__(self) -> int:
+        """Number of events at the time of the look-up."""
         return self._record.last_seq
 
     @property
     def has_ended(self) -> bool:
-        """Whether it had when it was looked up."""
+        """True if the run had ended at the time of the look-up."""
         return not self._record.is_active
 
     def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
-        """The events in another encoding, made anew for each reader because nothing is kept."""
+        """Return a new encoder, because readers of a remote run share nothing."""
         return TranscodedLog(encode, lambda _: None)
 
 
@@ -94,7 +95,7 @@ class RemoteSubscription:
     """Implements ``Subscription`` for a run that is not in this process.
 
     Attributes:
-        is_exhausted: whether all events were handed out that will ever come.
+        is_exhausted: True if all events of the ended run were handed out.
     """
 
     def __init__(self, run: RemoteRun, cluster: Cluster, after: int, on_close: Callable[[], None] | None) -> None:
@@ -103,42 +104,42 @@ class RemoteSubscription:
         self.is_exhausted = not record.is_active and after == record.last_seq
         self._cluster = cluster
         self._key = record.key
-        self._began = record.started_at
+        self._started_at = record.started_at
         self._after = after
         self._on_close = on_close
-        self._name = cluster.new_id()
+        self._reader = cluster.new_id()
         self._is_closed = self._is_interrupted = False
-        self._watch_at = -math.inf
+        self._report_at = -math.inf
         self._batches = self._read()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Batch:
-        """The next batch; an empty one after ``interrupt``."""
+        """Return the next batch; an empty one after ``interrupt``. Raises ``AppError`` STORE_UNAVAILABLE."""
         return await anext(self._batches)
 
     def push_to(self, push: PushBatch) -> None:
-        """Push nothing: every batch is read from the store or the bus, by the iteration."""
+        """Ignore ``push``: the iteration reads every batch from the store or the bus."""
 
     def interrupt(self) -> None:
-        """Hand out an empty batch at the next silence."""
+        """Hand out an empty batch when the bus is silent next."""
         self._is_interrupted = True
 
     def close(self) -> None:
-        """End the iteration at the next silence. Harmless when called again."""
+        """End the iteration when the bus is silent next. Harmless when called again."""
         if not self._is_closed:
             self._is_closed = True
             if self._on_close is not None:
                 self._on_close()
 
     async def _read(self) -> AsyncIterator[Batch]:
-        """Raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer any more."""
+        """Iterate the batches. Raises ``AppError`` STORE_UNAVAILABLE if the store stays unavailable."""
         silence = SILENCE_SECONDS
         while not (self._is_closed or self.is_exhausted):
-            before, envelopes = self._after, await self._ask_store(self._read_store)
-            # After them, because a run that is deleted may be followed by another of the same ids.
-            record = await self._ask_store(self._look_up)
+            before, envelopes = self._after, await self._with_retries(self._read_store)
+            # Read after the envelopes: if another run has reused the ids since, they may be that run's.
+            record = await self._with_retries(self._look_up)
             if record is None:
                 error = RunErrorEvent(message=DELETED, code=ErrorCode.RUN_LOST)
                 yield self._advance(number_events(self._key.run_id, self._after, [error]))
@@ -156,42 +157,42 @@ class RemoteSubscription:
                 return
 
     async def _look_up(self) -> RunRecord | None:
-        """How it stands, if it is still there; its replica is told that it is read."""
+        """Return the record of the run, or None if it was deleted. Report this reader to the run's replica."""
         record = await self._cluster.store.runs.get(self._key)
-        if record is None or record.started_at != self._began:
+        if record is None or record.started_at != self._started_at:
             return None
         if record.is_active:
-            await self._watch(record.replica)
+            await self._report_presence(record.replica)
         return record
 
-    async def _watch(self, replica: str) -> None:
-        """Tell the run's replica now and then that it has a reader."""
+    async def _report_presence(self, replica: str) -> None:
+        """Tell the run's replica, at most every ``WATCH_SECONDS``, that the run has a reader."""
         now = asyncio.get_running_loop().time()
-        if now >= self._watch_at:
-            self._watch_at = now + WATCH_SECONDS
-            await self._cluster.send(replica, ReplicaCommand.READER_PRESENT, self._key, self._name)
+        if now >= self._report_at:
+            self._report_at = now + WATCH_SECONDS
+            await self._cluster.send(replica, ReplicaCommand.READER_PRESENT, self._key, self._reader)
 
     async def _read_store(self) -> Sequence[Envelope]:
         return await self._cluster.store.runs.envelopes(self._key, self._after)
 
-    async def _ask_store(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """The store may be away for as long as the run's own replica waits for it."""
-        pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+    async def _with_retries(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Read the store. Retry for as long as the run's own replica would, then raise ``AppError``."""
+        attempt, pause, deadline = 1, FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while True:
             try:
-                return await ask()
+                return await read()
             except StoreUnavailable as error:
-                logger.warning("run=<%s> | the store does not answer: %s", self._key.run_id, error)
+                logger.warning("store read failed run=%s attempt=%s error=%s", self._key.run_id, attempt, error)
                 if self._is_closed or asyncio.get_running_loop().time() > deadline:
                     with store_errors_as_app_errors():
                         raise
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
 
     async def _follow_bus(self, silence: float) -> AsyncGenerator[Batch, None]:
-        """What the bus brings, until it is silent, has lost something, or others must be told that we read.
+        """Iterate the batches of the bus until it is silent, has lost events, or this reader must be reported again.
 
-        One that does not answer is as good as a silent one.
+        A bus that fails counts as silent.
         """
         try:
             async with maybe_aclosing(self._cluster.bus.follow(self._key, self._after, silence)) as batches:
@@ -201,12 +202,12 @@ class RemoteSubscription:
                     if not envelopes:
                         break
                     yield self._advance(envelopes)
-                    if asyncio.get_running_loop().time() >= self._watch_at:
+                    if asyncio.get_running_loop().time() >= self._report_at:
                         return
         except Missed:
             return
         except BusUnavailable as error:
-            logger.warning("run=<%s> | the bus does not answer: %s", self._key.run_id, error)
+            logger.warning("bus read failed run=%s error=%s", self._key.run_id, error)
             await asyncio.sleep(silence)
         if self._is_interrupted and not self._is_closed:
             self._is_interrupted = False

@@ -1,1 +1,1 @@
-"""The runs of this process: which there are, which wait, and how callers find them."""
+"""The runs of this process: their registry, their queues, their subscriptions and the search for them."""

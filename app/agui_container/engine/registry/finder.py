@@ -1,6 +1,6 @@
-"""Where a caller's runs are: in this process, or in the store that all replicas share.
+"""Search for a caller's runs, in this process and in the store that all replicas share.
 
-Rule: callers find their own runs only. What is here is better known than what is stored.
+Rule: callers find their own runs only. A run of this process takes precedence over its stored record, which may be old.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -21,7 +21,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 
 
 class RunFinder:
-    """The runs that can be found from one process."""
+    """Finds, lists and cancels the runs of this process and of the store."""
 
     def __init__(self, registry: RunRegistry, cluster: Cluster, clock: Clock) -> None:
         self._registry = registry
@@ -29,20 +29,27 @@ class RunFinder:
         self._clock = clock
 
     def find_local(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
-        """The run, where it is this process's."""
+        """Return the run if it is in this process.
+
+        Without ``run_id``, returns the active run of the thread, or its latest one if nothing is stored.
+        """
         if run_id is None and thread_id is not None:
             for run in self._registry.queue(caller.owner, thread_id):
                 return run
             if self._cluster.durable:
                 return None  # the thread's latest run may be another replica's
         for run in self._registry.runs(caller.owner):
-            _, its_thread, its_id = run.key
-            if thread_id in (None, its_thread) and (run_id == its_id if run_id is not None else thread_id is not None):
+            matches_run = run_id == run.key.run_id if run_id is not None else thread_id is not None
+            if matches_run and thread_id in (None, run.key.thread_id):
                 return run
         return None
 
     async def find_stored(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
-        """The run as it is stored, also where its events are no longer kept. Raises ``AppError`` RUN_NOT_FOUND."""
+        """Return the stored record of a run, also if its events were removed.
+
+        Raises:
+            AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE.
+        """
         record = None
         if self._cluster.durable:
             with store_errors_as_app_errors():
@@ -59,18 +66,18 @@ class RunFinder:
         return await (runs.latest(thread) if run_id is None else runs.get(RunKey(*thread, run_id)))
 
     async def find(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
-        """How a run stands: by its id, or a thread's active or latest. Raises ``AppError`` as ``usage_json``."""
-        now, found = self._clock.time(), await self.find_any(caller, thread_id, run_id)
-        return run_view(found, now) if isinstance(found, Run) else stored_run_view(found, now)
+        """Return the view of a run, by its id, or of a thread's active or latest run. Raises as ``find_stored``."""
+        now, run = self._clock.time(), await self.find_any(caller, thread_id, run_id)
+        return run_view(run, now) if isinstance(run, Run) else stored_run_view(run, now)
 
     async def find_any(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | RunRecord:
-        """The run here, or its record. Raises ``AppError`` as ``usage_json``.
+        """Return the run of this process, or its record. Raises as ``find_stored``.
 
-        A run here that only waits for its thread is not the thread's active one, as long as another is, and may be the
-        retry of one that is stored.
+        A local run that has not claimed its thread may be the retry of a stored run, and another replica's run may be
+        the active one of the thread. So the store is read for it.
         """
         run = self.find_local(caller, thread_id, run_id)
-        if run is not None and not self._waits(run):
+        if run is not None and not self._awaits_claim(run):
             return run
         try:
             record = await self.find_stored(caller, thread_id, run_id)
@@ -81,7 +88,7 @@ class RunFinder:
         return record if run is None or record.is_active or record.key == run.key else run
 
     async def find_or_none(self, caller: Caller, thread_id: str, run_id: str | None = None) -> Run | RunRecord | None:
-        """As ``found``; None where there is no such run."""
+        """Return the run of this process, or its record, or None. Raises ``AppError`` STORE_UNAVAILABLE."""
         try:
             return await self.find_any(caller, thread_id, run_id)
         except AppError as error:
@@ -90,7 +97,7 @@ class RunFinder:
             return None
 
     async def pending_interrupts(self, run: Run | RunRecord | None) -> Sequence[Interrupt]:
-        """What a run has asked with its last event, as long as that is kept."""
+        """Return the interrupts of a run that has ended with some, as long as its events are stored."""
         if run is None or run.status != RunStatus.INTERRUPTED or (isinstance(run, RunRecord) and not run.kept):
             return ()
         readable: Readable = run if isinstance(run, Run) else RemoteRun(self._cluster, run)
@@ -101,67 +108,76 @@ class RunFinder:
             subscription.close()
         return interrupts_of(last.data[-1])
 
-    def _waits(self, run: Run) -> bool:
+    def _awaits_claim(self, run: Run) -> bool:
+        """Return True if an open run has not claimed its thread in the store."""
         return (
             self._cluster.durable and run.recorder is not None and not run.recorder.is_claimed and not run.log.has_ended
         )
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
-        """End a run as cancelled, wherever it is, and say how it stands. Raises ``AppError`` RUN_NOT_FOUND."""
-        found = await self.find_any(caller, thread_id, run_id)
-        if isinstance(found, Run):
-            waits = self._waits(found)
-            found.cancel()
-            others = await self._remote_run(caller.owner, found) if waits else None
-            if others is None:
-                return run_view(found, self._clock.time())
-            found = others
-        if found.is_active:
+        """Cancel a run on any replica. Returns its view.
+
+        Raises:
+            AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE.
+        """
+        run = await self.find_any(caller, thread_id, run_id)
+        if isinstance(run, Run):
+            awaits_claim = self._awaits_claim(run)
+            run.cancel()
+            remote = await self._remote_run(caller.owner, run) if awaits_claim else None
+            if remote is None:
+                return run_view(run, self._clock.time())
+            run = remote
+        if run.is_active:
             with store_errors_as_app_errors():
-                await self._cluster.cancel(found)
-        return stored_run_view(found, self._clock.time())
+                await self._cluster.cancel(run)
+        return stored_run_view(run, self._clock.time())
 
     async def _remote_run(self, owner: str, run: Run) -> RunRecord | None:
-        """The run that these ids mean elsewhere: a retry is a run here until the store has been asked."""
+        """Return another replica's run with the same ids. A retry looks like a new run before its claim."""
         with store_errors_as_app_errors():
             record = await self._record(owner, run.ctx.thread_id, run.ctx.run_id)
         return None if record is None or record.replica == self._cluster.replica else record
 
     def forget_thread(self, thread: ThreadKey) -> None:
-        """The thread has been deleted: what has run on it here is found no more, and its ids may be used again."""
+        """Remove the runs of a deleted thread from this process. Their ids may be used again."""
         self._registry.forget_thread(thread)
 
     async def list(self, caller: Caller) -> Sequence[View]:
-        """The caller's live and recent runs, newest first.
+        """Return the views of the caller's active and recent runs, newest first.
 
-        Where runs are stored these are all that are live on any replica, and the newest of the others.
+        With a durable store the list has all active runs of all replicas and one page of the others.
+
+        Raises:
+            AppError: STORE_UNAVAILABLE.
         """
         now = self._clock.time()
-        here = list(self._local_views(caller.owner))
+        local = list(self._recent_runs(caller.owner))
         if not self._cluster.durable:
-            return [run_view(run, now) for run in here]
+            return [run_view(run, now) for run in local]
         with store_errors_as_app_errors():
-            stored = {record.key: record async for record in self._stored_views(caller.owner)}
-        ours = {run.key: run for run in here if run.key not in stored or not self._waits(run)}
-        newest: Sequence[Run | RunRecord] = sorted((stored | ours).values(), key=lambda it: it.started_at, reverse=True)
-        return [run_view(it, now) if isinstance(it, Run) else stored_run_view(it, now) for it in newest]
+            stored = {record.key: record async for record in self._recent_records(caller.owner)}
+        known = {run.key: run for run in local if run.key not in stored or not self._awaits_claim(run)}
+        runs: Sequence[Run | RunRecord] = sorted((stored | known).values(), key=lambda it: it.started_at, reverse=True)
+        return [run_view(it, now) if isinstance(it, Run) else stored_run_view(it, now) for it in runs]
 
-    def _local_views(self, owner: str) -> Iterator[Run]:
-        """Those of this process."""
+    def _recent_runs(self, owner: str) -> Iterator[Run]:
+        """Iterate the runs of this process: all open ones, and one page of ended ones."""
         ended = 0
         for run in self._registry.runs(owner):
             ended += run.log.has_ended
             if not run.log.has_ended or ended <= PAGE:
                 yield run
 
-    async def _stored_views(self, owner: str) -> AsyncIterator[RunRecord]:
+    async def _recent_records(self, owner: str) -> AsyncIterator[RunRecord]:
+        """Iterate one page of stored runs and all active ones. A run may come twice."""
         runs, page = self._cluster.store.runs, None
         for record in (await runs.list(owner)).items:
             yield record
         while True:
-            found = await runs.list(owner, active=True, page=page)
-            for record in found.items:
+            active = await runs.list(owner, active=True, page=page)
+            for record in active.items:
                 yield record
-            page = found.next
+            page = active.next
             if page is None:
                 return

@@ -1,6 +1,6 @@
-"""The runs of this process as the keeper of its leases sees them: all of them, whoever they belong to.
+"""The runs of this process, of all owners, as the leases and other replicas need them.
 
-Rule: what other replicas want of a run is done here and nowhere else, and is harmless where the run is not.
+Rule: commands of other replicas are executed here only. A command for a run that is not in this process does nothing.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from agui_container.ports.records import RunKey, RunProgress
 
 
 class LocalRuns:
-    """Implements ``leases.Here``."""
+    """Implements ``leases.LeasedRuns``."""
 
     def __init__(self, registry: RunRegistry, subscriptions: Subscriptions, clock: Clock) -> None:
         self._registry = registry
@@ -22,11 +22,11 @@ class LocalRuns:
         self._clock = clock
 
     def claimed_runs(self) -> Sequence[RunKey]:
-        """Those that go on and that the store knows."""
+        """Return the keys of the open runs that the store knows."""
         return [run.key for run in self._registry.claimed_runs()]
 
     def progress(self) -> Sequence[RunProgress]:
-        """How those stand."""
+        """Return the number of readers and the usage of the open runs that the store knows."""
         now = self._clock.time()
         return [
             RunProgress(run.key, run.presence.count(now), usage_json(sum_usage(run.ctx.usage)))
@@ -34,20 +34,20 @@ class LocalRuns:
         ]
 
     def is_running(self, key: RunKey) -> bool:
-        """Whether a run goes on here, or is being written down."""
+        """Return True if a run is open in this process or its end is not stored yet."""
         return self._registry.is_running(key)
 
     def cancel(self, key: RunKey) -> None:
-        """End a run."""
+        """Cancel a run."""
         if (run := self._registry.get(key)) is not None:
             run.cancel()
 
     def end_lost(self, key: RunKey) -> None:
-        """A run is another replica's now."""
+        """End a run whose lease another replica has."""
         if (run := self._registry.get(key)) is not None:
             run.fail(LEASE_TAKEN)
 
     def reader_seen(self, key: RunKey, reader: str) -> None:
-        """A run has a reader on another replica."""
+        """Record that a run has a reader on another replica."""
         if (run := self._registry.get(key)) is not None:
             self._subscriptions.remote_reader_seen(run, reader)

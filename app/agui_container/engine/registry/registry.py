@@ -1,7 +1,7 @@
-"""Who runs and who waits: the open runs of each thread, the ended ones that can still be read, and the tasks of both.
+"""Registry of the runs of one process: open runs by thread, ended runs that can still be read, and their tasks.
 
-Rule: at most one run of a thread is active; the others wait in line. Every task is owned here and awaited in ``drain``.
-What is kept is bounded (``CapacityLimits``); only what has ended and has no reader is forgotten.
+Rule: at most one run of a thread is active; the others are queued. Every task is owned here and awaited in ``drain``.
+Memory is bounded (``CapacityLimits``). Only ended runs without readers are removed to stay within the limits.
 """
 
 import asyncio
@@ -10,8 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from agui_container.engine.health import Health
-from agui_container.engine.log.event_log import Flusher
-from agui_container.engine.log.log_budget import LogBudget
+from agui_container.engine.log.event_log import Flusher, LogBudget
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import Status
 from agui_container.engine.persistence.recorder import RunRecorder
@@ -26,14 +25,16 @@ from agui_container.telemetry import make_exporter
 logger = logging.getLogger(__name__)
 
 UNWIND_SECONDS = 1.0
-"""How long ``drain`` waits for agents that were cut off. What is still blocked then is left to the process's end."""
+"""Longest wait of ``drain`` for agents that were cancelled. Agents that still block then end with the process."""
 
 
 class RunRegistry:
     """The runs of one process.
 
     Args:
-        agent: what every run iterates.
+        agent: answers every run.
+        limits: the limits of runs and memory.
+        health: is set to busy while there are open runs or background work.
     """
 
     def __init__(self, agent: Agent, limits: CapacityLimits, health: Health) -> None:
@@ -51,78 +52,79 @@ class RunRegistry:
         self._forgotten: OrderedDict[RunKey, None] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
-        self._writing: dict[Run, asyncio.Task[None]] = {}
+        self._recorder_tasks: dict[Run, asyncio.Task[None]] = {}
 
-    def separate_budget(self) -> LogBudget:
-        """For the log of a run that is only shown: it goes with its readers."""
+    def new_snapshot_budget(self) -> LogBudget:
+        """Return the budget for the log of a snapshot run, which is freed with its readers."""
         return LogBudget(self._limits.run_bytes, self._limits.run_bytes)
 
-    # --- looking ---
+    # --- look-up ---
 
     def get(self, key: RunKey) -> Run | None:
-        """The run with this key, open or kept."""
+        """Return the run with this key, open or ended, or None."""
         return self._runs.get(key)
 
     def is_forgotten(self, key: RunKey) -> bool:
-        """Whether this run has ended and its events are gone."""
+        """Return True if this run has ended and its events were removed."""
         return key in self._forgotten
 
     def is_running(self, key: RunKey) -> bool:
-        """Whether this run goes on, or is being written down."""
+        """Return True if this run is open or its end is not stored yet."""
         run = self._runs.get(key)
-        return run is not None and (run in self._writing or not run.log.has_ended)
+        return run is not None and (run in self._recorder_tasks or not run.log.has_ended)
 
     def claimed_runs(self) -> Sequence[Run]:
-        """The runs that go on and that the store knows."""
-        first = (line[0] for line in self._threads.values())
-        return [run for run in first if run.recorder is not None and run.recorder.is_claimed]
+        """Return the open runs that the store knows."""
+        active = (queue[0] for queue in self._threads.values())
+        return [run for run in active if run.recorder is not None and run.recorder.is_claimed]
 
     def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
-        """The thread's open runs: the active one first, then those that wait."""
+        """Return the open runs of a thread: the active one, then the queued ones in order."""
         return tuple(self._threads.get(ThreadKey(owner, thread_id), ()))
 
     def runs(self, owner: str) -> Iterator[Run]:
-        """The owner's runs, newest first."""
+        """Iterate the owner's runs, newest first."""
         return (run for key, run in reversed(self._runs.items()) if key.owner == owner)
 
-    # --- a run's way through ---
+    # --- lifecycle ---
 
-    def check_room(self, thread: ThreadKey, size: int, leaving: Sequence[Run]) -> None:
-        """Check that one more run fits once ``leaving``, open runs of its thread, have ended.
+    def check_room(self, thread: ThreadKey, size: int, to_cancel: Sequence[Run]) -> None:
+        """Check that there is room for a new run once ``to_cancel``, open runs of its thread, have ended.
 
-        Nothing has been cancelled yet, so a refusal costs nobody a run. ``size`` is the bytes that ask for the new one.
+        Called before any run is cancelled, so that a refused run ends no other. ``size`` is the size of the new run's
+        request in bytes.
 
         Raises:
-            AppError: THREAD_BUSY when the line is full, RATE_LIMIT_EXCEEDED when the process is.
+            AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if the process is at a limit.
         """
-        if len(self._threads.get(thread, ())) - len(leaving) > self._limits.queued_runs:
+        if len(self._threads.get(thread, ())) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        if len(self._runs) - len(self._ended_runs) - len(leaving) >= self._limits.open_runs:
+        if len(self._runs) - len(self._ended_runs) - len(to_cancel) >= self._limits.open_runs:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
-        open_bytes = self._open_bytes - sum(self._sizes[run] for run in leaving)
+        open_bytes = self._open_bytes - sum(self._sizes[run] for run in to_cancel)
         if open_bytes and open_bytes + size > self._limits.open_bytes:
-            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "This server has as much to answer as it can take.")
+            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The open requests of this server are too large together.")
 
     def add(self, run: Run, size: int) -> None:
-        """Put a run for which there is room into its thread's line; it starts when it is first.
+        """Add a run to the queue of its thread, after ``check_room``. Start it if it is the first.
 
-        ``size`` is the bytes that have asked for it.
+        ``size`` is the size of the run's request in bytes.
         """
         thread = run.key.thread
-        line = self._threads.get(thread) or []
+        queue = self._threads.get(thread) or []
         self._sizes[run] = size
         self._open_bytes += size
-        self._threads[thread] = line
+        self._threads[thread] = queue
         self._runs[run.key] = run
-        line.append(run)
-        if line[0] is run:
+        queue.append(run)
+        if queue[0] is run:
             self._start(run)
         else:
             run.admission.settle()
-        self._report()
+        self._update_health()
 
     def run_ended(self, run: Run) -> None:
-        """A run is over for its readers: free the thread, start the next in line, keep the log for a while."""
+        """Free the thread of an ended run, start the next one in the queue, and keep the log for late readers."""
         if run.recorder is None:
             return
         self._open_bytes -= self._sizes.pop(run)
@@ -130,67 +132,67 @@ class RunRegistry:
             self._remove_refused(run)
         else:
             self._ended_runs[run.key] = run
-            self._write(run)
-        self._dequeue(run)  # behind that: the next one's claim finds this one's end written, where nothing waits
+            self._start_recorder(run)
+        self._dequeue(run)  # after the recorder started: an in-memory store has this end before the next run's claim
         if not self._threads and (export := make_exporter()) is not None:
             self.background(export)
-        self._report()
+        self._update_health()
 
     def _dequeue(self, run: Run) -> None:
         thread = run.key.thread
-        line = self._threads[thread]
-        was_active = line[0] is run
-        line.remove(run)
-        if not line:
+        queue = self._threads[thread]
+        was_active = queue[0] is run
+        queue.remove(run)
+        if not queue:
             del self._threads[thread]
         elif was_active:
-            self._start(line[0])
+            self._start(queue[0])
 
     def _remove_refused(self, run: Run) -> None:
-        """It was not let in: for all who have not seen it, as if it had never been."""
+        """Remove a run completely. Its ids may be used again."""
         del self._runs[run.key]
         run.log.discard()
 
     def _start(self, run: Run) -> None:
         self._own_task(run.start(self._agent, self.scheduler))
         if run.recorder is not None and run.recorder.cluster.durable:
-            self._write(run)
+            self._start_recorder(run)
 
     def run_snapshot(self, run: Run, agent: Agent) -> None:
-        """Run what only shows what is kept: beside its thread's line, found by nobody and written down nowhere."""
+        """Run a snapshot of a stored thread. The run is not queued, not stored, and cannot be found."""
         self._own_task(run.start(agent, self.scheduler))
 
-    def _write(self, run: Run) -> None:
-        """Have the run's ledger written, once: from its beginning where that matters, else at its end."""
-        if run.recorder is None or run in self._writing:
+    def _start_recorder(self, run: Run) -> None:
+        """Start the task that stores a run, once: at its beginning if the store is durable, else at its end."""
+        if run.recorder is None or run in self._recorder_tasks:
             return
-        writing = self._recorded(run, run.recorder)
-        self._writing[run] = asyncio.create_task(writing, name=f"write run {run.ctx.run_id}")
+        recording = self._record(run, run.recorder)
+        self._recorder_tasks[run] = asyncio.create_task(recording, name=f"record run {run.ctx.run_id}")
 
-    async def _recorded(self, run: Run, recorder: RunRecorder) -> None:
+    async def _record(self, run: Run, recorder: RunRecorder) -> None:
         try:
             await recorder.write(run.log, run.fail)
         except Exception:
-            logger.exception("a run could not be written down")
+            logger.exception("run recording failed run=%s", run.ctx.run_id)
         finally:
-            self._writing.pop(run, None)
+            self._recorder_tasks.pop(run, None)
             if self._ended_runs.get(run.key) is run and recorder.is_duplicate:
-                del self._ended_runs[run.key]  # it was ended before the store had said that these ids are another run's
+                del self._ended_runs[run.key]  # it ended before the store answered that these ids are another run's
                 self._remove_refused(run)
-            self.run_unread(run)
+            self.release_unread(run)
 
-    def run_unread(self, run: Readable) -> None:
-        """A run may have no reader any more. What is the store's is read there then, and goes with its thread."""
-        is_left = isinstance(run, Run) and run.recorder is not None and run.recorder.persisted
-        if is_left and not run.presence.local and self._ended_runs.get(run.key) is run:
+    def release_unread(self, run: Readable) -> None:
+        """Remove an ended run without local readers if it is in a durable store, where late readers find it."""
+        is_persisted = isinstance(run, Run) and run.recorder is not None and run.recorder.persisted
+        if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
             self._forget(run)
         self.trim()
 
     def trim(self) -> None:
-        """Forget the oldest ended runs that nobody reads, until the limits hold."""
+        """Remove the oldest ended runs without readers until the limits are met."""
         while len(self._ended_runs) > self._limits.kept_runs or self.budget.kept_bytes > self._limits.kept_bytes:
-            kept = self._ended_runs.values()
-            oldest = next((run for run in kept if not run.presence.local and run not in self._writing), None)
+            ended = self._ended_runs.values()
+            oldest = next((run for run in ended if not run.presence.local and run not in self._recorder_tasks), None)
             if oldest is None:
                 return
             self._forget(oldest)
@@ -203,7 +205,7 @@ class RunRegistry:
             self._forgotten.popitem(last=False)
 
     def forget_thread(self, thread: ThreadKey) -> None:
-        """The thread has been deleted: what has run on it is as if it had never been."""
+        """Remove the ended runs of a deleted thread. Their ids may be used again."""
         for key in [key for key in self._ended_runs if key.thread == thread]:
             self._remove_refused(self._ended_runs.pop(key))
         for key in [key for key in self._forgotten if key.thread == thread]:
@@ -212,7 +214,7 @@ class RunRegistry:
     # --- tasks ---
 
     def background(self, work: Awaitable[object], on_done: Callable[[], None] = lambda: None) -> None:
-        """Own work that outlives its run; the process stays busy until it is done, then ``on_done`` is called."""
+        """Run work that may outlive its run. The process is busy until it is done, then ``on_done`` is called."""
 
         async def wait() -> None:
             await work
@@ -222,39 +224,42 @@ class RunRegistry:
         task.add_done_callback(self._background.discard)
         task.add_done_callback(lambda _: on_done())
         self._own_task(task)
-        self._report()
+        self._update_health()
 
     def _own_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._on_task_done)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("background work failed", exc_info=error)
-        self._report()
+        self._update_health()
 
-    def _report(self) -> None:
-        """Busy is who has work: open runs and their background. An agent that hangs after its end has none."""
+    def _update_health(self) -> None:
+        """Set the process to busy if it has open runs or background work.
+
+        An agent that does not stop after the end of its run does not make the process busy.
+        """
         self._health.update(busy=bool(self._threads or self._background))
 
     async def drain(self, grace: float) -> None:
         """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
-        for line in list(self._threads.values()):
-            for waiting in list(line)[1:]:
-                waiting.fail(shutting_down())
+        for queue in list(self._threads.values()):
+            for queued in list(queue)[1:]:
+                queued.fail(shutting_down())
         await self._wait_for_tasks(grace)
-        for line in list(self._threads.values()):
-            for run in list(line):
+        for queue in list(self._threads.values()):
+            for run in list(queue):
                 run.fail(shutting_down())
-        for run in self._writing:
+        for run in self._recorder_tasks:
             if run.recorder is not None:
                 run.recorder.cut_backlog(shutting_down())
         for task in self._tasks:
             task.cancel()
         await self._wait_for_tasks(UNWIND_SECONDS)
-        if self._writing:
-            await asyncio.wait(self._writing.values(), timeout=UNWIND_SECONDS)
+        if self._recorder_tasks:
+            await asyncio.wait(self._recorder_tasks.values(), timeout=UNWIND_SECONDS)
 
     async def _wait_for_tasks(self, seconds: float) -> None:
         if self._tasks:
@@ -262,5 +267,5 @@ class RunRegistry:
 
 
 def shutting_down() -> AppError:
-    """What runs and requests get once a drain has begun."""
+    """Return the error of runs and requests after a drain has begun."""
     return AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")

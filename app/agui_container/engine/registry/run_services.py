@@ -1,7 +1,6 @@
-"""What an agent and its tools can reach of their run and of the process, from any thread.
+"""The services of a run's context: events, state, background work and turns, for an agent and its tools.
 
-Rule: everything happens on the event loop (``app/agui_container/runtime/loop_bridge.py``). One object for each run, in
-place of a function for each thing, because a run that waits for its model is little else.
+Rule: calls may come from any thread and are executed on the event loop (``app/agui_container/runtime/loop_bridge.py``).
 """
 
 from collections.abc import Awaitable
@@ -14,36 +13,39 @@ from agui_container.runtime.loop_bridge import LoopBridge
 
 
 class RunServices:
-    """What one run's context leads to."""
+    """Implements the functions of one ``RunContext``.
 
-    __slots__ = ("_log", "_outlet", "_pipeline", "_registry")
+    One object per run takes less memory than one closure per function.
+    """
+
+    __slots__ = ("_bridge", "_log", "_pipeline", "_registry")
 
     def __init__(self, pipeline: EventPipeline, log: EventLog, registry: RunRegistry) -> None:
         self._pipeline = pipeline
         self._log = log
         self._registry = registry
-        self._outlet = LoopBridge(pipeline.submit_from_tool)
+        self._bridge = LoopBridge(pipeline.submit_from_tool)
 
     def emit(self, item: Item) -> None:
-        """Send an event or a string of assistant text."""
-        self._outlet.emit(item)
+        """Send an event or a string of assistant text. Raises as ``EventPipeline.submit_from_tool``."""
+        self._bridge.emit(item)
 
-    def value(self) -> object:
-        """The shared state of the moment."""
-        return self._outlet.call(self._pipeline.state.value)
+    def state(self) -> object:
+        """Return the shared state as it is now."""
+        return self._bridge.call(self._pipeline.state.value)
 
     def background(self, work: Awaitable[object]) -> None:
-        """Hand over work that outlives the run. The run's last state can be read until it is done."""
-        self._outlet.call(lambda: self._begin(work))
+        """Run work that may outlive the run. The run's last state can be read until the work is done."""
+        self._bridge.call(lambda: self._start_background(work))
 
-    def _begin(self, work: Awaitable[object]) -> None:
-        self._pipeline.keep_state()
-        self._registry.background(work, self._pipeline.leave_state)
+    def _start_background(self, work: Awaitable[object]) -> None:
+        self._pipeline.acquire_state()
+        self._registry.background(work, self._pipeline.release_state)
 
     async def yield_turn(self) -> None:
-        """Wait until other runs had their turn. On the event loop only."""
+        """Wait until other runs had their turn. May be called on the event loop only."""
         await self._registry.scheduler.yield_turn(self._log)
 
-    def is_over(self) -> bool:
-        """Whether the run has ended for its readers."""
+    def has_ended(self) -> bool:
+        """Return True if the run has ended for its readers."""
         return self._log.has_ended

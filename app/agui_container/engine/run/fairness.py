@@ -1,7 +1,7 @@
-"""Turns on the event loop for runs that never wait: one run goes on per turn of the loop.
+"""Turns on the event loop for runs that never wait: one run works per turn of the loop.
 
 Rule: a new connection waits for one slice of work per turn of the loop, however many runs are at full speed and however
-many tool calls and subagents each of them has at work. Measured with ``bench/ping.py`` (``--full-speed``, ``--calls``).
+many tool calls and subagents each of them executes. Measured with ``bench/ping.py`` (``--full-speed``, ``--calls``).
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 
 BURST = 256
-"""Deltas an agent may yield one after another before other runs and /ping get their turn."""
+"""Deltas that an agent may yield in succession before other runs and /ping get their turn."""
 
 EVENT_COST = 16
 """Deltas that any other event counts as, because it is expanded, encoded and validated in full."""
@@ -25,7 +25,7 @@ class FairScheduler:
         self._waiting: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def yield_turn(self, run: Hashable) -> None:
-        """Wait for the next turn of this run. Tasks of one run go on in the order in which they called."""
+        """Wait for the next turn of this run. Tasks of one run continue in the order of their calls."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
         if not self._waiting:

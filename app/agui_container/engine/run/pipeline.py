@@ -1,7 +1,7 @@
-"""The one way into a run's log: expand, encode, validate, append.
+"""The only way into a run's log: expand, encode, validate, append.
 
-Rule: what cannot be encoded, or is illegal now, is refused before anything depends on it, so the log is legal at every
-moment. The shared state follows the log, because that is what the client has.
+Rule: an event that cannot be encoded, or is illegal at this point, is refused before it changes anything, so the log is
+always legal. The shared state follows the log, because clients have the state that the log describes.
 """
 
 import logging
@@ -39,13 +39,13 @@ class EventPipeline:
     """The pipeline of one run.
 
     Args:
-        run_input: what is asked; it is not kept.
+        run_input: the input of the run. No reference to it is stored.
         new_id: makes the ids of messages.
-        log: where accepted events go.
+        log: gets the accepted events.
 
     Attributes:
-        state: the shared state as the events make it.
-        on_boundary: called with an event of the agent that begins or ends the run, which is the run's to do.
+        state: the shared state after all accepted events.
+        on_boundary: called with RUN_STARTED, RUN_FINISHED or RUN_ERROR of the agent, in place of accepting it.
     """
 
     def __init__(self, run_input: RunAgentInput, new_id: Callable[[], str], log: EventLog) -> None:
@@ -62,19 +62,19 @@ class EventPipeline:
     def start_from(self, run_input: RunAgentInput) -> None:
         """Begin with the complete input. Nothing has been accepted yet."""
         self.state = SharedState(run_input.state)
-        self._duties = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
+        self._rules = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
 
     # --- what agents and tools send ---
 
     def submit(self, item: Item) -> bool:
-        """Accept an item: a string, text of a message, or an event. Returns whether it took the fast path.
+        """Accept an item: a string of assistant text or an event. Returns True if the item took the fast path.
 
-        If one of the events that it stands for is illegal, those before it stay accepted.
+        If an item expands to several events and one is illegal, the events before it stay accepted.
 
         Raises:
-            IllegalEvent: the item is no event that the protocol knows, or is illegal now.
-            AppError: RUN_LIMIT_EXCEEDED. The run has grown too large.
+            IllegalEvent: the item is not an event of the protocol, or is illegal at this point.
+            AppError: RUN_LIMIT_EXCEEDED, because the run is too large.
         """
         if not self._log.has_room:
             raise self._log.limit_error()
@@ -108,10 +108,10 @@ class EventPipeline:
             self.on_boundary(event)
 
     def submit_from_tool(self, item: Item) -> None:
-        """Accept an item that does not come from the agent's own stream. Nothing after the run's end.
+        """Accept an item that does not come from the agent's own stream. Ignore it after the end of the run.
 
         Raises:
-            IllegalEvent: as ``submit``, and for the run's first and last event, which are not a tool's to send.
+            IllegalEvent: as ``submit``, and for the first and last event of a run, which tools must not send.
             PatchError: a delta that does not apply to the state.
             AppError: RUN_LIMIT_EXCEEDED.
         """
@@ -134,12 +134,12 @@ class EventPipeline:
         self._accept(KINDS[type(event)], event, data)
 
     def close(self, failure: str | None) -> None:
-        """Write what is still owed before a terminal event. ``failed_result`` is the message for subagents cut off."""
-        for event in self._sequence.closers(failure):  # open chunk streams are among them
+        """Close everything that is open, before a terminal event. ``failure`` is the error of unfinished subagents."""
+        for event in self._sequence.closers(failure):  # includes open chunk streams
             self.write(event)
 
     def flush_chunks(self) -> None:
-        """End the streams of chunks, which have no end of their own.
+        """End the open chunk streams, which have no end event of their own.
 
         Raises:
             AppError: RUN_LIMIT_EXCEEDED, if the agent's last event made the run too large.
@@ -153,10 +153,10 @@ class EventPipeline:
         """Validate an encoded event and append it."""
         self._template = None
         if kind.affects_calls:
-            self._duties.check(event)
+            self._rules.check(event)
         self._sequence.feed_kind(kind, event)
         if kind.affects_calls:
-            self._duties.feed(event)
+            self._rules.feed(event)
         if kind.affects_messages:
             self._transcript.feed_kind(kind, event)
         elif isinstance(event, CustomEvent):
@@ -169,29 +169,29 @@ class EventPipeline:
         try:
             self.state.feed(event)
         except ValueError as error:
-            logger.warning("STATE_DELTA does not apply, clients will skip it: %s", error)
+            logger.warning("STATE_DELTA does not apply, clients will skip it error=%s", error)
 
     # --- what a run has produced ---
 
     def pending_calls(self) -> list[str]:
-        """The calls of this run that have no result.
+        """Return the ids of this run's calls that have no result.
 
         Raises:
-            IllegalEvent: a call is still open. Closing it would tell a client to run it with arguments that may be
+            IllegalEvent: a call is still open. If it were closed, a client would run it with arguments that may be
                 incomplete.
         """
         if self._sequence.is_open(TOOL_CALL):
             raise IllegalEvent("the run finished with a tool call open")
-        return self._duties.open_calls()
+        return self._rules.open_calls()
 
     def result(self, run_id: str) -> RunResult:
-        """What the run leaves to its thread. Without messages if they cannot be told, because a run must end."""
+        """Return the result for the thread. It has no messages if they are invalid, because a run must end."""
         try:
             messages = self._transcript.messages
-            return RunResult(self._change(run_id, messages), bool(unanswered_calls(messages)), self._goals.failed)
+            return RunResult(self._change(run_id, messages), bool(unanswered_calls(messages)), self._goals.has_failed)
         except Exception:
             logger.exception("result of the run cannot be stored run=%s", run_id)
-            return RunResult(has_failed_goals=self._goals.failed)
+            return RunResult(has_failed_goals=self._goals.has_failed)
 
     def _change(self, run_id: str, messages: Sequence[Message]) -> Change:
         changed = self._transcript.changed(messages)
@@ -203,20 +203,20 @@ class EventPipeline:
         )
 
     def release(self) -> None:
-        """Let go of what an ended run needs no more, because its log is kept for a while. Nothing more may come.
+        """Free the memory that an ended run does not need. No event may be submitted afterwards.
 
         The state stays as long as the agent or its background work may read it.
         """
         self._template, self.on_boundary, self._is_released = None, None, True
-        del self._expander, self._sequence, self._duties, self._transcript, self._goals
+        del self._expander, self._sequence, self._rules, self._transcript, self._goals
         self._drop_unused_state()
 
-    def keep_state(self) -> None:
-        """Keep the state after the run's end for one more user, until ``leave_state`` is called for it."""
+    def acquire_state(self) -> None:
+        """Keep the state for one more user, until ``release_state`` is called for it."""
         self._state_users += 1
 
-    def leave_state(self) -> None:
-        """Release the state if its last user is done and the run is over."""
+    def release_state(self) -> None:
+        """Free the state if its last user is done and the run has ended."""
         self._state_users -= 1
         self._drop_unused_state()
 

@@ -1,8 +1,8 @@
-"""One run, top to bottom: RUN_STARTED, the agent's events through the pipeline, what is owed, one terminal event.
+"""One run, top to bottom: RUN_STARTED, the agent's events through the pipeline, closing events, one terminal event.
 
 Rule: readers see a legal run, whatever the agent does. Ending is synchronous: the agent's end, a cancel, the timeout
-and a drain write the closing events and the terminal event at once, and only then the agent is unwound. So nothing can
-come after the end, and no agent can delay it. Source: AG-UI spec 1.1, events/lifecycle; the first of the promises in
+and a drain write the closing events and the terminal event at once, and the agent is unwound afterwards. So no event
+can follow the end, and no agent can delay it. Source: AG-UI spec 1.1, events/lifecycle; the first of the promises in
 docs/architecture.md.
 """
 
@@ -18,7 +18,6 @@ from agui_container.engine.log.presence import Presence
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.engine.outcome import Status, make_ending
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
-from agui_container.engine.run.admission import Admission
 from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.terminal_events import (
@@ -44,19 +43,58 @@ from agui_container.telemetry import RunTrace
 logger = logging.getLogger(__name__)
 
 
+class Admission:
+    """Admission of one run: accepted or refused, once. The first reader waits for it before anything is sent.
+
+    A run is admitted before readers see its first event, or when it is queued on its thread.
+    """
+
+    __slots__ = ("_error", "_waiters", "is_settled")
+
+    def __init__(self) -> None:
+        self.is_settled = False
+        """True if the run was accepted or refused."""
+        self._error: Exception | None = None
+        self._waiters: tuple[asyncio.Future[None], ...] = ()
+
+    def settle(self, error: Exception | None = None) -> None:
+        """Accept the run, or refuse it with ``error``. Does nothing when called again."""
+        if self.is_settled:
+            return
+        self.is_settled, self._error = True, error
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters = ()
+
+    async def wait(self) -> None:
+        """Wait until the run is accepted. Raises the error of a refused run."""
+        if not self.is_settled:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters += (waiter,)
+            await waiter
+        if self._error is not None:
+            raise self._error
+
+
 class Run:
     """One ``RunAgentInput`` being answered.
 
     Args:
-        run_input: what is asked.
-        ctx: what the agent is given.
-        log: where its events go.
-        pipeline: the way into the log.
-        ledger: stores the run; None for a run that only shows what is stored.
-        on_end: called once, synchronously, when the run is over for its readers.
+        run_input: the input of the run.
+        ctx: the context for the agent.
+        clock: the time and timers.
+        log: the events of the run.
+        pipeline: validates events and appends them to the log.
+        recorder: stores the run; None for a run that only sends a stored thread.
+        on_end: called once, synchronously, when the run has ended for its readers.
+
+    Attributes:
+        key: owner, thread and run.
+        error: JSON of the error of a failed run, or None.
     """
 
-    def __init__(  # noqa: PLR0913 - what a run is made of
+    def __init__(  # noqa: PLR0913 - the service hands over each part of a run by name
         self,
         run_input: RunAgentInput,
         ctx: RunContext,
@@ -69,7 +107,6 @@ class Run:
     ) -> None:
         self.ctx = ctx
         self.key = recorder.key if recorder is not None else RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
-        """What makes a run the same run."""
         self.log = log
         self.status = Status.QUEUED
         self.started_at = clock.time()
@@ -85,13 +122,13 @@ class Run:
         self._pipeline = pipeline
         self._task: asyncio.Task[None] | None = None
         self._timer: Timer | None = None
-        self._context: Context | None = copy_context()  # of who asks; its turn comes in another's
+        self._context: Context | None = copy_context()  # of the request; a queued run is started in another context
         self._trace = RunTrace()
-        self._absorbed, self._opening = False, 0
+        self._has_absorbed_start, self._opening_events = False, 0
 
     def start(self, agent: Agent, scheduler: FairScheduler) -> asyncio.Task[None]:
-        """Begin. The caller owns the task, which takes as long as the agent, and awaits it."""
-        self._pipeline.keep_state()
+        """Start the run. The caller owns and awaits the task, which ends with the agent."""
+        self._pipeline.acquire_state()
         main = self._main(agent, scheduler)
         self._task = asyncio.create_task(main, name=f"run {self.ctx.run_id}", context=self._context)
         self._task.add_done_callback(self._forget_task)
@@ -102,39 +139,42 @@ class Run:
         return LocalSubscription(self, self.log, after, on_close)
 
     def _forget_task(self, _: asyncio.Task[None]) -> None:
-        self._task = None  # a task that is kept would keep its context
-        self._pipeline.leave_state()
+        self._task = None  # the task has a reference to its context
+        self._pipeline.release_state()
 
     async def _main(self, agent: Agent, scheduler: FairScheduler) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)
-        if self.recorder is not None:  # a run that only shows what is stored asks no agent
+        if self.recorder is not None:  # a snapshot run calls no agent
             self._trace.begin(self.ctx)
         try:
             if await self._begin() and self._input is not None:
                 await self._iterate(agent.run(self._input, self.ctx), scheduler)
                 self.finish()
         except BaseException as error:  # also SystemExit, which must not stop the server
-            if not self._failed(error):
+            if not self._handle_failure(error):
                 raise
         finally:
-            self._leave()
+            self._stop_timer()
 
     async def _iterate(self, items: AsyncIterator[Item], scheduler: FairScheduler) -> None:
-        """Submit what the agent yields. Other runs have their turn after a burst of ``BURST`` deltas or equal work."""
+        """Submit the items of the agent. Yield to other runs after ``BURST`` deltas or equal work."""
         submit, log, remaining = self._pipeline.submit, self.log, BURST
         async with maybe_aclosing(items) as stream:
             async for item in stream:
                 if log.has_ended:
-                    logger.warning("agent continued after the end of its run, the rest is dropped")
+                    logger.warning("agent continued after the end of its run, its events are dropped")
                     return
                 remaining -= 1 if submit(item) else EVENT_COST
-                del item  # the next one may take long
+                del item  # free its memory while the agent waits for the next one
                 if remaining <= 0:
                     remaining = BURST
                     await scheduler.yield_turn(log)
 
     async def _begin(self) -> bool:
-        """Have the thread, and what is kept of it. False where somebody else has it, or the run has ended meanwhile."""
+        """Claim the thread, merge the history and send RUN_STARTED.
+
+        Returns False if the run was refused or has ended meanwhile.
+        """
         run_input = self._input
         try:
             if run_input is not None and self.recorder is not None:
@@ -142,21 +182,21 @@ class Run:
         except (RunAlreadyStored, AppError) as error:
             self._refuse(error)
         except Exception:
-            logger.exception("the run could not begin")
+            logger.exception("run could not begin")
             self._refuse(start_failed_error())
         if self.log.has_ended or self._input is None:
             return False
         if self._input is not run_input:
             self._pipeline.start_from(self._input)
         self._send_started()
-        self.admission.settle()  # after it, because the request is to find the first event when it wakes
+        self.admission.settle()  # after RUN_STARTED, because the request reads the first event when it wakes
         self._timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
         self._pipeline.on_boundary = self._on_boundary
-        await asyncio.sleep(0)  # the run's beginning is on its way before the agent does anything, which may block
+        await asyncio.sleep(0)  # send RUN_STARTED before the agent begins, which may block the event loop
         return True
 
     def _refuse(self, error: RunAlreadyStored | AppError) -> None:
-        # Once it has waited in line, or the thread is its own, it is a run and needs an end.
+        # A run that was queued or has claimed its thread is visible to readers and needs a terminal event.
         if self.admission.is_settled or (self.recorder is not None and self.recorder.is_claimed):
             self.fail(error if isinstance(error, AppError) else ALREADY_RUN)
             return
@@ -165,39 +205,38 @@ class Run:
         self.admission.settle(error)
         self._trace.refuse(error.code if isinstance(error, AppError) else ALREADY_RUN.code)
 
-    def _failed(self, error: BaseException) -> bool:
-        """Every failure of the agent's own becomes the run's. False for what is not the run's to handle."""
+    def _handle_failure(self, error: BaseException) -> bool:
+        """End the run as failed. Returns False if the exception must be raised again."""
         try:
             match error:
                 case KeyboardInterrupt():
                     return False
                 case asyncio.CancelledError() if is_being_cancelled():
-                    if not self.log.has_ended:  # whoever else cancels it, such as a drain, has ended the run first
-                        self._log_failure("the agent cancelled its own task")
+                    if not self.log.has_ended:  # the engine ends a run before it cancels the task
+                        self._log_failure("agent cancelled its own task")
                     return False
                 case AppError():
-                    logger.warning(
-                        "the run failed: %s: %r", error.code, error.message, exc_info=not error.is_caller_fault
-                    )
+                    show_trace = not error.is_caller_fault
+                    logger.warning("run failed code=%s message=%r", error.code, error.message, exc_info=show_trace)
                     self.fail(error)
                 case IllegalEvent():
-                    self._log_failure(f"the agent broke the protocol: {error}")
+                    self._log_failure("agent broke the protocol error=%s", error)
                 case _:
-                    self._log_failure(f"the agent raised {type(error).__name__}")
+                    self._log_failure("agent raised an exception type=%s", type(error).__name__)
         except Exception:
-            logger.exception("the run cannot end as it should")  # such as with a message that no event can hold
+            logger.exception("run could not end in order")  # its message may be too large for an event
             self.fail(AGENT_FAILED)
         return True
 
-    def _leave(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    # --- what begins and ends it ---
+    # --- first and last events of the agent ---
 
     def _on_boundary(self, event: BaseEvent) -> None:
-        """The agent's own idea of where its run begins and ends."""
+        """Handle RUN_STARTED, RUN_FINISHED or RUN_ERROR of the agent."""
         match event:
             case RunStartedEvent():
                 self._absorb_start()
@@ -207,17 +246,18 @@ class Run:
                 self._end(event, Status.ERROR, failure=event.message)
 
     def _send_started(self) -> None:
+        """Write RUN_STARTED and the warnings of the store."""
         self.status = Status.RUNNING
         self._pipeline.write(start_event(self.ctx, self._parent_run_id, self._now_ms()))
         for warning in self.recorder.warnings if self.recorder else ():
             self._pipeline.write(warning_event(warning))
-        self._opening = len(self.log)
+        self._opening_events = len(self.log)
 
     def _absorb_start(self) -> None:
-        """RUN_STARTED is sent before the agent runs; an agent that opens with its own says the same again."""
-        if self._absorbed or len(self.log) > self._opening:
+        """Drop a RUN_STARTED that the agent sends first, because the engine has sent one already."""
+        if self._has_absorbed_start or len(self.log) > self._opening_events:
             raise IllegalEvent("RUN_STARTED inside an active run")
-        self._absorbed = True
+        self._has_absorbed_start = True
 
     # --- ends ---
 
@@ -226,7 +266,7 @@ class Run:
 
         Raises:
             IllegalEvent: a call is still open on success.
-            AppError: the run has grown too large.
+            AppError: RUN_LIMIT_EXCEEDED, because the run is too large.
         """
         if self.log.has_ended:
             return
@@ -251,19 +291,19 @@ class Run:
         self._end(run_error(error, self.ctx.caller.request_id), Status.ERROR, failure=error.message)
         self._unwind()
 
-    def _log_failure(self, cause: str) -> None:
-        logger.error("%s", cause, exc_info=True)  # noqa: LOG014 - called while the exception is handled
+    def _log_failure(self, message: str, *args: object) -> None:
+        logger.error(message, *args, exc_info=True)  # noqa: LOG014 - called while the exception is handled
         self.fail(AGENT_FAILED)
 
-    def _end(self, event: End, status: Status, said: Fields | None = None, *, failure: str | None = None) -> None:
-        """Write what is owed and the terminal event, with what it is to say. The only place where a run ends."""
+    def _end(self, event: End, status: Status, fields: Fields | None = None, *, failure: str | None = None) -> None:
+        """Write the closing events and the terminal event, with ``fields`` set on it. Every run ends here."""
         self.ctx.usage[:0] = event.usage or ()
-        event = with_totals(event, self.ctx.usage, self._now_ms(), said)
-        data = encode(event)  # first, because an event that cannot be encoded must close nothing
+        event = with_totals(event, self.ctx.usage, self._now_ms(), fields)
+        data = encode(event)  # before closing, because an event that cannot be encoded must change nothing
         try:
             self._pipeline.close(failure)
         except (IllegalEvent, ValueError):
-            logger.exception("the run cannot be closed in order")
+            logger.exception("run could not be closed in order")
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
         self._pipeline.write_encoded(event, data)
@@ -282,7 +322,7 @@ class Run:
         self._trace.end(event, status, self.ended_at - self.started_at)
 
     def _expire(self) -> None:
-        """The time is over, also for an agent that goes on behind the end of its run."""
+        """End a run that exceeded its time. Unwind an agent that continues after the end of its run."""
         self.fail(TOOK_TOO_LONG)
         self._unwind()
 
@@ -295,6 +335,9 @@ class Run:
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody cancels the task. In a function: a frame that is left cancelled and knows its task is a ring."""
+    """Return True if the current task is being cancelled.
+
+    A local variable for the task in the caller would make a reference cycle of the task, its exception and the frame.
+    """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

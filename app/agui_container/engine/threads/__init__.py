@@ -1,1 +1,1 @@
-"""Threads as callers read and change them."""
+"""Operations of callers on their threads."""

@@ -1,7 +1,7 @@
-"""The answer to a client that comes back with nothing to say: the thread as it is.
+"""Snapshot of a stored thread, for a client that connects to it without new messages.
 
-Rule: no agent runs and nothing is written down. What was said before comes as snapshots, and what waits for an answer
-as the outcome. Source: AG-UI spec 1.1, basic/threads.
+Rule: no agent is called and nothing is stored. The history is sent as snapshots, and pending interrupts as the outcome
+of the run. Source: AG-UI spec 1.1, basic/threads.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -22,49 +22,52 @@ from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.errors import AppError, ErrorCode
 
-AROUND = 100
-"""Bytes of a snapshot around what it holds."""
+SNAPSHOT_OVERHEAD = 100
+"""Bytes of a snapshot event besides its content, at most."""
 
-ASKS_FOR_MORE = ("goals", "skill")
-"""What of ``forwardedProps`` makes a run without messages a run."""
+RUN_PROPS = ("goals", "skill")
+"""Names in ``forwardedProps`` that ask for a run of the agent even without messages."""
 
 
 def is_connect(run_input: RunAgentInput) -> bool:
-    """Whether there is nothing in it that an agent could answer."""
+    """Return True if the input has nothing that an agent could answer."""
     if run_input.messages or run_input.resume:
         return False
     forwarded = run_input.forwarded_props
-    return not (isinstance(forwarded, dict) and any(forwarded.get(name) for name in ASKS_FOR_MORE))
+    return not (isinstance(forwarded, dict) and any(forwarded.get(name) for name in RUN_PROPS))
 
 
 class SnapshotAgent:
-    """Shows a thread, in the way agents do.
+    """An ``Agent`` that sends a stored thread.
 
     Args:
-        thread: all of it; None for one that has not begun.
-        waiting: what the agent has asked.
+        thread: the complete thread; None if it does not exist yet.
+        interrupts: the unanswered interrupts of the thread.
     """
 
-    def __init__(self, thread: ThreadDelta | None, waiting: Sequence[Interrupt]) -> None:
+    def __init__(self, thread: ThreadDelta | None, interrupts: Sequence[Interrupt]) -> None:
         self._messages = thread.messages if thread else ()
         self._state = (thread.state if thread else None) or b"{}"
-        self._pending = waiting
+        self._interrupts = interrupts
 
     async def run(self, _: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        """Messages, then the state, then what is asked.
+        """Yield the messages, then the state, then the pending interrupts.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE for what no event can hold; nothing is shown then.
+            AppError: PAYLOAD_TOO_LARGE if a snapshot does not fit into one event. Nothing is sent then.
         """
         check_size(sum(len(message.data) + 1 for message in self._messages), len(self._state))
         yield MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._messages])
         yield StateSnapshotEvent(snapshot=from_json(self._state))
-        if self._pending:
-            outcome = RunFinishedInterruptOutcome(interrupts=list(self._pending))
+        if self._interrupts:
+            outcome = RunFinishedInterruptOutcome(interrupts=list(self._interrupts))
             yield RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
 def check_size(*sizes: int) -> None:
-    """Raises ``AppError`` PAYLOAD_TOO_LARGE. What checks every event would blame an agent, and there is none."""
-    if max(sizes) > MAX_EVENT_BYTES - AROUND:
+    """Check the bytes of each snapshot. Raises ``AppError`` PAYLOAD_TOO_LARGE.
+
+    The check of the event pipeline would report an error of the agent.
+    """
+    if max(sizes) > MAX_EVENT_BYTES - SNAPSHOT_OVERHEAD:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, "The thread is too large to be shown in one event.")

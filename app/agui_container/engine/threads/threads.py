@@ -1,7 +1,7 @@
-"""What callers read of their threads and do with them: lists, titles, transcripts, forks, deltas, feedback.
+"""Commands on threads: list, get, delta, transcript, rename, fork, delete, feedback.
 
-Rule: a caller reaches the threads of its own scope only; any other is THREAD_NOT_FOUND, as if it were not there. What
-goes out is built field by field here, so what a store keeps besides stays inside.
+Rule: a caller can use the threads of its own scope only. Any other thread is THREAD_NOT_FOUND. Views are built field by
+field (``views``), so internal fields of the store do not reach clients.
 """
 
 import asyncio
@@ -41,16 +41,16 @@ from agui_container.protocol.commands import (
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
 
-OfThread = ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
+ThreadCommand = ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
 
 CANCEL_SECONDS = 2.0
-"""How long the deletion of a thread waits for the end of what runs on it."""
+"""Longest wait of a deletion for the end of the thread's active run."""
 
-LOOK_SECONDS = 0.01
-"""Between two looks at whether it has ended."""
+POLL_SECONDS = 0.01
+"""Pause between two checks if the active run has ended."""
 
 LARGE_BYTES = 100_000
-"""Messages above this are read in a thread."""
+"""A conversation with more bytes is processed in a worker thread."""
 
 T = TypeVar("T")
 
@@ -58,24 +58,24 @@ logger = logging.getLogger(__name__)
 
 
 class RunControl(Protocol):
-    """What runs on threads, and has run."""
+    """The operations on runs that thread commands need."""
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> object:
-        """End a run. Raises ``AppError`` RUN_NOT_FOUND."""
+        """Cancel a run. Raises ``AppError`` RUN_NOT_FOUND."""
 
     def forget_thread(self, thread: ThreadKey) -> None:
-        """The thread has been deleted: nothing that has run on it can be read."""
+        """Remove the ended runs of a deleted thread from memory."""
 
 
 class ThreadCommands:
-    """The threads of one process's archive.
+    """Executes the commands of callers on threads.
 
     Args:
-        archive: where they are kept.
+        cluster: the store and the clock.
         new_id: makes the ids of forks.
-        runs: what becomes of those of a thread that is deleted.
-        waiting: what has been asked on a thread and is not answered.
-        rememberer: the agent, if it keeps something of threads by itself.
+        runs: ends and removes the runs of a deleted thread.
+        pending_interrupts: returns the unanswered interrupts of a thread.
+        thread_cleanup: the agent, if it stores data of threads by itself.
     """
 
     def __init__(
@@ -83,36 +83,42 @@ class ThreadCommands:
         cluster: Cluster,
         new_id: Callable[[], str],
         runs: RunControl,
-        waiting: Callable[[Caller, str], Awaitable[Sequence[Interrupt]]],
-        rememberer: ThreadCleanup | None = None,
+        pending_interrupts: Callable[[Caller, str], Awaitable[Sequence[Interrupt]]],
+        thread_cleanup: ThreadCleanup | None = None,
     ) -> None:
         self._cluster = cluster
         self._new_id = new_id
         self._runs = runs
-        self._pending_interrupts = waiting
-        self._rememberer = rememberer
+        self._pending_interrupts = pending_interrupts
+        self._thread_cleanup = thread_cleanup
 
+<<<<<<< HEAD
     async def answer(self, caller: Caller, asked: ThreadCommand) -> View:
         """Do what is asked of the caller's threads.
+=======
+    async def answer(self, caller: Caller, command: OfThreads) -> View:
+        """Execute a command on the caller's threads. Returns the JSON object of the response.
+>>>>>>> p-engine
 
         Raises:
             AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE.
         """
         with store_errors_as_app_errors():
-            if isinstance(asked, ThreadsList):
-                return await self._list(caller.owner, asked)
-            if isinstance(asked, ThreadsGet):
-                return await self._get(caller, asked)
-            if isinstance(asked, ThreadsDelete):
-                return await self._delete(caller, ThreadKey(caller.owner, asked.thread_id))
-            return await self._do(ThreadKey(caller.owner, asked.thread_id), asked)
+            if isinstance(command, ThreadsList):
+                return await self._list(caller.owner, command)
+            if isinstance(command, ThreadsGet):
+                return await self._get(caller, command)
+            if isinstance(command, ThreadsDelete):
+                return await self._delete(caller, ThreadKey(caller.owner, command.thread_id))
+            return await self._execute_on(ThreadKey(caller.owner, command.thread_id), command)
 
     async def delta(
         self, caller: Caller, thread_id: str, since: str | None = None, *, messages: bool = True
     ) -> ThreadDelta:
-        """Return a thread as it is stored, for a transport that shows it in a form of its own.
+        """Return a stored thread, for transports that have their own format of threads.
 
-        ``since`` is a ``Delta.next``: then it has only what changed after it. Without ``messages`` it has none of them.
+        ``since`` is the ``next`` of an earlier ``ThreadDelta``; the result then has only the changes after that one.
+        Without ``messages`` the result has no messages.
 
         Raises:
             AppError: THREAD_NOT_FOUND, STORE_UNAVAILABLE.
@@ -121,7 +127,7 @@ class ThreadCommands:
             return await self._changes(ThreadKey(caller.owner, thread_id), since, messages=messages)
 
     async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
-        """Put JSON values into a thread's metadata by their names; None takes one away.
+        """Set entries of a thread's metadata to JSON values. None removes an entry.
 
         Raises:
             AppError: THREAD_NOT_FOUND, STORE_UNAVAILABLE.
@@ -130,39 +136,39 @@ class ThreadCommands:
             if not await self._cluster.store.threads.annotate(ThreadKey(caller.owner, thread_id), notes):
                 raise thread_not_found()
 
-    async def _do(self, key: ThreadKey, asked: OfThread) -> View:
-        result: View = {}
-        match asked:
+    async def _execute_on(self, key: ThreadKey, command: ThreadCommand) -> View:
+        view: View = {}
+        match command:
             case ThreadsDelta():
-                result = await off_loop_if_large(delta_view, await self._changes(key, asked.since))
+                view = await off_loop_if_large(delta_view, await self._changes(key, command.since))
             case ThreadsTranscript():
-                result = await self._transcript(key)
+                view = await self._transcript(key)
             case ThreadsRename():
-                result = await self._rename(key, asked.title)
+                view = await self._rename(key, command.title)
             case ThreadsFork():
-                result = await self._fork(key, asked)
+                view = await self._fork(key, command)
             case ThreadsFeedback():
-                result = await self._feedback(key, asked)
-        return result
+                view = await self._feedback(key, command)
+        return view
 
     # --- reading ---
 
-    async def _list(self, owner: str, asked: ThreadsList) -> View:
+    async def _list(self, owner: str, command: ThreadsList) -> View:
         try:
-            page = await self._cluster.store.threads.list(owner, limit=asked.limit, page=asked.page)
+            page = await self._cluster.store.threads.list(owner, limit=command.limit, page=command.page)
         except BadToken:
             raise AppError(ErrorCode.VALIDATION_ERROR, "page: must be a 'next' of this list.") from None
         threads: View = {"threads": [thread_view(record) for record in page.items]}
         return threads if page.next is None else {**threads, "next": page.next}
 
-    async def _get(self, caller: Caller, asked: ThreadsGet) -> View:
-        key = ThreadKey(caller.owner, asked.thread_id)
-        whole = await off_loop_if_large(delta_view, await self._changes(key, messages=asked.messages))
-        for name in ("order",) if asked.messages else ("messages", "runs"):
-            whole.pop(name, None)
-        whole["feedback"] = [feedback_view(it) for it in await self._cluster.store.feedbacks.list_for(key)]
-        whole["waiting"] = [interrupt_view(it) for it in await self._pending_interrupts(caller, asked.thread_id)]
-        return whole
+    async def _get(self, caller: Caller, command: ThreadsGet) -> View:
+        key = ThreadKey(caller.owner, command.thread_id)
+        view = await off_loop_if_large(delta_view, await self._changes(key, messages=command.messages))
+        for name in ("order",) if command.messages else ("messages", "runs"):
+            view.pop(name, None)
+        view["feedback"] = [feedback_view(it) for it in await self._cluster.store.feedbacks.list_for(key)]
+        view["waiting"] = [interrupt_view(it) for it in await self._pending_interrupts(caller, command.thread_id)]
+        return view
 
     async def _transcript(self, key: ThreadKey) -> View:
         return {
@@ -187,45 +193,48 @@ class ThreadCommands:
         return thread_view(record)
 
     async def _delete(self, caller: Caller, key: ThreadKey) -> View:
-        """Readers of a run that goes on see it cancelled, not cut off."""
-        with suppress(TimeoutError):  # a replica that does not hear finds its run gone
+        """Cancel the active run, so that its readers get a terminal event, and delete the thread."""
+        with suppress(TimeoutError):  # a replica that misses the command loses the lease when the thread is deleted
             async with asyncio.timeout(CANCEL_SECONDS):
                 await self._cancel_run(caller, key)
-        await self._forget(key)
+        await self._clean_up_agent(key)
         if not await self._cluster.store.threads.delete(key):
             raise thread_not_found()
         self._runs.forget_thread(key)
         return {"threadId": key.thread_id, "deleted": True}
 
     async def _cancel_run(self, caller: Caller, key: ThreadKey) -> None:
-        """What runs on the thread is cancelled, and its end is stored."""
-        threads, asked = self._cluster.store.threads, set[str]()
+        """Cancel the active run of a thread and wait until its end is stored."""
+        threads, cancelled = self._cluster.store.threads, set[str]()
         while (record := await threads.get(key)) is not None and (run_id := record.active_run) is not None:
-            if run_id not in asked:
-                asked.add(run_id)
-                with suppress(AppError):  # over by now
+            if run_id not in cancelled:
+                cancelled.add(run_id)
+                with suppress(AppError):  # the run has ended meanwhile
                     await self._runs.cancel(caller, key.thread_id, run_id)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
-    async def _forget(self, key: ThreadKey) -> None:
-        """The agent first: once the store has deleted the thread, nobody could ask for it again."""
-        if self._rememberer is None:
+    async def _clean_up_agent(self, key: ThreadKey) -> None:
+        """Delete the agent's data of a thread.
+
+        This comes before the deletion from the store, because the caller can repeat a deletion that failed only as long
+        as the store has the thread.
+        """
+        if self._thread_cleanup is None:
             return
         try:
-            await self._rememberer.forget_thread(key.owner, key.thread_id)
+            await self._thread_cleanup.forget_thread(key.owner, key.thread_id)
         except Exception:
-            logger.exception("the agent cannot forget a thread")
+            logger.exception("agent failed to delete the data of a thread thread=%s", key.thread_id)
             raise AppError(
                 ErrorCode.INTERNAL_ERROR, "The thread is not deleted: its agent failed to forget it."
             ) from None
 
-    async def _fork(self, key: ThreadKey, asked: ThreadsFork) -> View:
-        turn = await off_loop_if_large(
-            partial(turn_after_message, message_id=asked.message_id), await self._changes(key)
-        )
-        new_id, now = asked.new_thread_id or self._new_id(), self._cluster.clock.time()
+    async def _fork(self, key: ThreadKey, command: ThreadsFork) -> View:
+        find_turn = partial(turn_after_message, message_id=command.message_id)
+        turn = await off_loop_if_large(find_turn, await self._changes(key))
+        new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
         try:
-            return thread_view(await self._cluster.store.threads.fork(key, asked.message_id, new_id, now, turn))
+            return thread_view(await self._cluster.store.threads.fork(key, command.message_id, new_id, now, turn))
         except CannotFork as error:
             if error.taken:
                 raise AppError(ErrorCode.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
@@ -233,41 +242,42 @@ class ThreadCommands:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None
             raise thread_not_found("There is no such thread, or no such message in it.") from None
 
-    async def _feedback(self, key: ThreadKey, asked: ThreadsFeedback) -> View:
-        """Only what an assistant has said can be rated."""
-        said = {message.id: message for message in (await self._changes(key)).messages}
-        if asked.message_id not in said:
+    async def _feedback(self, key: ThreadKey, command: ThreadsFeedback) -> View:
+        """Store the feedback on a message of the assistant."""
+        by_id = {message.id: message for message in (await self._changes(key)).messages}
+        if command.message_id not in by_id:
             raise thread_not_found("There is no such message in this thread.")
-        (message,) = parse_messages([said[asked.message_id]])
+        (message,) = parse_messages([by_id[command.message_id]])
         if message.role != "assistant":
             raise AppError(
                 ErrorCode.VALIDATION_ERROR, f"messageId: is a message of role {message.role}, not assistant."
             )
         now = self._cluster.clock.time()
-        feedback = Feedback(asked.message_id, asked.sentiment, asked.categories, asked.notes, now, now)
-        given = await self._cluster.store.feedbacks.put(key, feedback)
-        if given is None:  # deleted in between
+        feedback = Feedback(command.message_id, command.sentiment, command.categories, command.notes, now, now)
+        stored = await self._cluster.store.feedbacks.put(key, feedback)
+        if stored is None:  # the thread was deleted meanwhile
             raise thread_not_found()
-        return {"threadId": key.thread_id, **feedback_view(given)}
+        return {"threadId": key.thread_id, **feedback_view(stored)}
 
 
 def thread_not_found(message: str = "There is no such thread.") -> AppError:
-    """What a caller is told of a thread that is not there, or not its own."""
+    """Return the error for a thread that does not exist or belongs to another caller."""
     return AppError(ErrorCode.THREAD_NOT_FOUND, message)
 
 
 async def off_loop_if_large(work: Callable[[ThreadDelta], T], delta: ThreadDelta) -> T:
-    """Do this to a thread, off the event loop where there is much of it: a megabyte takes tens of milliseconds."""
+    """Apply a function to a thread, in a worker thread if it is large enough to block the event loop."""
     if sum(len(message.data) for message in delta.messages) <= LARGE_BYTES:
         return work(delta)
     return await anyio.to_thread.run_sync(work, delta)
 
 
 def turn_after_message(delta: ThreadDelta, message_id: str) -> ThreadStatus:
-    """Whose turn it is behind this message of a thread.
+    """Return the status of a thread that ends with this message.
 
-    A call that has no result there is the client's, as far as messages tell. One that has none to this day waits for
-    the client only if the thread does; else for an approval, or for nothing.
+    A call without a result up to the message is the client's to answer. If the call has no result in the whole thread
+    either, this is so only if the thread waits for the client. Otherwise the call waits for an approval or is
+    abandoned.
     """
     messages = parse_messages(delta.messages)
     end = next((at for at, message in enumerate(messages, 1) if message.id == message_id), 0)

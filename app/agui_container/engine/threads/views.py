@@ -1,6 +1,7 @@
-"""A run and a thread as the API shows them.
+"""Runs, threads, goals, interrupts and feedback as JSON objects of the API.
 
-Rule: camelCase, times in Unix seconds, and the same words wherever the run is. What is not known is left out.
+Rule: names are in camelCase and times in Unix seconds. A run has the same fields on every replica. Unknown fields are
+left out.
 """
 
 from collections.abc import Sequence
@@ -24,46 +25,49 @@ USAGE = TypeAdapter(list[TokenUsage])
 
 
 def run_view(run: Run, now: float) -> View:
-    """A run of this process."""
-    facts: View = {
+    """Return the view of a run of this process. ``now`` is in Unix seconds."""
+    view: View = {
         "runId": run.ctx.run_id,
         "threadId": run.ctx.thread_id,
         "status": run.status,
         "startedAt": run.started_at,
-        "seconds": seconds_of(run.started_at, run.ended_at, now),
+        "seconds": duration(run.started_at, run.ended_at, now),
         "events": len(run.log),
         "tokens": count_tokens(run.ctx.usage),
         "readers": run.presence.count(now),
     }
     if run.error is not None:
-        facts["error"] = from_json(run.error)
+        view["error"] = from_json(run.error)
     if run.ended_at is not None:
-        facts["endedAt"] = run.ended_at
-    return facts
+        view["endedAt"] = run.ended_at
+    return view
 
 
 def stored_run_view(record: RunRecord, now: float) -> View:
-    """A run that is stored. While it goes on, its ``tokens`` and ``readers`` are those of a moment ago."""
-    facts: View = {
+    """Return the view of a stored run. ``now`` is in Unix seconds.
+
+    While the run is active, ``tokens`` and ``readers`` are a few seconds old.
+    """
+    view: View = {
         "runId": record.key.run_id,
         "threadId": record.key.thread_id,
         "status": record.status,
         "startedAt": record.started_at,
-        "seconds": seconds_of(record.started_at, record.ended_at, now),
+        "seconds": duration(record.started_at, record.ended_at, now),
         "events": record.last_seq,
         "tokens": count_tokens(USAGE.validate_json(record.usage or b"[]")),
     }
     if record.is_active:
-        facts["readers"] = record.readers
+        view["readers"] = record.readers
     if record.error is not None:
-        facts["error"] = from_json(record.error)
+        view["error"] = from_json(record.error)
     if record.ended_at is not None:
-        facts["endedAt"] = record.ended_at
-    return facts
+        view["endedAt"] = record.ended_at
+    return view
 
 
-def seconds_of(started_at: float, ended_at: float | None, now: float) -> float:
-    """How long it goes on, or took."""
+def duration(started_at: float, ended_at: float | None, now: float) -> float:
+    """Return the seconds between the start and the end of a run, or until now if it is open."""
     return round((now if ended_at is None else ended_at) - started_at, 3)
 
 
@@ -71,9 +75,9 @@ def seconds_of(started_at: float, ended_at: float | None, now: float) -> float:
 
 
 def thread_view(record: ThreadRecord) -> View:
-    """A thread without its messages."""
+    """Return the view of a thread without its messages."""
     origin = record.forked_from
-    known: View = {
+    optional: View = {
         "title": record.title,
         "activeRunId": record.active_run,
         "forkedFrom": {"threadId": origin[0], "messageId": origin[1]} if origin else None,
@@ -83,13 +87,13 @@ def thread_view(record: ThreadRecord) -> View:
         "status": record.status.value,
         "createdAt": record.created_at,
         "changedAt": record.changed_at,
-        **{name: value for name, value in known.items() if value is not None},
+        **without_none(optional),
     }
 
 
 def delta_view(delta: ThreadDelta) -> View:
-    """A thread's facts, and of the rest what has changed: a field that is not there has not."""
-    known: View = {
+    """Return the view of a thread with its changed messages. An unchanged order, state or list of goals is left out."""
+    optional: View = {
         "order": delta.order,
         "state": None if delta.state is None else from_json(delta.state),
         "goals": None if delta.goals is None else [goal_view(goal) for goal in delta.goals],
@@ -98,19 +102,19 @@ def delta_view(delta: ThreadDelta) -> View:
         **thread_view(delta.thread),
         "messages": [from_json(message.data) for message in delta.messages],
         "runs": {message.id: message.run_id for message in delta.messages if message.run_id},
-        **{name: value for name, value in known.items() if value is not None},
+        **without_none(optional),
         "continuationToken": delta.next,
     }
 
 
 def transcript_view(delta: ThreadDelta) -> str:
-    """A thread as text."""
+    """Return the messages of a thread as plain text."""
     return render_plaintext(parse_messages(delta.messages), delta.thread.title)
 
 
 def goal_view(goal: StoredGoal) -> View:
-    """A goal and what became of it."""
-    known: View = {
+    """Return the view of a goal, with its result and the time of its end."""
+    optional: View = {
         "data": None if goal.result is None else from_json(goal.result),
         "concludedAt": goal.concluded_at,
     }
@@ -119,27 +123,32 @@ def goal_view(goal: StoredGoal) -> View:
         "type": goal.type,
         "status": goal.status.value,
         "createdAt": goal.created_at,
-        **{name: value for name, value in known.items() if value is not None},
+        **without_none(optional),
     }
 
 
 def interrupt_view(interrupt: Interrupt) -> View:
-    """What waits for an answer. A run without messages shows all of it."""
+    """Return the view of an unanswered interrupt. A run without messages sends the complete interrupt."""
     return {"id": interrupt.id, "reason": interrupt.reason}
 
 
 def feedback_view(feedback: Feedback) -> View:
-    """A feedback as its user sees it: nothing of what operators make of it."""
-    said: View = {
+    """Return the view of a feedback for its user, without the operators' triage."""
+    view: View = {
         "messageId": feedback.message_id,
         "sentiment": feedback.sentiment,
         "categories": list(feedback.categories),
         "createdAt": feedback.created_at,
         "changedAt": feedback.changed_at,
     }
-    return said if feedback.notes is None else {**said, "notes": feedback.notes}
+    return view if feedback.notes is None else {**view, "notes": feedback.notes}
 
 
 def parse_messages(messages: Sequence[StoredMessage]) -> list[Message]:
-    """Stored messages as AG-UI's own."""
+    """Return stored messages as AG-UI messages. Raises ``ValueError`` for invalid JSON."""
     return [MESSAGE.validate_json(message.data) for message in messages]
+
+
+def without_none(fields: View) -> View:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
