@@ -1,7 +1,7 @@
-"""Which threads this process has read from AgentCore Memory, and what of them is not written yet.
+"""Synchronization of threads between this process and AgentCore Memory.
 
-Rule: the service gets what a thread's ``changes`` say since the last write that succeeded. So a write that failed needs
-no memory of its own: the next one brings what it would have brought. Of one thread, one thing is done at a time.
+Rule: each write sends the thread's ``changes`` since the last successful write. A failed write therefore needs no queue:
+the next write includes its content. A lock per thread serializes reads and writes.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ from agui_container.stores.agentcore.turn_events import EARLIER, ThreadHistory, 
 from agui_container.stores.memory.threads import MemoryThreads
 
 MAX_KNOWN = 10_000
-"""Threads of which it is known how far they are written. One that is not among them is written anew."""
+"""Maximum number of threads whose written revision is known. Any other thread is written again in full."""
 
-FINDERS = 4
-"""Threads that are read at a time for lists."""
+LIST_READS = 4
+"""Threads that are read at the same time for a list."""
 
 TICK = 1e-6
-"""Seconds between two turns of a thread, at least: turns are read in the order of their times."""
+"""Minimum difference in seconds between two turns of a thread, because turns are sorted by time when they are read."""
 
 UNREAD = StoreWarning("history.unread", "Earlier messages of this conversation could not be read, or not all of them.")
 UNWRITTEN = StoreWarning(
@@ -42,19 +42,21 @@ UNWRITTEN = StoreWarning(
 )
 
 Facts = tuple[str | None, ThreadStatus, bytes | None]
-"""A thread's title, status and metadata."""
+"""Title, status and metadata of a thread."""
 
 logger = logging.getLogger(__name__)
 
 
 class KnownThread(Struct, eq=False):
-    """What is known of a thread in the service.
+    """State of a thread's synchronization with the service.
 
     Attributes:
-        read: whether it has been read and need not be again.
-        whole: whether what is here is all of it, so that its order can be told.
-        token, facts: what of the thread is written: up to where, and its title, status and metadata.
-        at: when its last turn ended.
+        is_loaded: True if the thread was read from the service and need not be read again.
+        is_complete: True if all messages of the thread are in memory, so that their order is known.
+        written_token: token of the revision that was written last.
+        written_facts: title, status and metadata that were written last.
+        last_turn_at: end of the last turn, in Unix seconds.
+        warnings: warnings that were not returned yet, by name.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -66,16 +68,16 @@ class KnownThread(Struct, eq=False):
     warnings: dict[str, StoreWarning] = field(default_factory=dict)
 
     def add_warning(self, warning: StoreWarning) -> None:
-        """Keep it until it is told."""
+        """Add a warning, which the next ``warnings`` call returns."""
         self.warnings[warning.name] = warning
 
 
 class ThreadHistories:
-    """The messages of threads, here and in the service.
+    """Messages of threads, in memory and in the service.
 
     Args:
-        here: the threads in memory.
-        service: the others, and copies of those.
+        memory: threads in memory.
+        service: AgentCore Memory.
     """
 
     def __init__(self, here: MemoryThreads, service: MemoryService) -> None:
@@ -87,14 +89,14 @@ class ThreadHistories:
     # --- reading ---
 
     async def load_if_absent(self, key: ThreadKey) -> None:
-        """Read a thread that is not here. Raises ``StoreUnavailable``."""
+        """Read a thread that is not in memory. Raises ``StoreUnavailable``."""
         if await self._here.get(key) is None:
             await self.read(key)
             if await self._here.get(key) is None:
-                self._known.pop(key, None)  # nothing is to be known of it
+                self._known.pop(key, None)  # the thread does not exist
 
     async def read(self, key: ThreadKey) -> None:
-        """Read a thread, unless that was done and it is here. Raises ``StoreUnavailable``."""
+        """Read a thread, unless it was read and is still in memory. Raises ``StoreUnavailable``."""
         known = self._of(key)
         if known.read and await self._here.get(key) is not None:
             return
@@ -104,15 +106,15 @@ class ThreadHistories:
                 await self._restore(key, known, history, whole=whole)
 
     async def begin(self, key: ThreadKey) -> None:
-        """Read a thread for a run, which goes on without what cannot be read."""
+        """Read a thread for a run. A failure is reported as a warning, and the run starts without the history."""
         try:
             await self.read(key)
         except StoreUnavailable as error:
-            logger.warning("thread=<%s> | its history is not read: %s", key.thread_id, error)
+            logger.warning("thread history not read thread=%s error=%s", key.thread_id, error)
             self._of(key).add_warning(UNREAD)
 
     async def find(self, owner: str) -> None:
-        """Read an owner's threads that are not here, as far as a list of them goes. Raises ``StoreUnavailable``."""
+        """Read the threads of an owner that are not in memory, for a list. Raises ``StoreUnavailable``."""
         keys = [key for key in self._known if key.owner == owner]
         here = {session_id(key.thread_id) for key in keys if await self._here.get(key) is not None}
         missing = [session for session in await self._service.sessions(owner) if session not in here]
@@ -122,12 +124,15 @@ class ThreadHistories:
             raise StoreUnavailable("AgentCore Memory: not all threads could be read")
 
     async def _find(self, owner: str, session: str) -> bool:
-        """Read a thread for a list; whether that succeeded. It may go on elsewhere, so its next run reads it again."""
+        """Read a thread for a list. Return False if that failed.
+
+        Another process may continue the thread, so its next run here reads it again.
+        """
         async with self._finders:
             try:
                 history, whole = await self._service.history(owner, session)
             except StoreUnavailable as error:
-                logger.warning("| a thread is not read for a list: %s", error)
+                logger.warning("thread not read for list session=%s error=%s", session, error)
                 return False
         if history is not None:
             known = self._of(history.thread.key)
@@ -138,7 +143,7 @@ class ThreadHistories:
         return True
 
     async def _restore(self, key: ThreadKey, known: KnownThread, history: ThreadHistory | None, *, whole: bool) -> None:
-        """Put what was read before what is here. What is here and not written yet stays as it is."""
+        """Merge the history that was read into memory. Changes in memory that are not written yet have precedence."""
         if await self._here.get(key) is None:
             known.token, known.facts = None, None
         here, new = await self._here.changes(key), await self._here.changes(key, known.token)
@@ -158,10 +163,14 @@ class ThreadHistories:
     # --- writing ---
 
     async def keep(self, key: ThreadKey, at: float, run_id: str | None = None, *, spoken: bool) -> None:
-        """Write what is new of a thread as one turn; what cannot be written goes with the next one.
+        """Write the changes of a thread as one turn. If that fails, the next call writes them.
 
-        ``at`` is when that was, in Unix seconds; the same of the same moment is written once. ``encode_command``:
-        whether what is new was said in this thread, so that strategies are shown it.
+        Args:
+            key: the thread.
+            at: time of the turn, in Unix seconds. Repeating a call with the same time and changes writes once.
+            run_id: run that made the changes, if any.
+            spoken: True if the new messages belong to this thread's own conversation, so that memory strategies get
+                them. False for a fork's copies.
         """
         known = self._of(key)
         async with known.lock:
@@ -172,14 +181,18 @@ class ThreadHistories:
             try:
                 await self._write(key, run_id, TurnRecord.of(delta, at, whole=known.whole), spoken=spoken)
             except StoreUnavailable as error:
-                logger.warning("thread=<%s> | its last turn is not written: %s", key.thread_id, error)
+                logger.warning("thread turn not written thread=%s error=%s", key.thread_id, error)
                 known.add_warning(UNWRITTEN)
                 return
             known.token, known.facts, known.at = delta.next, _facts(delta.thread), at
             known.warnings.pop(UNWRITTEN.name, None)
 
     async def remove(self, key: ThreadKey) -> bool:
-        """Remove a thread here and in the service; whether it was. Raises ``StoreUnavailable``: call it again."""
+        """Delete a thread in memory and in the service. Return True if it existed.
+
+        Raises:
+            StoreUnavailable: The deletion is incomplete; repeat the call.
+        """
         known = self._of(key)
         async with known.lock:
             was_here = await self._here.delete(key)
@@ -193,15 +206,15 @@ class ThreadHistories:
         new = [message for message in record.messages if spoken and message.run_id != EARLIER]
         await self._service.write(turn, key, at, new, text)
 
-    # --- what is known ---
+    # --- state ---
 
     def warnings(self, key: ThreadKey) -> Sequence[StoreWarning]:
-        """What went wrong since this was last asked."""
+        """Return the warnings of a thread since the last call."""
         known = self._known.get(key)
         if known is None:
             return ()
-        told, known.warnings = list(known.warnings.values()), {}
-        return told
+        warnings, known.warnings = list(known.warnings.values()), {}
+        return warnings
 
     def _of(self, key: ThreadKey) -> KnownThread:
         known = self._known.setdefault(key, KnownThread())
@@ -222,7 +235,7 @@ def _is_new(delta: ThreadDelta, known: KnownThread) -> bool:
 
 
 def _unwritten(then: Change, new: ThreadDelta | None) -> Change:
-    """What is new here, and not among what was read."""
+    """Return the changes in memory that the history from the service does not contain."""
     if new is None:
         return Change()
     written = {message.id: message.data for message in then.messages}
@@ -231,9 +244,10 @@ def _unwritten(then: Change, new: ThreadDelta | None) -> Change:
 
 
 def _joined(then: Change, stay: Sequence[StoredMessage], unwritten: Change) -> Change:
-    """What was read, but for what is newer here; and behind it what stays of here.
+    """Return the change that merges the history from the service into memory.
 
-    What was written and is not read any more was removed by another process: it stays only where not all was read.
+    Messages of ``stay`` remain and are sorted after the history. A message that was written before and is missing in a
+    complete history was deleted by another process, so it is not in ``stay``.
     """
     order = dict.fromkeys([*(then.order or ()), *(message.id for message in stay)])
     newer = {message.id for message in unwritten.messages}

@@ -1,4 +1,4 @@
-"""Runs in memory."""
+"""Runs and their envelopes in memory."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,7 +28,7 @@ from agui_container.stores.page_tokens import make_page, parse_number, unpersist
 
 
 class MemoryRuns:
-    """``Runs`` in memory."""
+    """``RunStore`` in memory."""
 
     def __init__(self, contents: MemoryData) -> None:
         self._contents = contents
@@ -36,7 +36,7 @@ class MemoryRuns:
     # --- writing ---
 
     async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
-        """Make the run active, or say what is in the way."""
+        """Create the run as active, or return the run that prevents it."""
         known = self._contents.runs.get(claim.key)
         if known is not None:
             return AlreadyExists(known.record)
@@ -56,11 +56,11 @@ class MemoryRuns:
         return Claimed(record)
 
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Store the envelopes that follow."""
+        """Append envelopes. Raises ``LeaseLost``, or ``ValueError`` for a gap."""
         append_envelopes(self._held(run, replica), envelopes)
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        """Store the last envelopes, how the run ended, and what it did to its thread."""
+        """Store the last envelopes, the ending and the change of the thread. Raises as ``append``."""
         known = self._contents.runs.get(run)
         if known is not None and is_repeated(known.record, replica, ending):
             return
@@ -75,7 +75,7 @@ class MemoryRuns:
         self._contents.ended(held)
 
     async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
-        """Change the thread of an active run."""
+        """Change the thread of an active run. Raises ``LeaseLost``."""
         self._held(run, replica)
         thread = self._contents.threads[run.thread]
         thread.touch(replace(thread.record, changed_at=now))
@@ -90,27 +90,27 @@ class MemoryRuns:
     # --- reading ---
 
     async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
-        """What comes after ``seq`` ``after``."""
+        """Return the next envelopes after ``seq`` ``after``: at most ``READ_EVENTS`` and about ``READ_BYTES``."""
         found = self._contents.runs.get(run)
         return [] if found is None else envelopes_page(found.envelopes, after)
 
     async def get(self, key: RunKey) -> RunRecord | None:
-        """The run with this key."""
+        """Return the record of a run, or None."""
         run = self._contents.runs.get(key)
         return run.record if run else None
 
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
-        """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
+        """Return the thread's newest run, or None. An active run is always the newest."""
         found = self._contents.threads.get(thread)
         return next((run.record for run in reversed(found.runs.values())), None) if found else None
 
     async def find_by_run_id(self, owner: str, run_id: str) -> RunRecord | None:
-        """An owner's newest run with this id."""
+        """Return an owner's newest run with this id, or None."""
         runs = reversed(self._contents.runs.items())
         return next((run.record for key, run in runs if (key.owner, key.run_id) == (owner, run_id)), None)
 
     async def list(self, owner: str | None, *, active: bool = False, page: str | None = None) -> Page[RunRecord]:
-        """Runs, the newest first."""
+        """List a page of runs, newest first. Raises ``BadToken``."""
         below = None if page is None else parse_number(page)
         wanted = [
             run
@@ -125,21 +125,21 @@ class MemoryRuns:
     # --- leases ---
 
     async def renew(self, replica: str, until: float) -> Sequence[Lease]:
-        """Hold all runs of the replica until then."""
+        """Extend the leases of the replica's active runs to ``until``, in Unix seconds. Return the leases."""
         mine = [run for run in self._active() if run.record.replica == replica]
         for run in mine:
             run.record = replace(run.record, lease_until=until)
         return [Lease(run.record.key, run.is_cancel_requested) for run in mine]
 
     async def report_progress(self, replica: str, standings: Sequence[RunProgress]) -> None:
-        """Note how active runs of the replica stand."""
+        """Store the progress of the replica's active runs."""
         for it in standings:
             run = self._contents.runs.get(it.key)
             if run is not None and run.record.is_active and run.record.replica == replica:
                 run.record = replace(run.record, readers=it.readers, usage=it.usage)
 
     async def request_cancel(self, run: RunKey) -> bool:
-        """Ask for the run's end."""
+        """Request the cancellation of a run. Return True if the run is active."""
         found = self._contents.runs.get(run)
         if found is None or not found.record.is_active:
             return False
@@ -147,12 +147,12 @@ class MemoryRuns:
         return True
 
     async def expired(self, now: float) -> Sequence[RunRecord]:
-        """Active runs whose lease is over."""
+        """List active runs whose lease has expired, oldest lease first."""
         late = [run.record for run in self._active() if run.record.lease_until <= now]
         return sorted(late, key=lambda record: record.lease_until)[:PAGE]
 
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
-        """Make an expired run this replica's."""
+        """Assign an expired run to this replica. Return False if its record differs from ``run``."""
         found = self._contents.runs.get(run.key)
         if found is None or not found.record.is_active:
             return False
@@ -162,7 +162,7 @@ class MemoryRuns:
         return True
 
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
-        """Remove the envelopes of runs that ended before then."""
+        """Delete the envelopes of runs that ended before ``ended_before``. Return the number of runs."""
         old = self._contents.ended_runs(ended_before, limit)
         for run in old:
             self._contents.forget(run)
@@ -173,19 +173,19 @@ class MemoryRuns:
 
 
 def append_envelopes(run: MemoryRun, envelopes: Sequence[Envelope]) -> None:
-    """Store those that are not stored yet. Raises ``ValueError`` for a gap."""
+    """Append the envelopes that are not stored yet. Raises ``ValueError`` for a gap."""
     if new := unpersisted(run.record, envelopes):
         run.envelopes.extend(new)
         run.record = replace(run.record, last_seq=len(run.envelopes))
 
 
 def is_repeated(record: RunRecord, replica: str, ending: Ending) -> bool:
-    """Whether the run has this very end already."""
+    """True if the run already has this ending."""
     return (record.replica, record.status, record.ended_at) == (replica, ending.status, ending.ended_at)
 
 
 def envelopes_page(envelopes: Sequence[Envelope], after: int) -> Sequence[Envelope]:
-    """Those after ``after``: at most ``READ_EVENTS``, and none once there are ``READ_BYTES``."""
+    """Return the envelopes after ``after``: at most ``READ_EVENTS``, and no more once they have ``READ_BYTES``."""
     size, end = 0, after
     while end < min(len(envelopes), after + READ_EVENTS) and size < READ_BYTES:
         size += len(envelopes[end].data)

@@ -1,7 +1,4 @@
-"""Threads, and the goals of their turns, in memory.
-
-What users say of messages, in memory.
-"""
+"""Threads, the goals of their turns and the feedback on their messages, in memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -35,11 +32,11 @@ from agui_container.stores.page_tokens import (
 
 
 class MemoryThreads:
-    """``Threads`` in memory.
+    """``ThreadStore`` in memory.
 
     Args:
-        contents: where they are.
-        on_delete: lets go of what is kept for a thread elsewhere.
+        data: all threads and runs.
+        on_delete: deletes data of a thread that is stored elsewhere.
     """
 
     def __init__(self, contents: MemoryData, on_delete: Callable[[ThreadKey], None]) -> None:
@@ -47,12 +44,12 @@ class MemoryThreads:
         self._on_delete = on_delete
 
     async def get(self, key: ThreadKey) -> ThreadRecord | None:
-        """A thread's facts."""
+        """Return the record of a thread, or None."""
         thread = self._contents.threads.get(key)
         return thread.record if thread else None
 
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        """An owner's threads, the one that changed last first."""
+        """List a page of an owner's threads, last changed first. Raises ``BadToken``."""
         below = None if page is None else parse_last_token(page)
         own = [
             (it.record.changed_at, it.number, it)
@@ -64,7 +61,7 @@ class MemoryThreads:
         return Page([thread.record for _, _, thread in shown], rest)
 
     async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
-        """What a thread has become since a token."""
+        """Return the changes of a thread since a token, or None if there is no such thread."""
         thread = self._contents.threads.get(key)
         if thread is None:
             return None
@@ -81,7 +78,7 @@ class MemoryThreads:
         )
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
-        """Give a thread a title."""
+        """Set the title of a thread. Return False if there is no such thread."""
         thread = self._contents.threads.get(key)
         if thread is not None:
             thread.touch(replace(thread.record, changed_at=now, title=title))
@@ -89,7 +86,7 @@ class MemoryThreads:
         return thread is not None
 
     async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
-        """Put notes into a thread's metadata."""
+        """Merge notes into the metadata of a thread. Return False if there is no such thread."""
         thread = self._contents.threads.get(key)
         if thread is not None:
             self._contents.annotate(thread, annotated(thread.record.metadata, notes))
@@ -103,7 +100,7 @@ class MemoryThreads:
         now: float,
         turn: ThreadStatus = ThreadStatus.USER_TURN,
     ) -> ThreadRecord:
-        """A new thread with the history up to and including a message."""
+        """Create a thread with the history up to and including a message. Raises ``CannotFork``."""
         thread = self._contents.threads.get(source)
         message = thread.messages.get(message_id) if thread else None
         if thread is None or message is None:
@@ -131,7 +128,7 @@ class MemoryThreads:
         return fork.record
 
     def restore(self, record: ThreadRecord, change: Change) -> None:
-        """Put in what is kept elsewhere of a thread; one that is not here is made as its record says."""
+        """Apply a change that was read from elsewhere. A thread that is not in memory is created from ``record``."""
         thread = self._contents.threads.get(record.key) or self._contents.make(record)
         thread.touch(thread.record)
         self._contents.change(thread, change)
@@ -139,7 +136,7 @@ class MemoryThreads:
             self._contents.annotate(thread, record.metadata)
 
     async def delete(self, key: ThreadKey) -> bool:
-        """Remove a thread and everything of it."""
+        """Delete a thread with all its data. Return True if it existed."""
         thread = self._contents.threads.get(key)
         if thread is not None:
             self._contents.remove(thread)
@@ -148,7 +145,7 @@ class MemoryThreads:
 
 
 def all_goals(thread: MemoryThread) -> Sequence[StoredGoal]:
-    """All goals of a thread, the oldest first."""
+    """Return all goals of a thread, oldest first."""
     return [goal for run in thread.runs.values() for _, goal in sorted(run.goals.items())]
 
 
@@ -159,7 +156,7 @@ class MemoryGoals:
         self._contents = contents
 
     async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
-        """Store the goals of a run."""
+        """Store the goals of a run, except those that it has already."""
         found = self._contents.runs.get(run)
         if found is not None and goals:
             found.goals = {goal.index: replace(goal, run_id=run.run_id) for goal in goals} | found.goals
@@ -168,7 +165,7 @@ class MemoryGoals:
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
     ) -> None:
-        """Give a goal its end, if it is pending."""
+        """Set the outcome of a goal that is pending."""
         found = self._contents.runs.get(run)
         goal = found.goals.get(index) if found else None
         if found is not None and goal is not None and goal.status is GoalStatus.PENDING:
@@ -188,7 +185,7 @@ class MemoryFeedbacks:
         self._contents = contents
 
     async def put(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
-        """Store a feedback in place of the one on the same message."""
+        """Store feedback and replace earlier feedback on the same message. Return None if there is no such message."""
         found = self._contents.threads.get(thread)
         if found is None or feedback.message_id not in found.messages:
             return None
@@ -200,12 +197,12 @@ class MemoryFeedbacks:
         return said
 
     async def list_for(self, thread: ThreadKey) -> Sequence[Feedback]:
-        """What was said of a thread's messages, the oldest first."""
+        """List the feedback on the messages of a thread, oldest first."""
         found = self._contents.threads.get(thread)
         return [review.feedback for _, review in found.reviews.values()] if found else []
 
     async def reviews(self, *, resolved: bool | None = None, page: str | None = None) -> Page[Review]:
-        """What everybody said, the newest first."""
+        """List a page of feedback of all owners, newest first. Raises ``BadToken``."""
         below = None if page is None else parse_number(page)
         wanted = [
             (number, review)
@@ -218,7 +215,7 @@ class MemoryFeedbacks:
         return Page([review for _, review in shown], rest)
 
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
-        """Put this in place of a feedback's triage."""
+        """Replace the triage of a feedback. Return None if there is no such feedback."""
         found = self._contents.threads.get(thread)
         if found is None or message_id not in found.reviews:
             return None

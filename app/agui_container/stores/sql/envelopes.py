@@ -1,8 +1,8 @@
-"""How envelopes get into a database: those of one run, and those of all runs of a process together.
+"""Appends of envelopes to a database, for one run and for all runs of a process in batches.
 
-Rule: what a replica writes it writes where the row says that the run is its own, in the same transaction. What comes
-while a transaction is under way goes into the next one, whatever run it is of, so many slow runs cost few commits. One
-run that cannot be written does not keep the others from it.
+Rule: a replica writes only to runs whose row names it, and checks this in the same transaction. Appends that arrive during
+a transaction form the next batch, whatever run they belong to, so many slow runs need few commits. A run that cannot be
+written does not block the others.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from agui_container.stores.sql.rows import RUN_FACTS, is_run, run_record
 from agui_container.stores.sql.schema import ENVELOPES, RUNS, digest_of
 
 MAX_RUNS, MAX_BYTES = 200, 4_000_000
-"""What of several runs is one transaction, up to the run that exceeds it."""
+"""Limits of one batch: runs, and bytes of event data. The request that exceeds the bytes is still included."""
 
 OUTAGES = (OperationalError, PoolTimeout, OSError)
-"""Causes that are nobody's fault: what fails for one of these fails for all."""
+"""Causes that affect the whole database, so that no single request of the batch is to blame."""
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ MINE = (
     .returning(RUNS.c.number)
 )
 ADVANCE = MINE.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
-"""Every append of one run begins with it, so it is built once."""
+"""Advances ``last_seq`` if the run belongs to the replica and has no gap. Built once, because every append uses it."""
 
 ADVANCE_EACH = update(RUNS).where(RUNS.c.number == bindparam("of_run")).values(last_seq=bindparam("last"))
 
@@ -53,14 +53,14 @@ ALL_ENVELOPES = text("""
         string_to_array(:types, ','), string_to_array(:sizes, ',')::int[]
     ) WITH ORDINALITY AS each(run, seq, type, size, place)
 """).bindparams(bindparam("data", type_=LargeBinary))
-"""One statement whatever the number of envelopes. PostgreSQL cuts the data, because psycopg is slow to write arrays."""
+"""Inserts any number of envelopes. Their data is one value that PostgreSQL splits, because psycopg writes arrays slowly."""
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
 
 
 async def held(connection: AsyncConnection, run: RunKey) -> RunRecord | None:
-    """The run, and nobody takes it until the transaction is over."""
+    """Lock a run until the end of the transaction. Return its record, or None if there is no such run."""
     row = (await connection.execute(select(*RUN_FACTS).where(is_run(run)).with_for_update())).first()
     return run_record(row) if row else None
 
@@ -68,7 +68,10 @@ async def held(connection: AsyncConnection, run: RunKey) -> RunRecord | None:
 async def write(
     connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], **ending: object
 ) -> bool:
-    """Store envelopes that follow what is stored, and how the run ended, if it is this replica's. Gives whether."""
+    """Append envelopes and set the columns in ``ending``. Return False, without a change, if that is not possible.
+
+    The run must be active and belong to ``replica``, and the envelopes must follow the stored ones.
+    """
     if not envelopes and not ending:
         return True
     where: dict[str, object] = {"of_run": digest_of(*run), "by": replica}
@@ -84,7 +87,7 @@ async def write(
 
 
 async def insert(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:
-    """SQLite runs one prepared statement for all rows, PostgreSQL one for all together."""
+    """Insert envelopes: on SQLite one row per execution of a prepared statement, on PostgreSQL all rows in one statement."""
     if connection.dialect.name == "sqlite":
         each = [{"run": run, "seq": e.seq, "type": e.type.value, "data": e.data} for run, e in rows]
         await connection.execute(EACH_ENVELOPE, each)
@@ -99,7 +102,7 @@ async def insert(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope
 
 
 def joined(values: Iterable[object]) -> str:
-    """A column as PostgreSQL takes it apart again."""
+    """Return the values of one column as a string that PostgreSQL splits at the commas."""
     return ",".join(map(str, values))
 
 
@@ -107,7 +110,7 @@ def joined(values: Iterable[object]) -> str:
 
 
 class AppendRequest(NamedTuple):
-    """Envelopes of one run that are to be stored, and who waits for that."""
+    """Request to append envelopes of one run. ``done`` resolves with the outcome; ``size`` is in bytes."""
 
     run: RunKey
     replica: str
@@ -117,7 +120,7 @@ class AppendRequest(NamedTuple):
 
 
 class AppendBatcher:
-    """What is to be appended to the runs of one process."""
+    """Queue of append requests of one process, written in batches."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -127,7 +130,13 @@ class AppendBatcher:
         self._working = False
 
     async def put(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Store the envelopes that follow. Raises ``LeaseLost``; ``ValueError`` for a gap; ``StoreUnavailable``."""
+        """Append envelopes to a run, and wait until they are stored.
+
+        Raises:
+            LeaseLost: The run is not active or belongs to another replica.
+            ValueError: The envelopes leave a gap after the stored ones.
+            StoreUnavailable: The database failed or did not answer in time.
+        """
         if not envelopes:
             return
         size = sum(len(envelope.data) for envelope in envelopes)
@@ -138,7 +147,7 @@ class AppendBatcher:
         await self._database.with_timeout(part.done)
 
     def forget(self, run: RunKey) -> None:
-        """Nothing more comes of it."""
+        """Drop the state of a run that will get no more appends."""
         self._apart.discard(run)
 
     def _go_on(self) -> None:
@@ -154,7 +163,7 @@ class AppendBatcher:
             self._working = False
 
     def _next(self) -> Sequence[AppendRequest]:
-        """The parts of one transaction: at most one of each run, and one that has failed in company by itself."""
+        """Take the requests of the next transaction: at most one per run. An isolated run gets a transaction of its own."""
         chosen: dict[RunKey, AppendRequest] = {}
         left, size = [], 0
         for part in self._waiting:
@@ -170,7 +179,7 @@ class AppendBatcher:
         return list(chosen.values())
 
     async def _write(self, parts: Sequence[AppendRequest]) -> None:
-        if len(parts) == 1 and self._database.is_sqlite:  # where nobody can lock its row: a statement less
+        if len(parts) == 1 and self._database.is_sqlite:  # no row locks on SQLite, so the batch query is not needed
             await self._by_itself(parts[0])
             return
         left = parts
@@ -183,16 +192,16 @@ class AppendBatcher:
                 resolve(part, error)
             return
         except Exception:
-            logger.exception("what was to be stored together is tried one by one")
+            logger.exception("batched append failed, retrying one by one runs=%s", len(parts))
         for part in left:
             self._alone.add(part.run)
             self._database.begin(self._by_itself(part))
 
     async def _together(self, parts: Sequence[AppendRequest]) -> Sequence[AppendRequest]:
-        """Store all that follow what is stored; gives those that do not."""
+        """Append in one transaction every request that follows the stored envelopes. Return the other requests."""
         of_run = {digest_of(*part.run): part for part in parts}
         which = (RUNS.c.digest.in_(of_run), RUNNING, RUNS.c.replica == parts[0].replica)
-        # In order, as ``renew`` does: who locks several runs in another order would wait for it, and it for them.
+        # Rows are locked in the same order as in ``renew``, because another order could cause a deadlock.
         mine = select(RUNS.c.number, RUNS.c.digest, RUNS.c.last_seq).where(*which).order_by(RUNS.c.number)
         async with self._database.writing() as connection:
             found = (await connection.execute(mine.with_for_update(skip_locked=True))).all()
@@ -206,11 +215,11 @@ class AppendBatcher:
         return list(of_run.values())
 
     async def _by_itself(self, part: AppendRequest) -> None:
-        """Store what did not go with others; whoever locks its row holds up nobody else."""
+        """Append one request in its own transaction, so that a lock on its row delays no other run."""
         try:
             async with self._database.writing() as connection:
                 await append(connection, part)
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - passed to the waiting caller
             resolve(part, error)
         else:
             self._apart.discard(part.run)
@@ -221,7 +230,7 @@ class AppendBatcher:
 
 
 async def append(connection: AsyncConnection, part: AppendRequest) -> None:
-    """Store what is not stored yet of one run. Raises ``LeaseLost``; ``ValueError`` for a gap."""
+    """Append the envelopes of one request that are not stored yet. Raises ``LeaseLost``, or ``ValueError`` for a gap."""
     run, replica, envelopes = part[:3]
     if await write(connection, run, replica, envelopes):
         return
@@ -232,18 +241,18 @@ async def append(connection: AsyncConnection, part: AppendRequest) -> None:
 
 
 def is_next(part: AppendRequest, last_seq: int) -> bool:
-    """Whether this is what comes next."""
+    """True if the request directly follows ``last_seq``."""
     return part.envelopes[0].seq == last_seq + 1
 
 
 def ignore_result(done: asyncio.Future[None]) -> None:
-    """Who has asked may have left."""
+    """Mark the outcome as retrieved, because the caller may have been cancelled."""
     if not done.cancelled():
         done.exception()
 
 
 def resolve(part: AppendRequest, error: Exception | None = None) -> None:
-    """What became of it, if somebody still waits."""
+    """Set the outcome of a request, unless its caller was cancelled."""
     if part.done.done():
         return
     if error is None:

@@ -1,6 +1,6 @@
-"""What users say of messages, in a database.
+"""Feedback of users on messages, in a database.
 
-Rule: what operators make of it leaves only in a ``Review``.
+Rule: the triage of operators is returned only as part of a ``Review``.
 """
 
 import json
@@ -24,7 +24,7 @@ class SqlFeedbacks:
 
     @uncancellable
     async def put(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
-        """Store a feedback in place of the one on the same message."""
+        """Store feedback and replace earlier feedback on the same message. Return None if there is no such message."""
         name = digest_of(feedback.message_id)
         said = {
             "sentiment": feedback.sentiment,
@@ -44,14 +44,14 @@ class SqlFeedbacks:
 
     @uncancellable
     async def list_for(self, thread: ThreadKey) -> Sequence[Feedback]:
-        """What was said of a thread's messages, the oldest first."""
+        """List the feedback on the messages of a thread, oldest first."""
         wanted = select(FEEDBACK).join(THREADS).where(is_thread(thread)).order_by(FEEDBACK.c.number)
         async with self._database.reading() as connection:
             return [_feedback(row) for row in await connection.execute(wanted)]
 
     @uncancellable
     async def reviews(self, *, resolved: bool | None = None, page: str | None = None) -> Page[Review]:
-        """What everybody said, the newest first."""
+        """List a page of feedback of all owners, newest first. Raises ``BadToken``."""
         wanted = select(FEEDBACK, THREADS.c.owner, THREADS.c.thread_id).join(THREADS)
         if resolved is not None:
             at = FEEDBACK.c.resolved_at
@@ -66,7 +66,7 @@ class SqlFeedbacks:
 
     @uncancellable
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
-        """Put this in place of a feedback's triage."""
+        """Replace the triage of a feedback. Return None if there is no such feedback."""
         number = select(THREADS.c.number).where(is_thread(thread)).scalar_subquery()
         row = update(FEEDBACK).where(FEEDBACK.c.thread == number, FEEDBACK.c.digest == digest_of(message_id))
         values = {

@@ -1,6 +1,6 @@
 """Runs and their envelopes in a database.
 
-Rule: what a replica writes it writes where the row says that the run is its own, in the same transaction.
+Rule: a replica writes only to runs whose row names it, and checks this in the same transaction.
 """
 
 from collections.abc import Sequence
@@ -48,13 +48,13 @@ from agui_container.stores.sql.schema import ENVELOPES, RUNS, THREADS, digest_of
 REPORT_PROGRESS = (
     update(RUNS).where(RUNS.c.number == bindparam("at")).values(readers=bindparam("read_by"), usage=bindparam("cost"))
 )
-"""How a run stands, from its own replica."""
+"""Stores the progress that a run's own replica reports."""
 
 TYPES = {kind.value: kind for kind in EventType}
 
 
 class SqlRuns:
-    """``Runs`` in a database."""
+    """``RunStore`` in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class SqlRuns:
 
     @uncancellable
     async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
-        """Make the run active, or say what is in the way."""
+        """Create the run as active, or return the run that prevents it."""
         async with self._database.writing() as connection:
             thread = await _thread(connection, claim)
             rows = select(*RUN_FACTS).where(is_run(claim.key) | ((RUNS.c.thread == thread) & RUNNING))
@@ -79,12 +79,12 @@ class SqlRuns:
         return Claimed(RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now))
 
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Store the envelopes that follow."""
+        """Append envelopes. Raises as ``AppendBatcher.put``."""
         await self._appends.put(run, replica, envelopes)
 
     @uncancellable
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        """Store the last envelopes, how the run ended, and what it did to its thread."""
+        """Store the last envelopes, the ending and the change of the thread in one transaction. Raises as ``append``."""
         self._appends.forget(run)
         end = {"status": ending.status, "ended_at": ending.ended_at, "usage": ending.usage, "error": ending.error}
         async with self._database.writing() as connection:
@@ -106,7 +106,7 @@ class SqlRuns:
 
     @uncancellable
     async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
-        """Change the thread of an active run."""
+        """Change the thread of an active run. Raises ``LeaseLost``."""
         async with self._database.writing() as connection:
             thread = await locked(connection, run.thread)
             record = await held(connection, run)
@@ -119,7 +119,7 @@ class SqlRuns:
 
     @uncancellable
     async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
-        """What comes after ``seq`` ``after``."""
+        """Return the next envelopes after ``seq`` ``after``: at most ``READ_EVENTS`` and about ``READ_BYTES``."""
         size = func.length(ENVELOPES.c.data)
         number = select(RUNS.c.number).where(is_run(run)).scalar_subquery()
         part = (
@@ -138,18 +138,18 @@ class SqlRuns:
 
     @uncancellable
     async def get(self, key: RunKey) -> RunRecord | None:
-        """The run with this key."""
+        """Return the record of a run, or None."""
         async with self._database.reading() as connection:
             row = (await connection.execute(select(*RUN_FACTS).where(is_run(key)))).first()
         return run_record(row) if row else None
 
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
-        """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
+        """Return the thread's newest run, or None. An active run is always the newest."""
         number = select(THREADS.c.number).where(is_thread(thread)).scalar_subquery()
         return await self._newest(RUNS.c.thread == number)
 
     async def find_by_run_id(self, owner: str, run_id: str) -> RunRecord | None:
-        """An owner's newest run with this id. They are gone through from the newest on: who looks means a new one."""
+        """Return an owner's newest run with this id, or None. The search starts at the newest run, because most callers want it."""
         return await self._newest(RUNS.c.owner == owner, RUNS.c.run_id == run_id)
 
     @uncancellable
@@ -161,7 +161,7 @@ class SqlRuns:
 
     @uncancellable
     async def list(self, owner: str | None, *, active: bool = False, page: str | None = None) -> Page[RunRecord]:
-        """Runs, the newest first."""
+        """List a page of runs, newest first. Raises ``BadToken``."""
         wanted = select(*RUN_FACTS).order_by(RUNS.c.number.desc()).limit(PAGE + 1)
         if owner is not None:
             wanted = wanted.where(RUNS.c.owner == owner)
@@ -178,7 +178,7 @@ class SqlRuns:
 
     @uncancellable
     async def renew(self, replica: str, until: float) -> Sequence[Lease]:
-        """Hold all runs of the replica until then."""
+        """Extend the leases of the replica's active runs to ``until``, in Unix seconds. Return the leases."""
         in_order = select(RUNS.c.number).where(RUNNING, RUNS.c.replica == replica).order_by(RUNS.c.number)
         mine = update(RUNS).where(RUNS.c.number.in_(in_order.with_for_update())).values(lease_until=until)
         facts = (RUNS.c.owner, RUNS.c.thread_id, RUNS.c.run_id, RUNS.c.unwanted)
@@ -189,10 +189,11 @@ class SqlRuns:
 
     @uncancellable
     async def report_progress(self, replica: str, standings: Sequence[RunProgress]) -> None:
-        """Note how active runs of the replica stand.
+        """Store the progress of the replica's active runs.
 
-        Apart from ``renew``: PostgreSQL looks for the thread of a row that one transaction changes twice, and waits for
-        who holds it, as the end of a run does while it waits for the row. Locked in the order that ``renew`` has.
+        This is a transaction of its own, not part of ``renew``. If one transaction updates a row twice, PostgreSQL checks
+        the foreign key and waits for the lock of the thread. ``finish`` holds that lock while it waits for the row, so
+        both would deadlock. Rows are locked in the same order as in ``renew``.
         """
         stand = {digest_of(*it.key): it for it in standings}
         mine = select(RUNS.c.number, RUNS.c.digest).where(RUNNING, RUNS.c.replica == replica, RUNS.c.digest.in_(stand))
@@ -204,21 +205,21 @@ class SqlRuns:
 
     @uncancellable
     async def request_cancel(self, run: RunKey) -> bool:
-        """Ask for the run's end."""
+        """Request the cancellation of a run. Return True if the run is active."""
         asked = update(RUNS).where(is_run(run), RUNNING).values(unwanted=True)
         async with self._database.writing() as connection:
             return (await connection.execute(asked)).rowcount == 1
 
     @uncancellable
     async def expired(self, now: float) -> Sequence[RunRecord]:
-        """Active runs whose lease is over."""
+        """List active runs whose lease has expired, oldest lease first."""
         late = select(*RUN_FACTS).where(RUNNING, RUNS.c.lease_until <= now)
         async with self._database.reading() as connection:
             return [run_record(row) for row in await connection.execute(late.order_by(RUNS.c.lease_until).limit(PAGE))]
 
     @uncancellable
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
-        """Make an expired run this replica's."""
+        """Assign an expired run to this replica. Return False if its row differs from ``run``."""
         as_it_was = (RUNS.c.replica == run.replica, RUNS.c.lease_until == run.lease_until)
         taken = update(RUNS).where(is_run(run.key), RUNNING, *as_it_was).values(replica=replica, lease_until=until)
         async with self._database.writing() as connection:
@@ -226,9 +227,10 @@ class SqlRuns:
 
     @uncancellable
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
-        """Remove the envelopes of runs that ended before then, and what an older replica has kept of their inputs.
+        """Delete the envelopes of runs that ended before ``ended_before``. Return the number of runs.
 
-        A run's row comes before its envelopes, as in the deletion of a thread, and who holds one is not waited for.
+        Inputs that older replicas stored are deleted, too. The row of a run is locked before its envelopes, in the order
+        in which the deletion of a thread locks them. Locked rows are skipped.
         """
         old = select(RUNS.c.number).where(RUNS.c.kept, RUNS.c.ended_at < ended_before)
         async with self._database.writing() as connection:
@@ -243,7 +245,7 @@ class SqlRuns:
 
 
 async def _thread(connection: AsyncConnection, claim: Claim) -> int:
-    """The thread of a claim, made where there is none, and locked."""
+    """Lock the thread of a claim, or create it. Return its number."""
     owner, thread_id = claim.key.thread
     row = {"digest": digest_of(owner, thread_id), "owner": owner, "thread_id": thread_id}
     times = {"created_at": claim.now, "changed_at": claim.now}
@@ -254,14 +256,14 @@ async def _thread(connection: AsyncConnection, claim: Claim) -> int:
 
 @cache
 def _locking(dialect: str) -> ReturningInsert[tuple[int]]:
-    """Puts a thread in, or locks the one that is there. Made once: ``excluded`` is a copy of the table."""
+    """Return the statement that creates a thread or locks the existing one. It is built once, because ``excluded`` copies the table."""
     new = insert(dialect, THREADS)
     kept = new.on_conflict_do_update(index_elements=["digest"], set_={"digest": new.excluded.digest})
     return kept.returning(THREADS.c.number)
 
 
 def _row(claim: Claim, thread: int) -> dict[str, object]:
-    """The row of a run that begins."""
+    """Return the row of a new run."""
     return {
         **claim.key._asdict(),
         "thread": thread,

@@ -1,4 +1,4 @@
-"""The store of a database: its parts on one ``Database``."""
+"""The store in a database. All its parts share one ``Database``."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ class SqlStore:
     """A ``Store`` in SQLite or PostgreSQL.
 
     Args:
-        url: which.
-        patience: seconds that one call may take.
+        url: URL of the database.
+        timeout: limit of one call, in seconds.
     """
 
     def __init__(self, url: URL, retry_policy: float = PATIENCE) -> None:
@@ -30,11 +30,11 @@ class SqlStore:
         self.feedbacks = SqlFeedbacks(self._database)
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
-        """None: what cannot be done fails."""
+        """Return nothing, because a failed call raises."""
         return ()
 
     async def open(self) -> None:
-        """Connect, and bring an older database up to date."""
+        """Connect, and migrate an older database. Raises ``StoreUnavailable``."""
         try:
             async with self._database.upgrading() as connection:
                 await connection.run_sync(upgrade)
@@ -43,5 +43,5 @@ class SqlStore:
             raise
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._database.aclose()

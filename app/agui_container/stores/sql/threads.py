@@ -1,8 +1,6 @@
-"""Threads in a database.
+"""Threads and the goals of their turns, in a database.
 
-Rule: what is new since a token is what has a later revision than the token names.
-
-Goals in a database. A goal that changes is a change of its thread.
+Rule: a delta contains everything with a later revision than the one in the token. A change of a goal changes its thread.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,25 +46,25 @@ from agui_container.stores.sql.schema import GOALS, INTERRUPTS, MESSAGES, RUNS, 
 REVISIONS = (THREADS.c.state_revision, THREADS.c.order_revision, THREADS.c.goals_revision, THREADS.c.state)
 
 FIRST = 1
-"""The revision that a fork begins with."""
+"""First revision of a fork."""
 
 
 class SqlThreads:
-    """``Threads`` in a database."""
+    """``ThreadStore`` in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     @uncancellable
     async def get(self, key: ThreadKey) -> ThreadRecord | None:
-        """A thread's facts."""
+        """Return the record of a thread, or None."""
         async with self._database.reading() as connection:
             row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(key)))).first()
         return thread_record(row) if row else None
 
     @uncancellable
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        """An owner's threads, the one that changed last first."""
+        """List a page of an owner's threads, last changed first. Raises ``BadToken``."""
         wanted = select(*THREAD_FACTS).where(THREADS.c.owner == owner).limit(limit + 1)
         if page is not None:
             changed_at, number = parse_last_token(page)
@@ -80,7 +78,7 @@ class SqlThreads:
 
     @uncancellable
     async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
-        """What a thread has become since a token."""
+        """Return the changes of a thread since a token, or None if there is no such thread."""
         async with self._database.reading() as connection:
             row = (await connection.execute(select(*THREAD_FACTS, *REVISIONS).where(is_thread(key)))).first()
             if row is None:
@@ -98,7 +96,7 @@ class SqlThreads:
 
     @uncancellable
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
-        """Give a thread a title."""
+        """Set the title of a thread. Return False if there is no such thread."""
         async with self._database.writing() as connection:
             thread = await locked(connection, key)
             if thread is not None:
@@ -107,7 +105,7 @@ class SqlThreads:
 
     @uncancellable
     async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
-        """Put notes into a thread's metadata."""
+        """Merge notes into the metadata of a thread. Return False if there is no such thread."""
         async with self._database.writing() as connection:
             thread = await locked(connection, key)
             if thread is not None:
@@ -117,7 +115,7 @@ class SqlThreads:
 
     @uncancellable
     async def delete(self, key: ThreadKey) -> bool:
-        """Remove a thread and everything of it."""
+        """Delete a thread with all its data. Return True if it existed."""
         async with self._database.writing() as connection:
             removed = await connection.execute(delete(THREADS).where(is_thread(key)))
             await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.thread == digest_of(*key)))
@@ -132,7 +130,7 @@ class SqlThreads:
         now: float,
         turn: ThreadStatus = ThreadStatus.USER_TURN,
     ) -> ThreadRecord:
-        """A new thread with the history up to and including a message."""
+        """Create a thread with the history up to and including a message. Raises ``CannotFork``."""
         target = ThreadKey(source.owner, thread_id)
         async with self._database.writing() as connection:
             thread = await locked(connection, source)
@@ -171,7 +169,7 @@ async def _goals(connection: AsyncConnection, thread: int) -> Sequence[StoredGoa
 
 
 async def _forkable(connection: AsyncConnection, thread: int, message_id: str) -> int | None:
-    """The position of a message, if there is one. Raises ``CannotFork`` while its run is at it."""
+    """Return the position of a message, or None. Raises ``CannotFork`` while its run is active."""
     wanted = select(MESSAGES.c.position, MESSAGES.c.run_id)
     found = await connection.execute(
         wanted.where(MESSAGES.c.thread == thread, MESSAGES.c.digest == digest_of(message_id))
@@ -187,7 +185,7 @@ async def _forkable(connection: AsyncConnection, thread: int, message_id: str) -
 
 
 async def _copied(connection: AsyncConnection, thread: int, position: int, facts: Mapping[str, object]) -> bool:
-    """Make the new thread and fill it. Gives False where its id is taken."""
+    """Create the new thread with a copy of the history. Return False if its id is taken."""
     source: Row[str | None, bytes | None] = (
         await connection.execute(select(THREADS.c.title, THREADS.c.state).where(THREADS.c.number == thread))
     ).one()
@@ -210,7 +208,7 @@ async def _copied(connection: AsyncConnection, thread: int, position: int, facts
 
 
 async def _made_before(connection: AsyncConnection, target: ThreadKey, origin: tuple[str, str]) -> None:
-    """Raises ``CannotFork`` unless the thread is this very fork."""
+    """Raise ``CannotFork`` unless the existing thread is this fork."""
     row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
     if thread_record(row).forked_from != origin:
         raise CannotFork("the new thread's id is taken", taken=True)
@@ -224,7 +222,7 @@ class SqlGoals:
 
     @uncancellable
     async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
-        """Store the goals of a run."""
+        """Store the goals of a run, except those that it has already."""
         async with self._database.writing() as connection:
             thread = await locked(connection, run.thread)
             number = await connection.scalar(select(RUNS.c.number).where(is_run(run)))
@@ -250,7 +248,7 @@ class SqlGoals:
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
     ) -> None:
-        """Give a goal its end, if it is pending."""
+        """Set the outcome of a goal that is pending."""
         async with self._database.writing() as connection:
             thread = await locked(connection, run.thread)
             number = select(RUNS.c.number).where(is_run(run)).scalar_subquery()
