@@ -1,7 +1,7 @@
 """Construction of the built-in assistant from its settings: model, tools, policy, prompt, skills and subagents.
 
-Rule: settings are parsed and checked here at the start, and an error names its setting. The only I/O is reading the files
-that settings name. Models and MCP are imported only if a setting names them, which keeps the start fast.
+Rule: settings are parsed and checked here at the start, and an error names its setting. The only I/O is reading the
+files that settings name. Models and MCP are imported only if a setting names them, which keeps the start fast.
 """
 
 import re

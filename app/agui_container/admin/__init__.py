@@ -1,7 +1,7 @@
 """Commands for operators on the store that ``AGUI_STORE`` names: feedback and runs.
 
-Rule: no route and no client command leads here. Results are JSON lines on the standard output, so that other programs can
-read them. An error is one line on the standard error, with exit status 2.
+Rule: no route and no client command leads here. Results are JSON lines on the standard output, so that other programs
+can read them. An error is one line on the standard error, with exit status 2.
 """
 
 import argparse
@@ -30,10 +30,10 @@ COMMANDS: Mapping[tuple[str, str], Command] = {
 """Function of each command and action. It returns an error message, or None on success."""
 
 
-def run_command(asked: argparse.Namespace) -> int:
+def run_command(arguments: argparse.Namespace) -> int:
     """Run one command of ``agui_container.__main__`` and return the exit status."""
     try:
-        failure = asyncio.run(_run_with_store(open_shared_stores(load_settings()), asked))
+        failure = asyncio.run(_run_with_store(open_shared_stores(load_settings()), arguments))
     except SettingsError as error:
         failure = f"cannot do this: {error}"
     except StoreUnavailable:
@@ -57,9 +57,9 @@ def open_shared_stores(settings: Settings) -> SharedStores:
     return SharedStores(store, open_url("AGUI_BUS", settings.bus.get_secret_value(), open_bus))
 
 
-async def _run_with_store(where: SharedStores, asked: argparse.Namespace) -> str | None:
+async def _run_with_store(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
     try:
-        await where.store.open()
-        return await COMMANDS[asked.command, asked.action](where, asked)
+        await stores.store.open()
+        return await COMMANDS[arguments.command, arguments.action](stores, arguments)
     finally:
-        await where.store.aclose()
+        await stores.store.aclose()

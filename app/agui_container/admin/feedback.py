@@ -14,19 +14,21 @@ from agui_container.ports.records import Review, ThreadKey, Triage
 from agui_container.ports.store import FeedbackStore
 
 
-async def list_feedback(where: SharedStores, asked: argparse.Namespace) -> str | None:
+async def list_feedback(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
     """Print unresolved feedback, newest first. With ``--all``, print resolved feedback, too."""
-    async for review in _reviews(where.store.feedbacks, None if asked.all else False):
+    async for review in _reviews(stores.store.feedbacks, None if arguments.all else False):
         _show(review)
     return None
 
 
-async def triage_feedback(where: SharedStores, asked: argparse.Namespace) -> str | None:
+async def triage_feedback(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
     """Change the triage of one feedback. Options that are not given leave their value unchanged."""
-    feedbacks, thread = where.store.feedbacks, ThreadKey(asked.owner, asked.thread)
+    feedbacks, thread = stores.store.feedbacks, ThreadKey(arguments.owner, arguments.thread)
     async for review in _reviews(feedbacks, None):
-        if (review.thread, review.feedback.message_id) == (thread, asked.message):
-            changed = await feedbacks.triage(thread, asked.message, apply_triage(asked, review.triage, time.time()))
+        if (review.thread, review.feedback.message_id) == (thread, arguments.message):
+            changed = await feedbacks.triage(
+                thread, arguments.message, apply_triage(arguments, review.triage, time.time())
+            )
             if changed is not None:
                 _show(changed)
                 return None
@@ -43,13 +45,13 @@ async def _reviews(feedbacks: FeedbackStore, resolved: bool | None) -> AsyncIter
         page = await feedbacks.reviews(resolved=resolved, page=page.next)
 
 
-def apply_triage(asked: argparse.Namespace, triage: Triage, now: float) -> Triage:
+def apply_triage(arguments: argparse.Namespace, triage: Triage, now: float) -> Triage:
     """Return a triage with the given options applied. An empty label or note removes the old one."""
-    texts = {name: value or None for name in ("label", "note") if (value := getattr(asked, name)) is not None}
+    texts = {name: value or None for name in ("label", "note") if (value := getattr(arguments, name)) is not None}
     triage = replace(triage, **texts)
-    if asked.reopen:
+    if arguments.reopen:
         return replace(triage, resolved_by=None, resolved_at=None)
-    return replace(triage, resolved_by=asked.resolved_by, resolved_at=now) if asked.resolved_by else triage
+    return replace(triage, resolved_by=arguments.resolved_by, resolved_at=now) if arguments.resolved_by else triage
 
 
 def _show(review: Review) -> None:

@@ -14,25 +14,25 @@ from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.records import RunKey, RunRecord
 
 
-async def list_runs(where: SharedStores, asked: argparse.Namespace) -> str | None:
+async def list_runs(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
     """Print active runs, newest first. With ``--all``, print ended runs, too."""
     page, now = None, time.time()
     while True:
-        found = await where.store.runs.list(None, active=not asked.all, page=page)
-        for record in found.items:
+        records = await stores.store.runs.list(None, active=not arguments.all, page=page)
+        for record in records.items:
             print_json(operator_view(record, now))
-        if found.next is None:
+        if records.next is None:
             return None
-        page = found.next
+        page = records.next
 
 
-async def cancel_run(where: SharedStores, asked: argparse.Namespace) -> str | None:
+async def cancel_run(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
     """Request the cancellation of a run from its replica."""
-    record = await where.store.runs.get(RunKey(asked.owner, asked.thread, asked.run))
+    record = await stores.store.runs.get(RunKey(arguments.owner, arguments.thread, arguments.run))
     if record is None:
         return "there is no such run"
-    if await where.store.runs.request_cancel(record.key):
-        await _notify_replica(where.bus, record)
+    if await stores.store.runs.request_cancel(record.key):
+        await _notify_replica(stores.bus, record)
     print_json(operator_view(record, time.time()))
     return None
 

@@ -21,5 +21,5 @@ class SharedStores(Struct, frozen=True):
 
 def print_json(facts: Mapping[str, object]) -> None:
     """Print one line of JSON without the values that are None."""
-    known = {name: value for name, value in facts.items() if value is not None}
-    print(json.dumps(known))  # noqa: T201 - output of the command
+    present = {name: value for name, value in facts.items() if value is not None}
+    print(json.dumps(present))  # noqa: T201 - output of the command

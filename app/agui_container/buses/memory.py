@@ -1,7 +1,7 @@
 """The bus in memory, for replicas in one process.
 
-Rule: like a bus between processes, it stores only the last events of recent runs, so a late follower misses events. Small
-limits are enough, because a process reads its own runs without a bus.
+Rule: like a bus between processes, it stores only the last events of recent runs, so a late follower misses events.
+Small limits are enough, because a process reads its own runs without a bus.
 """
 
 import asyncio
@@ -100,7 +100,9 @@ class MemoryBus:
     def _stream(self, run: RunKey) -> EntryBuffer[Envelope]:
         stream = self._runs.get(run)
         if stream is None:
-            stream = self._runs[run] = EntryBuffer(self._kept_events, self._kept_bytes, lambda envelope: len(envelope.data))
+            stream = self._runs[run] = EntryBuffer(
+                self._kept_events, self._kept_bytes, lambda envelope: len(envelope.data)
+            )
             self._make_room()
         return stream
 

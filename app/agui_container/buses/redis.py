@@ -1,8 +1,8 @@
 """The bus over streams of Redis or Valkey.
 
-Rule: a batch is one stream entry whose id is the batch's last ``seq``. The server therefore rejects batches that it already
-has, and a reader's position in the stream is its position in the run. Streams are trimmed and expire. Every wait has a
-timeout.
+Rule: a batch is one stream entry whose id is the batch's last ``seq``. The server therefore rejects batches that it
+already has, and a reader's position in the stream is its position in the run. Streams are trimmed and expire. Every
+wait has a timeout.
 """
 
 import asyncio
@@ -55,22 +55,22 @@ class RedisBus:
         ValueError: ``url`` is not a URL of Redis.
     """
 
-    def __init__(self, url: str, retry_policy: float = PATIENCE) -> None:
+    def __init__(self, url: str, timeout: float = TIMEOUT_SECONDS) -> None:
         # Separate pools: waiting followers must not take the connections for publishing and for commands.
-        self._speaking, self._hearing, self._following = (
+        self._writers, self._command_readers, self._followers = (
             Redis.from_pool(
                 BlockingConnectionPool.from_url(
                     url,
                     protocol=2,
-                    socket_connect_timeout=retry_policy,
+                    socket_connect_timeout=timeout,
                     socket_timeout=None,
                     max_connections=connections,
-                    timeout=retry_policy,
+                    timeout=timeout,
                 )
             )
-            for connections in (SPEAKERS, 1, FOLLOWERS)
+            for connections in (WRITERS, 1, FOLLOWERS)
         )
-        self._retry_policy = retry_policy
+        self._timeout = timeout
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
         """Publish the next envelopes of a run."""
@@ -83,7 +83,7 @@ class RedisBus:
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
         """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``Missed`` if there is a gap."""
         while True:
-            entries = await self._after(self._following, _run(run), f"{after}-0", silence)
+            entries = await self._after(self._followers, _run(run), f"{after}-0", silence)
             batch = skip_seen(after, [envelope for entry in entries for envelope in _envelopes(run.run_id, entry)])
             after += len(batch)
             yield batch
@@ -96,28 +96,28 @@ class RedisBus:
         """Yield the commands that were sent to a replica."""
         last = "0-0"
         while True:
-            for name, fields in await self._after(self._hearing, _replica(replica), last, SILENCE):
+            for name, fields in await self._after(self._command_readers, _replica(replica), last, SILENCE):
                 last = name.decode()
                 yield fields[b"command"]
 
     async def open(self) -> None:
         """Connect. Raises ``BusUnavailable``."""
-        async with self._with_timeout(self._retry_policy):
-            await self._speaking.ping()
+        async with self._bus_errors(self._timeout):
+            await self._writers.ping()
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for redis in (self._speaking, self._hearing, self._following):
+        for redis in (self._writers, self._command_readers, self._followers):
             await redis.aclose()
 
     async def _add(self, stream: str, name: str, fields: Mapping[FieldT, EncodableT], *, anew: bool = False) -> None:
         """Add an entry unless it is a duplicate, and renew the expiry of the stream, in one round trip.
 
-        ``anew`` deletes the stream first. The first entry of a run needs it, because the stream may be that of a deleted run
-        with the same id.
+        ``anew`` deletes the stream first. The first entry of a run needs it, because the stream may be that of a
+        deleted run with the same id.
         """
-        async with self._with_timeout(self._retry_policy):
-            pipeline = self._speaking.pipeline(transaction=False)
+        async with self._bus_errors(self._timeout):
+            pipeline = self._writers.pipeline(transaction=False)
             if anew:
                 pipeline.delete(stream)
             pipeline.xadd(stream, dict(fields), name, maxlen=KEPT_ENTRIES)
@@ -128,14 +128,14 @@ class RedisBus:
 
     async def _after(self, redis: Redis, stream: str, name: str, seconds: float) -> Sequence[Entry]:
         """Wait for entries after the entry ``name`` and return them. Return nothing after ``seconds``."""
-        async with self._with_timeout(seconds + self._retry_policy):
+        async with self._bus_errors(seconds + self._timeout):
             block = max(1, round(seconds * 1000))
             read = ("XREAD", "COUNT", READ_ENTRIES, "BLOCK", block, "STREAMS", stream, name)
             streams: list[tuple[bytes, list[Entry]]] | None = await redis.execute_command(*read)  # type: ignore[no-untyped-call]
         return streams[0][1] if streams else []
 
     @asynccontextmanager
-    async def _with_timeout(self, seconds: float) -> AsyncIterator[None]:
+    async def _bus_errors(self, seconds: float) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(seconds):
                 yield

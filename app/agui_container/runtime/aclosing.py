@@ -1,7 +1,7 @@
 """Closing of asynchronous iterators.
 
-Rule: the code that opens an asynchronous iterator closes it, even if it stops iterating early. Otherwise the ``finally``
-blocks of the generator (such as a user's agent or a model's connection) run later and in another task.
+Rule: the code that opens an asynchronous iterator closes it, even if it stops iterating early. Otherwise the
+``finally`` blocks of the generator (such as a user's agent or a model's connection) run later and in another task.
 """
 
 from collections.abc import AsyncIterator

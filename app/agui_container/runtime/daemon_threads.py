@@ -1,10 +1,10 @@
 """Blocking code for the event loop: each call and each stream of items runs in a daemon thread of its own.
 
-Daemon threads are used because a blocked thread must not delay the exit of the process. The threads of anyio (4.16) and of
-``ThreadPoolExecutor`` delay it until they end.
+Daemon threads are used because a blocked thread must not delay the exit of the process. The threads of anyio (4.16) and
+of ``ThreadPoolExecutor`` delay it until they end.
 
-Rule: a cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even if its
-caller is gone. Every exception in a thread is raised in the waiting caller.
+Rule: a cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even
+if its caller is gone. Every exception in a thread is raised in the waiting caller.
 """
 
 import asyncio
@@ -36,7 +36,10 @@ class DaemonThreadPool:
         self._free = threading.BoundedSemaphore(limit)
 
     async def call(self, name: str, function: Callable[[], T]) -> T:
-        """Run ``function`` in a thread and return its result. Raises its exception, and the exceptions of ``stream``."""
+        """Run ``function`` in a thread and return its result.
+
+        Raises its exception, and the exceptions of ``stream``.
+        """
         results: list[T] = []
         await self.stream(name, lambda _: results.append(function())).wait_for_items()
         return results[0]
@@ -53,7 +56,7 @@ class DaemonThreadPool:
         stream: ThreadStream[T] = ThreadStream()
         context = copy_context()
 
-        def body() -> None:
+        def run_work() -> None:
             try:
                 context.run(work, stream)
             except BaseException as error:  # noqa: BLE001 - raised in the event loop
@@ -64,7 +67,7 @@ class DaemonThreadPool:
         if not self._free.acquire(blocking=False):
             raise ThreadPoolBusy
         try:
-            threading.Thread(target=body, name=name, daemon=True).start()
+            threading.Thread(target=run_work, name=name, daemon=True).start()
         except RuntimeError as error:
             self._free.release()
             raise CannotStartThread from error
@@ -76,9 +79,9 @@ class ThreadStream(Generic[T]):
 
     def __init__(self) -> None:
         self.is_stopped = False
-        self._ended = False
+        self._is_ended = False
         self._loop = asyncio.get_running_loop()
-        self._filled = asyncio.Event()
+        self._changed = asyncio.Event()
         self._items: deque[T] = deque()
         self._room = threading.Semaphore(ROOM)
         self._failures: list[Exception] = []
@@ -92,15 +95,15 @@ class ThreadStream(Generic[T]):
         """
         while True:
             # Clear the event and read the flag before checking the items, so that no later change is missed.
-            self._filled.clear()
-            ended = self._ended
+            self._changed.clear()
+            is_ended = self._is_ended
             if self._items:
                 return True
-            if ended and self._failures:
+            if is_ended and self._failures:
                 raise self._failures.pop()  # removed, because its traceback refers to this frame
-            if ended:
+            if is_ended:
                 return False
-            await self._filled.wait()
+            await self._changed.wait()
 
     def take_items(self) -> Iterator[T]:
         """Yield the waiting items, oldest first."""
@@ -126,22 +129,23 @@ class ThreadStream(Generic[T]):
 
     def fail(self, error: BaseException) -> None:
         """Raise ``error`` in the coroutine at the end of the stream. Ignored if the stream has ended."""
-        if not self._ended:
+        if not self._is_ended:
             self._failures.append(_as_raisable(error))
 
     def end(self) -> None:
         """End the stream.
 
-        ``DaemonThreadPool`` calls this when the work is over. Work may call it earlier, so that nobody waits for its cleanup.
+        ``DaemonThreadPool`` calls this when the work is over. Work may call it earlier, so that nobody waits for its
+        cleanup.
         """
-        self._ended = True
+        self._is_ended = True
         self._wake()
 
     def _wake(self) -> None:
-        if not self._filled.is_set():
+        if not self._changed.is_set():
             # The loop may be closed when an abandoned thread ends. Then nothing waits for it.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._filled.set)
+                self._loop.call_soon_threadsafe(self._changed.set)
 
 
 def _as_raisable(error: BaseException) -> Exception:

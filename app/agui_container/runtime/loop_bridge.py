@@ -1,7 +1,7 @@
 """Calls into the event loop from any thread, for tools that emit events outside an agent's generator.
 
-Rule: every call runs on the event loop. A worker thread waits for the outcome. Therefore an invalid event raises where it
-was sent, and a tool cannot get ahead of the run's log.
+Rule: every call runs on the event loop. A worker thread waits for the outcome. Therefore an invalid event raises where
+it was sent, and a tool cannot get ahead of the run's log.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ class LoopBridge:
         if threading.get_ident() == self._thread:
             return function()
         outcome: Future[T] = Future()
-        self._loop.call_soon_threadsafe(_settle, outcome, function)
+        self._loop.call_soon_threadsafe(_run_into, outcome, function)
         return outcome.result()
 
 
-def _settle(outcome: "Future[T]", function: Callable[[], T]) -> None:
+def _run_into(outcome: "Future[T]", function: Callable[[], T]) -> None:
     try:
         outcome.set_result(function())
     except Exception as error:  # noqa: BLE001 - raised in the calling thread

@@ -20,7 +20,8 @@ LARGEST = 2**63 - 1
 def make_page(items: Sequence[T], limit: int, token: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
     """Return the first ``limit`` items, and the token of the next page or None.
 
-    ``items`` has one item more than ``limit`` if there is a next page."""
+    ``items`` has one item more than ``limit`` if there is a next page.
+    """
     return items[:limit], token(items[limit - 1]) if len(items) > limit else None
 
 

@@ -1,7 +1,7 @@
 """Export of recorded telemetry before the process reports that it is idle.
 
-Rule: the platform may freeze or stop an idle process, and spans that wait for the next batch would be lost. Therefore they
-are exported before the process reports that it is idle. No client waits for the export.
+Rule: the platform may freeze or stop an idle process, and spans that wait for the next batch would be lost. Therefore
+they are exported before the process reports that it is idle. No client waits for the export.
 
 Source: the entry on frozen microVMs in docs/architecture.md.
 """
@@ -34,7 +34,10 @@ def make_exporter() -> Awaitable[None] | None:
 
 
 async def _export(flush_spans: Flush) -> None:
-    """Export spans, metrics and log records in a thread. Do nothing if two exports are running; the next batch follows anyway."""
+    """Export spans, metrics and log records in a thread.
+
+    Do nothing if two exports are running; the next batch follows anyway.
+    """
 
     def flush() -> None:
         flush_spans()

@@ -1,8 +1,8 @@
 """Span and metrics of a run.
 
-Rule: the span is current in the run's task, so all spans of the agent and of its framework are its children. The span ends
-when the run ends for its subscribers. ``session.id`` is set as baggage, because AWS's distribution copies it from there to
-the spans of other libraries.
+Rule: the span is current in the run's task, so all spans of the agent and of its framework are its children. The span
+ends when the run ends for its subscribers. ``session.id`` is set as baggage, because AWS's distribution copies it from
+there to the spans of other libraries.
 """
 
 from functools import cache

@@ -1,11 +1,11 @@
 """Attribute names and message formats of OpenTelemetry's GenAI semantic conventions.
 
-Rule: messages are recorded only if the operator enables it. Text, reasoning, tool calls and tool results are recorded with
-their content. Any other part is recorded with its type only, because spans are not suited for images.
+Rule: messages are recorded only if the operator enables it. Text, reasoning, tool calls and tool results are recorded
+with their content. Any other part is recorded with its type only, because spans are not suited for images.
 
-Source: semantic conventions for generative AI, agent and inference spans, and the JSON schemas of ``gen_ai.input.messages``
-and ``gen_ai.output.messages``. The version is the one that AWS's distribution reads: ``gen_ai.provider.name``, and messages
-as attributes.
+Source: semantic conventions for generative AI, agent and inference spans, and the JSON schemas of
+``gen_ai.input.messages`` and ``gen_ai.output.messages``. The version is the one that AWS's distribution reads:
+``gen_ai.provider.name``, and messages as attributes.
 """
 
 import os

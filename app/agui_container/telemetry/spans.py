@@ -1,7 +1,7 @@
 """Spans below the span of a run: model calls, tool calls and subagents.
 
-Rule: each span is current until it ends, so the spans of client libraries are its children. A span records an error code or
-the class of the exception. The exception's text is only in the log, whose lines have the span's ids.
+Rule: each span is current until it ends, so the spans of client libraries are its children. A span records an error
+code or the class of the exception. The exception's text is only in the log, whose lines have the span's ids.
 """
 
 from collections.abc import Sequence

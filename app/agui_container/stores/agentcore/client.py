@@ -60,12 +60,12 @@ class MemoryClient:
         self._memory_id = memory_id
         self._connections = threads
         self._lock = threading.Lock()
-        self._boto: _MemoryApi | None = None
+        self._boto_client: _MemoryApi | None = None
 
     def create(self, thread: ThreadKey, at: float, part: TurnPart) -> None:
         """Create an event, unless one with its token exists. ``at`` is its time in Unix seconds."""
-        self._made().create_event(
-            **self._named(thread.owner, session_id(thread.thread_id)),
+        self._client().create_event(
+            **self._session_arguments(thread.owner, session_id(thread.thread_id)),
             eventTimestamp=datetime.fromtimestamp(at, UTC),
             payload=part.items,
             metadata=part.metadata,
@@ -74,41 +74,45 @@ class MemoryClient:
 
     def events(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
         """Return a page of a session's events."""
-        more = {"nextToken": token} if token else {}
-        found = self._made().list_events(
-            **self._named(owner, session), includePayloads=payloads, maxResults=PAGE, **more
+        paging = {"nextToken": token} if token else {}
+        response = self._client().list_events(
+            **self._session_arguments(owner, session), includePayloads=payloads, maxResults=PAGE, **paging
         )
-        return EventPage(found["events"], found.get("nextToken"))
+        return EventPage(response["events"], response.get("nextToken"))
 
     def delete(self, thread: ThreadKey, event_id: str) -> None:
         """Delete an event."""
-        self._made().delete_event(**self._named(thread.owner, session_id(thread.thread_id)), eventId=event_id)
+        self._client().delete_event(
+            **self._session_arguments(thread.owner, session_id(thread.thread_id)), eventId=event_id
+        )
 
     def sessions(self, owner: str, token: str | None) -> SessionPage:
         """Return a page of an owner's sessions that have events."""
-        more = {"nextToken": token} if token else {}
-        found = self._made().list_sessions(
+        paging = {"nextToken": token} if token else {}
+        response = self._client().list_sessions(
             memoryId=self._memory_id,
             actorId=actor_id(owner),
             maxResults=PAGE,
             filter={"eventFilter": "HAS_EVENTS"},
-            **more,
+            **paging,
         )
-        return SessionPage([session["sessionId"] for session in found["sessionSummaries"]], found.get("nextToken"))
+        return SessionPage(
+            [session["sessionId"] for session in response["sessionSummaries"]], response.get("nextToken")
+        )
 
     def close(self) -> None:
         """Close the client's idle connections."""
-        if self._boto is not None:
-            self._boto.close()
+        if self._boto_client is not None:
+            self._boto_client.close()
 
-    def _named(self, owner: str, session: str) -> dict[str, str]:
+    def _session_arguments(self, owner: str, session: str) -> dict[str, str]:
         return {"memoryId": self._memory_id, "actorId": actor_id(owner), "sessionId": session}
 
-    def _made(self) -> _MemoryApi:
+    def _client(self) -> _MemoryApi:
         with self._lock:
-            if self._boto is None:
-                self._boto = _make(self._memory_id, self._connections)
-            return self._boto
+            if self._boto_client is None:
+                self._boto_client = _create_boto_client(self._memory_id, self._connections)
+            return self._boto_client
 
 
 def error_code(error: Exception) -> str:
@@ -117,7 +121,7 @@ def error_code(error: Exception) -> str:
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
 
-def _make(memory_id: str, connections: int) -> _MemoryApi:
+def _create_boto_client(memory_id: str, connections: int) -> _MemoryApi:
     from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - imported only if it is used
     from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415
 
@@ -130,7 +134,7 @@ def _make(memory_id: str, connections: int) -> _MemoryApi:
         user_agent_extra="agui-container",
     )
     # AgentCore sets AWS_REGION, which boto3, unlike every other AWS SDK, does not read.
-    named = MEMORY_ID.fullmatch(memory_id)
-    region = (named and named["region"]) or os.environ.get("AWS_REGION")
+    match = MEMORY_ID.fullmatch(memory_id)
+    region = (match and match["region"]) or os.environ.get("AWS_REGION")
     client: _MemoryApi = Session(region_name=region).client("bedrock-agentcore", config=config)
     return client

@@ -1,10 +1,10 @@
 """Ids of owners and threads in AgentCore Memory.
 
-Rule: a valid name is used unchanged, so that the AWS console shows it. Any other name is replaced by its SHA-256. Different
-names never get the same id. The records of turns contain the original thread ids.
+Rule: a valid name is used unchanged, so that the AWS console shows it. Any other name is replaced by its SHA-256.
+Different names never get the same id. The records of turns contain the original thread ids.
 
-Source: the patterns of ``ActorId`` (255 characters) and ``SessionId`` (100) in botocore's ``bedrock-agentcore``. Slashes
-are allowed there but hashed here, because ids are parts of URL paths.
+Source: the patterns of ``ActorId`` (255 characters) and ``SessionId`` (100) in botocore's ``bedrock-agentcore``.
+Slashes are allowed there but hashed here, because ids are parts of URL paths.
 """
 
 import hashlib

@@ -53,7 +53,7 @@ class MemoryService:
     def __init__(self, memory_id: str, call_seconds: float = CALL_SECONDS) -> None:
         self._client = MemoryClient(memory_id, CALLS)
         self._threads = DaemonThreadPool(CALLS)
-        self._free = asyncio.Semaphore(CALLS)
+        self._slots = asyncio.Semaphore(CALLS)
         self._seconds = call_seconds
 
     async def history(self, owner: str, session: str) -> tuple[ThreadHistory | None, bool]:
@@ -87,23 +87,23 @@ class MemoryService:
         pages = [page async for page in self._pages(thread.owner, session_id(thread.thread_id), payloads=False)]
         ids = [str(event["eventId"]) for page in pages for event in page.events]
         for name in ids:
-            await self._call(partial(self._gone, thread, name))
+            await self._call(partial(self._delete_event, thread, name))
         return bool(ids)
 
     async def sessions(self, owner: str) -> Sequence[str]:
         """Return the session ids of an owner, at most ``MAX_SESSIONS``. Raises ``StoreUnavailable``."""
-        found: list[str] = []
+        session_ids: list[str] = []
         token: str | None = None
-        while len(found) < MAX_SESSIONS:
-            page = await self._call(partial(self._some, owner, token))
-            found += page.sessions
+        while len(session_ids) < MAX_SESSIONS:
+            page = await self._call(partial(self._session_page, owner, token))
+            session_ids += page.sessions
             token = page.next
             if not token:
                 break
-        return found[:MAX_SESSIONS]
+        return session_ids[:MAX_SESSIONS]
 
-    def _some(self, owner: str, token: str | None) -> SessionPage:
-        return _unless_unknown(lambda: self._client.sessions(owner, token), SessionPage((), None))
+    def _session_page(self, owner: str, token: str | None) -> SessionPage:
+        return _call_or_default(lambda: self._client.sessions(owner, token), SessionPage((), None))
 
     def close(self) -> None:
         """Close idle connections."""
@@ -112,40 +112,40 @@ class MemoryService:
     async def _pages(self, owner: str, session: str, *, payloads: bool) -> AsyncIterator[EventPage]:
         token: str | None = None
         while True:
-            page = await self._call(partial(self._page, owner, session, token, payloads=payloads))
+            page = await self._call(partial(self._event_page, owner, session, token, payloads=payloads))
             yield page
             token = page.next
             if not token:
                 return
 
-    def _page(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
-        return _unless_unknown(
+    def _event_page(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
+        return _call_or_default(
             lambda: self._client.events(owner, session, token, payloads=payloads), EventPage((), None)
         )
 
-    def _gone(self, thread: ThreadKey, event_id: str) -> None:
-        _unless_unknown(lambda: self._client.delete(thread, event_id), None)
+    def _delete_event(self, thread: ThreadKey, event_id: str) -> None:
+        _call_or_default(lambda: self._client.delete(thread, event_id), None)
 
-    async def _call(self, work: Callable[[], T]) -> T:
+    async def _call(self, function: Callable[[], T]) -> T:
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._in_thread(work)
+                return await self._run_in_thread(function)
         except Exception as error:
             raise StoreUnavailable(f"AgentCore Memory: {type(error).__name__}: {error}") from error
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Run ``work`` in a thread and return its result.
+    async def _run_in_thread(self, function: Callable[[], T]) -> T:
+        """Run ``function`` in a thread and return its result.
 
         If the caller is cancelled, the thread continues and occupies its slot until it ends.
         """
-        await self._free.acquire()
-        call = asyncio.ensure_future(self._threads.call("memory", work))
-        call.add_done_callback(self._ended)
+        await self._slots.acquire()
+        call = asyncio.ensure_future(self._threads.call("memory", function))
+        call.add_done_callback(self._release_slot)
         await asyncio.wait([call])
         return call.result()
 
-    def _ended(self, call: asyncio.Future[T]) -> None:
-        self._free.release()
+    def _release_slot(self, call: asyncio.Future[T]) -> None:
+        self._slots.release()
         if not call.cancelled():
             call.exception()  # marks it as retrieved, because the caller may have been cancelled
 
@@ -160,11 +160,11 @@ def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:
     return fold_records(records)
 
 
-def _unless_unknown(work: Callable[[], T], nothing: T) -> T:
-    """Return the result of ``work``, or ``nothing`` if the service does not know the resource."""
+def _call_or_default(function: Callable[[], T], default: T) -> T:
+    """Return the result of ``function``, or ``default`` if the service does not know the resource."""
     try:
-        return work()
+        return function()
     except Exception as error:
         if error_code(error) != "ResourceNotFoundException":
             raise
-        return nothing
+        return default

@@ -3,15 +3,15 @@
 A turn is stored as a record: its changes of the thread, as ASCII JSON. Folding all records, oldest first, restores the
 thread. Messages are strings within the JSON, so their bytes are preserved exactly.
 
-An event has two kinds of items. ``conversational`` items are the texts of users, assistants and tools; the AWS console and
-the strategies of long-term memory use them, and this module never reads them back. ``blob`` items are slices of the record.
-The event's metadata identify the turn and the part of it.
+An event has two kinds of items. ``conversational`` items are the texts of users, assistants and tools; the AWS console
+and the strategies of long-term memory use them, and this module never reads them back. ``blob`` items are slices of the
+record. The event's metadata identify the turn and the part of it.
 
-Rule: a turn is one event if it fits. Otherwise it is several events, and an incomplete turn is ignored, so a tool call is
-never read without its result. Events without this metadata are from other programs and are ignored.
+Rule: a turn is one event if it fits. Otherwise it is several events, and an incomplete turn is ignored, so a tool call
+is never read without its result. Events without this metadata are from other programs and are ignored.
 
-Source: AgentCore's quotas and botocore's model: 100 items per event, 100,000 characters per text, 10 MB per event. The limit
-of a blob is not documented, so a slice is at most as long as a text.
+Source: AgentCore's quotas and botocore's model: 100 items per event, 100,000 characters per text, 10 MB per event. The
+limit of a blob is not documented, so a slice is at most as long as a text.
 """
 
 import json
@@ -44,15 +44,15 @@ class TurnRecord(Struct, frozen=True):
     state: bytes | None = None
 
     @classmethod
-    def of(cls, delta: ThreadDelta, at: float, *, whole: bool) -> "TurnRecord":
+    def of(cls, delta: ThreadDelta, at: float, *, complete: bool) -> "TurnRecord":
         """Create a record from a delta.
 
         Args:
             delta: changes since the last record.
             at: time of the turn, in Unix seconds.
-            whole: True if all messages of the thread are known here.
+            complete: True if all messages of the thread are known here.
         """
-        return cls(replace(delta.thread, changed_at=at), delta.messages, delta.order if whole else None, delta.state)
+        return cls(replace(delta.thread, changed_at=at), delta.messages, delta.order if complete else None, delta.state)
 
 
 class ThreadHistory(Struct, frozen=True):
@@ -166,7 +166,7 @@ def make_turn_parts(turn: str, at: float, messages: Sequence[StoredMessage], tex
     """
     spoken = [item for message in messages if (item := spoken_text(message)) is not None]
     pieces = [{"blob": text[start : start + MAX_TEXT]} for start in range(0, len(text), MAX_TEXT)]
-    events = list(_packed([*spoken[-MAX_SPOKEN:], *pieces]))
+    events = list(_pack_items([*spoken[-MAX_SPOKEN:], *pieces]))
     return [
         TurnPart(f"{turn}-{number}", items, _metadata(turn, f"{number}/{len(events)}", f"{at:.6f}"))
         for number, items in enumerate(events, 1)
@@ -211,7 +211,7 @@ def _texts(content: object) -> Iterator[str]:
             yield part["text"]
 
 
-def _packed(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def _pack_items(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     event: list[Item] = []
     size = 0
     for item in items:

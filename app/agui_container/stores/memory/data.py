@@ -1,7 +1,7 @@
 """Data of the store in memory, and its limits.
 
-Rule: only data of ended runs and idle threads is evicted, oldest first. The events of runs, their records and whole threads
-have separate limits. The log reports evicted threads.
+Rule: only data of ended runs and idle threads is evicted, oldest first. The events of runs, their records and whole
+threads have separate limits. The log reports evicted threads.
 """
 
 import logging
@@ -135,21 +135,22 @@ class MemoryData:
         self.threads: OrderedDict[ThreadKey, MemoryThread] = OrderedDict()
         self.runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._bounds = bounds
-        self._ended: OrderedDict[RunKey, MemoryRun] = OrderedDict()
+        self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._run_bytes = 0
         self._thread_bytes = 0
         self._last_number = 0
-        self._forgotten = 0
+        self._evicted = 0
 
     def next_number(self) -> int:
         """Return a number that was never used before, by any process.
 
-        The first number is drawn when it is needed, so processes that are restored from one snapshot draw different ones.
+        The first number is drawn when it is needed, so processes that are restored from one snapshot draw different
+        ones.
         """
         self._last_number = (self._last_number or secrets.randbits(NUMBER_BITS) | 1 << NUMBER_BITS) + 1
         return self._last_number
 
-    def make(self, record: ThreadRecord) -> MemoryThread:
+    def create_thread(self, record: ThreadRecord) -> MemoryThread:
         """Create a thread."""
         thread = self.threads[record.key] = MemoryThread(record, self.next_number())
         return thread
@@ -160,33 +161,33 @@ class MemoryData:
         thread.apply(change)
         self._thread_bytes += thread.size
         self.threads.move_to_end(thread.record.key)
-        self._make_room()
+        self._evict_threads()
 
     def annotate(self, thread: MemoryThread, metadata: bytes | None) -> None:
         """Set the metadata of a thread, and enforce the limits."""
-        grown = len(metadata or b"") - len(thread.record.metadata or b"")
+        growth = len(metadata or b"") - len(thread.record.metadata or b"")
         thread.touch(replace(thread.record, metadata=metadata))
-        thread.size += grown
-        self._thread_bytes += grown
-        self._make_room()
+        thread.size += growth
+        self._thread_bytes += growth
+        self._evict_threads()
 
-    def ended(self, run: MemoryRun) -> None:
+    def mark_ended(self, run: MemoryRun) -> None:
         """Mark a run as ended, so that it may be evicted, and enforce the limits."""
-        self._ended[run.record.key] = run
+        self._ended_runs[run.record.key] = run
         run.size = sum(len(envelope.data) for envelope in run.envelopes)
         self._run_bytes += run.size
-        while len(self._ended) > self._bounds.runs or self._run_bytes > self._bounds.run_bytes:
-            self.forget(next(iter(self._ended.values())))
-        self._forget_records()
+        while len(self._ended_runs) > self._bounds.runs or self._run_bytes > self._bounds.run_bytes:
+            self.forget(next(iter(self._ended_runs.values())))
+        self._evict_records()
 
     def ended_runs(self, ended_before: float, limit: int) -> list[MemoryRun]:
         """Return up to ``limit`` runs with events that ended before ``ended_before``, oldest first."""
-        late = [run for run in self._ended.values() if (run.record.ended_at or 0.0) < ended_before]
-        return late[:limit]
+        expired = [run for run in self._ended_runs.values() if (run.record.ended_at or 0.0) < ended_before]
+        return expired[:limit]
 
     def forget(self, run: MemoryRun) -> None:
         """Delete the events of an ended run."""
-        if self._ended.pop(run.record.key, None) is not None:
+        if self._ended_runs.pop(run.record.key, None) is not None:
             self._run_bytes -= run.size
             run.envelopes.clear()
             run.record = replace(run.record, kept=False)
@@ -199,21 +200,21 @@ class MemoryData:
             self.forget(run)
             self.runs.pop(run.record.key, None)
 
-    def _forget_records(self) -> None:
+    def _evict_records(self) -> None:
         while len(self.runs) > self._bounds.records:
-            forgotten = (key for key, run in self.runs.items() if not run.record.is_active and not run.record.kept)
-            key = next(forgotten, None)
+            evictable = (key for key, run in self.runs.items() if not run.record.is_active and not run.record.kept)
+            key = next(evictable, None)
             if key is None:
                 return
             del self.threads[key.thread].runs[key.run_id], self.runs[key]
 
-    def _make_room(self) -> None:
+    def _evict_threads(self) -> None:
         """Evict idle threads, but never the thread that changed last."""
         while len(self.threads) > self._bounds.threads or self._thread_bytes > self._bounds.thread_bytes:
             idle = next((thread for thread in self.threads.values() if thread.record.active_run is None), None)
             if idle is None or idle is next(reversed(self.threads.values())):
                 return
             self.remove(idle)
-            self._forgotten += 1
-            if self._forgotten % LOGGED == 1:
+            self._evicted += 1
+            if self._evicted % LOG_EVERY == 1:
                 logger.warning("threads evicted from memory count=%d", self._evicted)

@@ -17,12 +17,12 @@ class MemoryStore:
     """
 
     def __init__(self, bounds: Bounds | None = None) -> None:
-        contents = MemoryData(bounds or Bounds())
+        data = MemoryData(bounds or Bounds())
         self.interrupts = MemoryInterrupts()
-        self.runs = MemoryRuns(contents)
-        self.threads = MemoryThreads(contents, self.interrupts.remove)
-        self.goals = MemoryGoals(contents)
-        self.feedbacks = MemoryFeedbacks(contents)
+        self.runs = MemoryRuns(data)
+        self.threads = MemoryThreads(data, self.interrupts.remove)
+        self.goals = MemoryGoals(data)
+        self.feedbacks = MemoryFeedbacks(data)
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
         """Return nothing, because a failed call raises."""

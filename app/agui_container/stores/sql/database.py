@@ -1,9 +1,9 @@
 """Connections and transactions of one database.
 
-Rule: every read uses ``read_transaction`` and every write uses ``write_transaction``. Each has a timeout, and every error
-of a driver becomes ``StoreUnavailable``. A transaction runs to its end in a task of its own even if its caller is
-cancelled, because a statement that is cut off in SQLite's thread would keep the file locked. A read sees one snapshot. A
-write to SQLite takes the file's lock when it begins. The writes of one process queue for a lock here, because SQLite
+Rule: every read uses ``read_transaction`` and every write uses ``write_transaction``. Each has a timeout, and every
+error of a driver becomes ``StoreUnavailable``. A transaction runs to its end in a task of its own even if its caller is
+cancelled, because a statement that is cut off in SQLite's thread would keep the file locked. A read sees one snapshot.
+A write to SQLite takes the file's lock when it begins. The writes of one process queue for a lock here, because SQLite
 itself only polls for the file's lock.
 """
 
@@ -62,16 +62,16 @@ class Database:
         timeout: limit of one read or write, in seconds.
     """
 
-    def __init__(self, url: URL, retry_policy: float = PATIENCE) -> None:
+    def __init__(self, url: URL, timeout: float = TIMEOUT_SECONDS) -> None:
         self.is_sqlite = url.get_backend_name() == "sqlite"
-        engine = sqlite(url, retry_policy) if self.is_sqlite else postgresql(url, retry_policy)
+        engine = create_sqlite_engine(url, timeout) if self.is_sqlite else create_postgresql_engine(url, timeout)
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
         self._reader = engine if self.is_sqlite else engine.execution_options(isolation_level="REPEATABLE READ")
         self._folder = Path(url.database or "").parent if self.is_sqlite else None
-        self._line = asyncio.Lock()
-        self._retry_policy = retry_policy
-        self._work = set[asyncio.Task[object]]()
+        self._write_lock = asyncio.Lock()
+        self._timeout = timeout
+        self._tasks = set[asyncio.Task[object]]()
 
     async def run_to_end(self, work: Coroutine[object, object, T]) -> T:
         """Run ``work`` to its end, even if the caller is cancelled. Return its result or raise its error.
@@ -79,72 +79,73 @@ class Database:
         Raises:
             StoreUnavailable: The timeout is over. The work still runs to its end.
         """
-        return await self.with_timeout(self.begin(work))
+        return await self.with_timeout(self.start_task(work))
 
-    def begin(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
+    def start_task(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
         """Start ``work`` as a task. ``aclose`` waits for it."""
         task = asyncio.create_task(work)
-        self._work.add(task)
-        task.add_done_callback(self._done)
+        self._tasks.add(task)
+        task.add_done_callback(self._discard_task)
         return task
 
     async def with_timeout(self, future: asyncio.Future[T]) -> T:
         """Return the result of ``future``. Raises ``StoreUnavailable`` after the timeout, without cancelling it."""
-        done, _ = await asyncio.wait([future], timeout=self._retry_policy + 2 * GIVE_UP_SECONDS)
+        done, _ = await asyncio.wait([future], timeout=self._timeout + 2 * GIVE_UP_SECONDS)
         if not done:
-            raise StoreUnavailable(f"the database did not answer within {self._retry_policy} seconds")
+            raise StoreUnavailable(f"the database did not answer within {self._timeout} seconds")
         return future.result()
 
-    def _done(self, task: asyncio.Task[object]) -> None:
-        self._work.discard(task)
+    def _discard_task(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # marks it as retrieved, because the caller may have been cancelled
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
+    async def read_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection that reads one snapshot. Raises ``StoreUnavailable``."""
-        async with self._within(), self._reader.connect() as connection:
+        async with self._apply_timeout(), self._reader.connect() as connection:
             yield connection
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[AsyncConnection]:
+    async def write_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a transaction for writing. An exception rolls it back. Raises ``StoreUnavailable``."""
-        async with self._within(), self._turn(), self._writer.begin() as connection:
+        async with self._apply_timeout(), self._writer_slot(), self._writer.begin() as connection:
             yield connection
 
     @asynccontextmanager
-    async def upgrading(self) -> AsyncIterator[AsyncConnection]:
+    async def migration_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a transaction for writing without a timeout. Raises ``StoreUnavailable``."""
         if self._folder is not None and not self._folder.is_dir():
-            raise StoreUnavailable("there is no such folder")  # without this check, the driver's thread would stay after the failure
+            # Without this check, the driver's thread would stay after the failure.
+            raise StoreUnavailable("there is no such folder")
         with database_errors():
             async with self._writer.begin() as connection:
                 yield connection
 
     @asynccontextmanager
-    async def _within(self) -> AsyncIterator[None]:
+    async def _apply_timeout(self) -> AsyncIterator[None]:
         """Apply the timeout. SQLite has none here, because it ends every wait itself and must not be cut off."""
-        seconds = None if self.is_sqlite else self._retry_policy
+        seconds = None if self.is_sqlite else self._timeout
         with database_errors():
             async with asyncio.timeout(seconds and seconds + GIVE_UP_SECONDS), asyncio.timeout(seconds):
                 yield
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _writer_slot(self) -> AsyncIterator[None]:
         if not self.is_sqlite:
             yield
             return
-        async with asyncio.timeout(self._retry_policy):
-            await self._line.acquire()
+        async with asyncio.timeout(self._timeout):
+            await self._write_lock.acquire()
         try:
             yield
         finally:
-            self._line.release()
+            self._write_lock.release()
 
     async def aclose(self) -> None:
         """Wait for started work, then close all connections."""
-        if self._work:
-            await asyncio.wait(self._work, timeout=self._retry_policy)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._timeout)
         await self._engine.dispose()
 
 
@@ -180,10 +181,10 @@ def uncancellable(
     return run_to_end
 
 
-def postgresql(url: URL, retry_policy: float) -> AsyncEngine:
+def create_postgresql_engine(url: URL, timeout: float) -> AsyncEngine:
     """Create the engine for PostgreSQL. The URL's query parameters, such as ``sslmode``, are passed to libpq."""
     url = url.set(drivername="postgresql+psycopg").update_query_dict({**LIBPQ, **url.query})
-    engine = create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=retry_policy)
+    engine = create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=timeout)
     event.listen(engine.sync_engine, "connect", _set_timeouts)
     return engine
 
@@ -199,21 +200,21 @@ def _set_timeouts(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     connection.commit()
 
 
-def sqlite(url: URL, retry_policy: float) -> AsyncEngine:
+def create_sqlite_engine(url: URL, timeout: float) -> AsyncEngine:
     """Create the engine for a SQLite file."""
     engine = create_async_engine(
         url.set(drivername="sqlite+aiosqlite"),
         pool_size=CONNECTIONS,
         max_overflow=0,
-        pool_timeout=retry_policy,
-        connect_args={"timeout": retry_policy / 2, "isolation_level": None},
+        pool_timeout=timeout,
+        connect_args={"timeout": timeout / 2, "isolation_level": None},
     )
-    event.listen(engine.sync_engine, "connect", _prepare)
-    event.listen(engine.sync_engine, "begin", _begin)
+    event.listen(engine.sync_engine, "connect", _set_pragmas)
+    event.listen(engine.sync_engine, "begin", _begin_transaction)
     return engine
 
 
-def _prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+def _set_pragmas(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     """Set the pragmas of a new connection.
 
     With ``synchronous = NORMAL``, commits survive a crash of the process. A power loss may lose the last commits.
@@ -228,7 +229,8 @@ def _prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
 def _write_ahead(cursor: DBAPICursor) -> None:
     """Switch the file to write-ahead logging.
 
-    If several connections do so at once, SQLite lets all but one fail immediately, so this waits for the lock and retries.
+    If several connections do so at once, SQLite lets all but one fail immediately, so this waits for the lock and
+    retries.
     """
     for _ in range(WAL_TRIES):
         try:
@@ -241,7 +243,10 @@ def _write_ahead(cursor: DBAPICursor) -> None:
     raise OperationalError("cannot switch the database to write-ahead logging")
 
 
-def _begin(connection: Connection) -> None:
-    """Begin a transaction, because the driver does not. Writes take the lock now: a read cannot wait to upgrade to a write."""
+def _begin_transaction(connection: Connection) -> None:
+    """Begin a transaction, because the driver does not.
+
+    Writes take the lock now: a read cannot wait to upgrade to a write.
+    """
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

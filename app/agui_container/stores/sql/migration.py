@@ -1,7 +1,7 @@
 """Migration of a database to the current schema.
 
-Rule: all missing steps run in one transaction under one lock. If several replicas start at once, one of them migrates and
-the others find the work done. A released step never changes. ``schema`` describes the result of all steps.
+Rule: all missing steps run in one transaction under one lock. If several replicas start at once, one of them migrates
+and the others find the work done. A released step never changes. ``schema`` describes the result of all steps.
 """
 
 from pathlib import Path

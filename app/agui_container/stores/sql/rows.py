@@ -1,7 +1,8 @@
 """Conversion of rows to records, and the statements that several parts of the store share.
 
-Rule: a change of a thread is written under the thread's lock. A value equal to the stored one is not a change, so repeating
-a write does not appear in any delta. New messages get increasing positions. Only a new order changes existing positions.
+Rule: a change of a thread is written under the thread's lock. A value equal to the stored one is not a change, so
+repeating a write does not appear in any delta. New messages get increasing positions. Only a new order changes existing
+positions.
 """
 
 from collections.abc import Sequence
@@ -57,7 +58,7 @@ def is_thread(key: ThreadKey) -> ColumnElement[bool]:
     return THREADS.c.digest == digest_of(*key)
 
 
-async def locked(connection: AsyncConnection, key: ThreadKey) -> int | None:
+async def lock_thread(connection: AsyncConnection, key: ThreadKey) -> int | None:
     """Lock a thread until the end of the transaction. Return its number, or None if there is no such thread."""
     number: int | None = await connection.scalar(select(THREADS.c.number).where(is_thread(key)).with_for_update())
     return number
@@ -165,12 +166,15 @@ async def _put(connection: AsyncConnection, thread: int, revision: int, messages
         }
         for at, message in enumerate(messages, start=1)
     ]
-    await connection.execute(_changing(connection.dialect.name), rows)
+    await connection.execute(_message_upsert(connection.dialect.name), rows)
 
 
 @cache
-def _changing(dialect: str) -> Insert:
-    """Return the upsert of messages, which skips equal ones. It is built once, because ``excluded`` copies the table."""
+def _message_upsert(dialect: str) -> Insert:
+    """Return the upsert of messages, which skips equal ones.
+
+    It is built once, because ``excluded`` copies the table.
+    """
     new = insert(dialect, MESSAGES)
     return new.on_conflict_do_update(
         index_elements=["thread", "digest"],
@@ -181,21 +185,21 @@ def _changing(dialect: str) -> Insert:
 
 async def _reorder(connection: AsyncConnection, thread: int, order: Sequence[str]) -> bool:
     """Sort the messages into this order and delete the others. Return True if anything changed."""
-    rows = select(MESSAGES.c.digest, MESSAGES.c.position).where(MESSAGES.c.thread == thread)
-    found = await connection.execute(rows.order_by(MESSAGES.c.position))
-    stored: dict[bytes, int] = {name: position for name, position in found}  # noqa: C416 - rows are no pairs to mypy
-    wanted = [name for name in map(digest_of, dict.fromkeys(order)) if name in stored]
-    if wanted == list(stored):
+    query = select(MESSAGES.c.digest, MESSAGES.c.position).where(MESSAGES.c.thread == thread)
+    rows = await connection.execute(query.order_by(MESSAGES.c.position))
+    stored: dict[bytes, int] = {name: position for name, position in rows}  # noqa: C416 - rows are no pairs to mypy
+    new_order = [name for name in map(digest_of, dict.fromkeys(order)) if name in stored]
+    if new_order == list(stored):
         return False
     moved = [
         {"in_thread": thread, "of_message": name, "to": at}
-        for at, name in enumerate(wanted, start=1)
+        for at, name in enumerate(new_order, start=1)
         if stored[name] != at
     ]
-    dropped = [{"of_message": name} for name in stored.keys() - set(wanted)]
-    if dropped:
-        gone = delete(MESSAGES).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == bindparam("of_message"))
-        await connection.execute(gone, dropped)
+    removed = [{"of_message": name} for name in stored.keys() - set(new_order)]
+    if removed:
+        deletion = delete(MESSAGES).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == bindparam("of_message"))
+        await connection.execute(deletion, removed)
     if moved:
         await connection.execute(TO_POSITION, moved)
     return True

@@ -1,12 +1,12 @@
 """Current tables of the database, and the encoding of strings in their columns.
 
 Rule: every string that a caller sends can be stored and is returned unchanged. PostgreSQL's text has no NUL and no lone
-surrogates, and its indexes have a size limit. Therefore strings are escaped, and ids are looked up by their digests. JSON
-is stored as bytes.
+surrogates, and its indexes have a size limit. Therefore strings are escaped, and ids are looked up by their digests.
+JSON is stored as bytes.
 
 Rule: the database enforces the invariants: one active run per thread, one envelope per run and ``seq``, one message and
-one interrupt per id. A ``*_revision`` column stores the thread's ``revision`` at which that part of it last changed. The
-scripts in ``migrations`` create the tables; a test compares both.
+one interrupt per id. A ``*_revision`` column stores the thread's ``revision`` at which that part of it last changed.
+The scripts in ``migrations`` create the tables; a test compares both.
 """
 
 import hashlib
@@ -193,7 +193,7 @@ INTERRUPTS = Table(
     "interrupts",
     METADATA,
     Column("number", NUMBER, primary_key=True),
-    Column("thread", LargeBinary, nullable=False),  # digest of its key, because an interrupt may be stored before the thread
+    Column("thread", LargeBinary, nullable=False),  # the digest, because an interrupt may precede its thread
     Column("depth", Integer, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     Column("interrupt_id", EscapedText, nullable=False),

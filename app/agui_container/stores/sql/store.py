@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import URL
 
 from agui_container.ports.records import StoreWarning, ThreadKey
-from agui_container.stores.sql.database import PATIENCE, Database
+from agui_container.stores.sql.database import TIMEOUT_SECONDS, Database
 from agui_container.stores.sql.feedback import SqlFeedbacks
 from agui_container.stores.sql.interrupts import SqlInterrupts
 from agui_container.stores.sql.migration import upgrade
@@ -21,8 +21,8 @@ class SqlStore:
         timeout: limit of one call, in seconds.
     """
 
-    def __init__(self, url: URL, retry_policy: float = PATIENCE) -> None:
-        self._database = Database(url, retry_policy)
+    def __init__(self, url: URL, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._database = Database(url, timeout)
         self.runs = SqlRuns(self._database)
         self.threads = SqlThreads(self._database)
         self.goals = SqlGoals(self._database)
@@ -36,7 +36,7 @@ class SqlStore:
     async def open(self) -> None:
         """Connect, and migrate an older database. Raises ``StoreUnavailable``."""
         try:
-            async with self._database.upgrading() as connection:
+            async with self._database.migration_transaction() as connection:
                 await connection.run_sync(upgrade)
         except BaseException:
             await self.aclose()
