@@ -1,8 +1,7 @@
-"""The built-in assistant from its settings: model, tools, policy, guidance, helpers.
+"""Construction of the built-in assistant from its settings: model, tools, policy, prompt, skills and subagents.
 
-Rule: what a setting holds is read and checked here, at the start, and a mistake names the setting. There is no I/O but
-reading the files that settings name. Models and MCP are imported where a setting names them: a start pays for what it
-uses.
+Rule: settings are parsed and checked here at the start, and an error names its setting. The only I/O is reading the
+files that settings name. Models and MCP are imported only if a setting names them, which keeps the start fast.
 """
 
 import re
@@ -29,7 +28,7 @@ from agui_container.tools.policy import PolicyError, ToolPolicy
 T = TypeVar("T")
 
 MODEL = re.compile(r"offline|bedrock:.+|openai:.+")
-"""A model in ``AGUI_MODEL`` and ``AGUI_MODELS``."""
+"""Pattern of a model in ``AGUI_MODEL`` and ``AGUI_MODELS``."""
 
 DELEGATE_NAME = "delegate"
 DELEGATE = "Hand a part of the work to another assistant, which knows only what the task says and reports the result."
@@ -37,7 +36,7 @@ DELEGATE = "Hand a part of the work to another assistant, which knows only what 
 
 @dataclass(frozen=True, slots=True)
 class NoOptions:
-    """What the offline model can be told."""
+    """Options of the offline model: none."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
@@ -45,7 +44,10 @@ class NoOptions:
 def build_assistant(
     settings: Settings, tools: tuple[Tool, ...], closers: list[Callable[[], Awaitable[None]]]
 ) -> Assistant:
-    """The built-in assistant with its model, tools and policy; what must be closed is added to ``closers``."""
+    """Build the assistant with its model, tools and policy. Raises ``SettingsError``.
+
+    Functions that close connections are appended to ``closers``.
+    """
     sources = read_sources(settings)
     try:
         policy = ToolPolicy.parse(settings.tool_policy)
@@ -74,7 +76,7 @@ def build_assistant(
 
 
 def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
-    """The tools of the MCP servers."""
+    """Return the tools of the MCP servers in ``AGUI_MCP_SERVERS``. Raises ``SettingsError``."""
     if settings.mcp_servers == Settings.model_fields["mcp_servers"].default:
         return ()
     from agui_container.tools.mcp import McpConfigError, mcp_sources, parse_servers  # noqa: PLC0415
@@ -86,7 +88,7 @@ def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
 
 
 def read_guidance(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
-    """What the operator's files tell the assistant: the prompt with the project's context, and the skills."""
+    """Return the system prompt with the context files, and the skills. Raises ``SettingsError``."""
     try:
         files = read_context_files(settings.context_files)
         skills = read_skills(settings.skills) if settings.skills else ()
@@ -98,16 +100,19 @@ def read_guidance(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
 
 
 def with_delegation(assistant: Assistant, depth: int) -> Assistant:
-    """The assistant with others of its kind to hand work to, ``depth`` deep."""
+    """Return the assistant with a subagent of its kind, nested ``depth`` levels deep."""
     if depth == 0:
         return assistant
-    helper = Subagent(DELEGATE_NAME, DELEGATE, with_delegation(assistant, depth - 1))
-    return replace(assistant, tools=(*assistant.tools, helper))
+    subagent = Subagent(DELEGATE_NAME, DELEGATE, with_delegation(assistant, depth - 1))
+    return replace(assistant, tools=(*assistant.tools, subagent))
 
 
-def build_model(named: str, settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
-    """The model of a name such as ``bedrock:ID``, with the options of ``AGUI_MODEL_OPTIONS`` if they are its kind's."""
-    kind, _, name = named.partition(":")
+def build_model(reference: str, settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
+    """Build the model of a reference such as ``bedrock:ID``. Raises ``SettingsError``.
+
+    ``AGUI_MODEL_OPTIONS`` applies only to models of the same kind as ``AGUI_MODEL``.
+    """
+    kind, _, name = reference.partition(":")
     if kind != settings.model.partition(":")[0]:
         settings = settings.model_copy(update={"model_options": "{}"})
     try:
@@ -116,36 +121,38 @@ def build_model(named: str, settings: Settings, closers: list[Callable[[], Await
         if kind == "openai":
             return build_openai(name, settings, closers)
     except ValueError as error:
-        raise SettingsError(f"AGUI_MODEL={named}: {error}.") from None
+        raise SettingsError(f"AGUI_MODEL={reference}: {error}.") from None
     return build_offline(settings)
 
 
 def build_models(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> dict[str, Model]:
-    """The models of ``AGUI_MODELS``, by the names that callers choose them by: ``NAME=KIND:ID``, or ``KIND:ID``.
+    """Build the models of ``AGUI_MODELS``, by the names that callers use.
+
+    An entry is ``NAME=KIND:ID`` or ``KIND:ID``, whose name is the entry itself.
 
     Raises:
-        SettingsError: for an entry that names no model.
+        SettingsError: An entry names no model.
     """
     models: dict[str, Model] = {}
     for entry in settings.models:
-        alias, separator, named = entry.rpartition("=")
-        if not MODEL.fullmatch(named) or (separator and not alias):
+        alias, separator, reference = entry.rpartition("=")
+        if not MODEL.fullmatch(reference) or (separator and not alias):
             raise SettingsError(
                 f"AGUI_MODELS: '{entry}' is not NAME=KIND:ID or KIND:ID, with bedrock, openai or offline."
             )
-        models[alias or named] = build_model(named, settings, closers)
+        models[alias or reference] = build_model(reference, settings, closers)
     return models
 
 
 def build_bedrock(name: str, settings: Settings) -> Model:
-    """A model of Amazon Bedrock."""
+    """Build a model of Amazon Bedrock."""
     from agui_container.models.bedrock import BedrockModel, BedrockOptions  # noqa: PLC0415
 
     return BedrockModel(name, read_options(BedrockOptions, settings))
 
 
 def build_openai(name: str, settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> Model:
-    """A model behind the chat completions API; its connections are closed at the end."""
+    """Build a model behind the chat completions API. Its ``aclose`` is appended to ``closers``."""
     from agui_container.models.openai import OpenAIModel, OpenAIOptions  # noqa: PLC0415
 
     key = settings.openai_api_key.get_secret_value() or None
@@ -155,7 +162,7 @@ def build_openai(name: str, settings: Settings, closers: list[Callable[[], Await
 
 
 def build_offline(settings: Settings) -> Model:
-    """The model that needs nothing."""
+    """Build the offline model, which needs no network and no key."""
     from agui_container.models.offline import OfflineModel  # noqa: PLC0415
 
     read_options(NoOptions, settings)
@@ -163,7 +170,7 @@ def build_offline(settings: Settings) -> Model:
 
 
 def read_options(kind: type[T], settings: Settings) -> T:
-    """The options of a model. Raises ``SettingsError`` for a name that it does not know, too."""
+    """Parse ``AGUI_MODEL_OPTIONS`` as ``kind``. Raises ``SettingsError`` for invalid values and unknown names."""
     try:
         return TypeAdapter(kind).validate_json(settings.model_options)
     except ValidationError as error:
@@ -173,7 +180,7 @@ def read_options(kind: type[T], settings: Settings) -> T:
 
 
 def check_effect(settings: Settings) -> None:
-    """Raises ``SettingsError`` for a setting of the assistant that another one leaves without effect."""
+    """Raise ``SettingsError`` for a setting that has no effect because of another setting."""
     if settings.context_overflow == "summarise" and not settings.context_tokens:
         raise SettingsError(f"AGUI_CONTEXT_OVERFLOW={settings.context_overflow} needs AGUI_CONTEXT_TOKENS.")
     uses_openai = any("openai:" in model for model in (settings.model, *settings.models))
@@ -184,7 +191,7 @@ def check_effect(settings: Settings) -> None:
 
 
 def check_names(tools: Sequence[Tool], skills: Sequence[Skill], delegate_depth: int) -> None:
-    """Raises ``SettingsError`` where a tool has the name of one that the assistant brings itself."""
+    """Raise ``SettingsError`` if a tool has the name of a built-in tool of the assistant."""
     own = [(tool.spec.name, "AGUI_SKILLS") for tool in skill_tools(skills)]
     own += [(DELEGATE_NAME, "AGUI_DELEGATE_DEPTH")] if delegate_depth else []
     names = {tool.spec.name for tool in tools}

@@ -1,6 +1,6 @@
-"""The Python objects that settings name as ``module:attribute``.
+"""Import of the Python objects that settings name as ``module:attribute``.
 
-Rule: the one place that imports what a setting names. Whatever is wrong is found at the start and said in one sentence.
+Rule: only this module imports an object that a setting names. Every mistake is reported at the start in one sentence.
 """
 
 import importlib
@@ -8,14 +8,14 @@ from functools import reduce
 
 
 class BadReference(ValueError):
-    """A setting names what is not there. The text is for the operator, at the start."""
+    """A setting names an object that cannot be imported. The message is for the operator."""
 
 
 def import_string(reference: str) -> object:
-    """Import the module and find the attribute (dots go deeper).
+    """Import a module and return its attribute. The attribute may be a dotted path.
 
     Raises:
-        BadReference: if there is no such thing.
+        BadReference: The module cannot be imported or has no such attribute.
     """
     module_name, colon, path = reference.strip().partition(":")
     if not (module_name and colon and path):

@@ -74,14 +74,14 @@ async def test_what_is_asked_for_twice_is_stored_once(database: SqlStore) -> Non
 
 @requirement("durable.together")
 async def test_who_fails_in_company_is_tried_alone(database: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    insert = writing.insert
+    insert = writing.insert_envelopes
 
     async def picky(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:
         if any(envelope.data == REFUSED for _, envelope in rows):
             raise DataError("insert", None, ValueError("refused"))
         await insert(connection, rows)
 
-    monkeypatch.setattr(writing, "insert", picky)
+    monkeypatch.setattr(writing, "insert_envelopes", picky)
     (some,) = envelopes(1, 1)
     odd = [Envelope("r1", 1, some.type, REFUSED)]
 
@@ -126,13 +126,13 @@ async def test_a_run_whose_row_somebody_holds_does_not_hold_up_the_others(postgr
 async def test_an_error_that_nobody_expected_is_one_runs_own(
     database: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    insert = writing.insert
+    insert = writing.insert_envelopes
 
     async def picky(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:
         if any(envelope.run_id == "r1" for _, envelope in rows):
             raise TypeError("odd")
         await insert(connection, rows)
 
-    monkeypatch.setattr(writing, "insert", picky)
+    monkeypatch.setattr(writing, "insert_envelopes", picky)
     heard = await put(database, *RUNS[:5])
     assert [type(error) for error in heard] == [type(None), TypeError, *[type(None)] * 3]

@@ -76,7 +76,7 @@ async def test_the_thread_that_changed_longest_ago_makes_room(caplog: pytest.Log
     await store.threads.rename(ThreadKey("owner", "t0"), "Kept", 5.0)
     await told(store, key=run("r", "t2"))
     assert [bool(await store.threads.get(ThreadKey("owner", f"t{n}"))) for n in range(3)] == [True, False, True]
-    assert "threads are forgotten, because there are too many: 1 so far" in caplog.text
+    assert "threads evicted from memory count=1" in caplog.text
 
 
 async def test_metadata_takes_of_the_room_of_threads() -> None:
@@ -94,11 +94,11 @@ async def test_metadata_takes_of_the_room_of_threads() -> None:
 async def test_the_log_tells_now_and_then_that_threads_make_room(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data, "LOGGED", 3)
+    monkeypatch.setattr(data, "LOG_EVERY", 3)
     store = MemoryStore(Bounds(threads=2))
     for n in range(9):
         await told(store, key=run("r", f"t{n}"))
-    assert [record.message.split(": ")[1] for record in caplog.records] == ["1 so far", "4 so far", "7 so far"]
+    assert [record.message.split()[-1] for record in caplog.records] == ["count=1", "count=4", "count=7"]
 
 
 async def test_large_threads_make_room_sooner() -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import event, make_url
 from agui_container.ports.records import AlreadyExists, Change, Lease, RunProgress, RunStatus
 from agui_container.ports.store import PAGE, LeaseLost, Store
 from agui_container.stores import open_store
-from agui_container.stores.sql.database import PATIENCE
+from agui_container.stores.sql.database import TIMEOUT_SECONDS
 from agui_container.stores.sql.store import SqlStore
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
@@ -63,7 +63,7 @@ async def test_a_replica_that_says_how_runs_stand_waits_for_no_threads_lock(post
     await claimed(store)
     async with await psycopg.AsyncConnection.connect(postgres_url) as holder:
         await holder.execute("SELECT 1 FROM threads FOR UPDATE")
-        async with asyncio.timeout(PATIENCE / 2):
+        async with asyncio.timeout(TIMEOUT_SECONDS / 2):
             assert list(await store.runs.renew(A, 300.0)) == [Lease(RUN)]
             await store.runs.report_progress(A, [RunProgress(RUN, 2)])
     await store.aclose()

@@ -129,7 +129,7 @@ async def test_a_file_has_what_is_committed_when_the_process_dies_and_not_always
     tmp_path: Path,
 ) -> None:
     store = SqlStore(make_url(f"sqlite:///{tmp_path}/store.db"))
-    async with store._database.reading() as connection:
+    async with store._database.read_transaction() as connection:
         chosen = [await connection.scalar(text(f"PRAGMA {name}")) for name in ("journal_mode", "synchronous")]
     await store.aclose()
     assert chosen == ["wal", NORMAL]

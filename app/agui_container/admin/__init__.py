@@ -1,7 +1,7 @@
-"""What an operator does beside the servers, on the store that ``AGUI_STORE`` names: feedback, and runs.
+"""Commands for operators on the store that ``AGUI_STORE`` names: feedback and runs.
 
-Rule: no route and no command of a client leads here. One JSON object per line goes to the standard output, so that
-other programs can read on; what is wrong is one line and an exit status of 2.
+Rule: no route and no client command leads here. Results are JSON lines on the standard output, so that other programs
+can read them. An error is one line on the standard error, with exit status 2.
 """
 
 import argparse
@@ -19,35 +19,35 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings, SettingsError, load_settings
 from agui_container.stores import is_durable, open_store
 
-Work = Callable[[SharedStores, argparse.Namespace], Awaitable[str | None]]
+Command = Callable[[SharedStores, argparse.Namespace], Awaitable[str | None]]
 
-WORK: Mapping[tuple[str, str], Work] = {
+COMMANDS: Mapping[tuple[str, str], Command] = {
     ("feedback", "list"): feedback.list_feedback,
     ("feedback", "triage"): feedback.triage_feedback,
     ("runs", "list"): runs.list_runs,
     ("runs", "cancel"): runs.cancel_run,
 }
-"""A command and its action to what is done; it gives why not, where it is not."""
+"""Function of each command and action. It returns an error message, or None on success."""
 
 
-def run_command(asked: argparse.Namespace) -> int:
-    """Run one command of ``agui_container.__main__``; the exit status."""
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run one command of ``agui_container.__main__`` and return the exit status."""
     try:
-        why_not = asyncio.run(_run_with_store(place(load_settings()), asked))
+        failure = asyncio.run(_run_with_store(open_shared_stores(load_settings()), arguments))
     except SettingsError as error:
-        why_not = f"cannot do this: {error}"
+        failure = f"cannot do this: {error}"
     except StoreUnavailable:
-        why_not = "cannot do this: the database of AGUI_STORE does not answer"
+        failure = "cannot do this: the database of AGUI_STORE does not answer"
     except BusUnavailable:
-        why_not = "cannot do this: the bus of AGUI_BUS does not answer"
-    if why_not is None:
+        failure = "cannot do this: the bus of AGUI_BUS does not answer"
+    if failure is None:
         return 0
-    print(why_not, file=sys.stderr)  # noqa: T201 - the one line an operator needs
+    print(failure, file=sys.stderr)  # noqa: T201 - the one line an operator needs
     return 2
 
 
-def place(settings: Settings) -> SharedStores:
-    """What the servers share. Raises ``SettingsError`` where they do not."""
+def open_shared_stores(settings: Settings) -> SharedStores:
+    """Return the store and the bus of the servers. Raises ``SettingsError`` if the servers do not share a store."""
     url = settings.store.get_secret_value()
     store = open_url("AGUI_STORE", url, open_store)
     if not is_durable(url):
@@ -57,9 +57,9 @@ def place(settings: Settings) -> SharedStores:
     return SharedStores(store, open_url("AGUI_BUS", settings.bus.get_secret_value(), open_bus))
 
 
-async def _run_with_store(where: SharedStores, asked: argparse.Namespace) -> str | None:
+async def _run_with_store(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
     try:
-        await where.store.open()
-        return await WORK[asked.command, asked.action](where, asked)
+        await stores.store.open()
+        return await COMMANDS[arguments.command, arguments.action](stores, arguments)
     finally:
-        await where.store.aclose()
+        await stores.store.aclose()

@@ -1,6 +1,6 @@
-"""``python -m agui_container feedback``: what users say of messages, and what operators make of it.
+"""``python -m agui_container feedback``: list the feedback of users and triage it.
 
-Rule: what operators write is not for users' eyes, so it is written and read here only.
+Rule: users must not see the triage, so only these commands read and write it.
 """
 
 import argparse
@@ -14,19 +14,21 @@ from agui_container.ports.records import Review, ThreadKey, Triage
 from agui_container.ports.store import FeedbackStore
 
 
-async def list_feedback(where: SharedStores, asked: argparse.Namespace) -> str | None:
-    """What was said, the newest first."""
-    async for review in _reviews(where.store.feedbacks, None if asked.all else False):
+async def list_feedback(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
+    """Print unresolved feedback, newest first. With ``--all``, print resolved feedback, too."""
+    async for review in _reviews(stores.store.feedbacks, None if arguments.all else False):
         _show(review)
     return None
 
 
-async def triage_feedback(where: SharedStores, asked: argparse.Namespace) -> str | None:
-    """Change what is said of one feedback; what is not mentioned stays."""
-    feedbacks, thread = where.store.feedbacks, ThreadKey(asked.owner, asked.thread)
+async def triage_feedback(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
+    """Change the triage of one feedback. Options that are not given leave their value unchanged."""
+    feedbacks, thread = stores.store.feedbacks, ThreadKey(arguments.owner, arguments.thread)
     async for review in _reviews(feedbacks, None):
-        if (review.thread, review.feedback.message_id) == (thread, asked.message):
-            changed = await feedbacks.triage(thread, asked.message, apply_triage(asked, review.triage, time.time()))
+        if (review.thread, review.feedback.message_id) == (thread, arguments.message):
+            changed = await feedbacks.triage(
+                thread, arguments.message, apply_triage(arguments, review.triage, time.time())
+            )
             if changed is not None:
                 _show(changed)
                 return None
@@ -43,29 +45,29 @@ async def _reviews(feedbacks: FeedbackStore, resolved: bool | None) -> AsyncIter
         page = await feedbacks.reviews(resolved=resolved, page=page.next)
 
 
-def apply_triage(asked: argparse.Namespace, triage: Triage, now: float) -> Triage:
-    """A triage with what is asked; an empty text takes a label or a note away."""
-    given = {name: value or None for name in ("label", "note") if (value := getattr(asked, name)) is not None}
-    triage = replace(triage, **given)
-    if asked.reopen:
+def apply_triage(arguments: argparse.Namespace, triage: Triage, now: float) -> Triage:
+    """Return a triage with the given options applied. An empty label or note removes the old one."""
+    texts = {name: value or None for name in ("label", "note") if (value := getattr(arguments, name)) is not None}
+    triage = replace(triage, **texts)
+    if arguments.reopen:
         return replace(triage, resolved_by=None, resolved_at=None)
-    return replace(triage, resolved_by=asked.resolved_by, resolved_at=now) if asked.resolved_by else triage
+    return replace(triage, resolved_by=arguments.resolved_by, resolved_at=now) if arguments.resolved_by else triage
 
 
 def _show(review: Review) -> None:
-    said, triage = review.feedback, review.triage
-    shown: dict[str, object] = {
+    feedback, triage = review.feedback, review.triage
+    facts: dict[str, object] = {
         "owner": review.thread.owner,
         "threadId": review.thread.thread_id,
-        "messageId": said.message_id,
-        "sentiment": said.sentiment,
-        "categories": list(said.categories),
-        "notes": said.notes,
-        "createdAt": said.created_at,
-        "changedAt": said.changed_at,
+        "messageId": feedback.message_id,
+        "sentiment": feedback.sentiment,
+        "categories": list(feedback.categories),
+        "notes": feedback.notes,
+        "createdAt": feedback.created_at,
+        "changedAt": feedback.changed_at,
         "label": triage.label,
         "note": triage.note,
         "resolvedBy": triage.resolved_by,
         "resolvedAt": triage.resolved_at,
     }
-    print_json(shown)
+    print_json(facts)

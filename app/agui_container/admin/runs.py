@@ -1,6 +1,6 @@
-"""``python -m agui_container runs``: which runs go on, everywhere, and how one of them is ended.
+"""``python -m agui_container runs``: list the runs of all replicas and cancel one.
 
-Rule: a run is ended by its replica; here it is only asked to.
+Rule: only the replica of a run ends it. The command requests the cancellation.
 """
 
 import argparse
@@ -14,31 +14,31 @@ from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.records import RunKey, RunRecord
 
 
-async def list_runs(where: SharedStores, asked: argparse.Namespace) -> str | None:
-    """What goes on, the newest first; with ``--all`` what has ended, too."""
+async def list_runs(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
+    """Print active runs, newest first. With ``--all``, print ended runs, too."""
     page, now = None, time.time()
     while True:
-        found = await where.store.runs.list(None, active=not asked.all, page=page)
-        for record in found.items:
+        records = await stores.store.runs.list(None, active=not arguments.all, page=page)
+        for record in records.items:
             print_json(operator_view(record, now))
-        if found.next is None:
+        if records.next is None:
             return None
-        page = found.next
+        page = records.next
 
 
-async def cancel_run(where: SharedStores, asked: argparse.Namespace) -> str | None:
-    """Ask a run's replica to end it."""
-    record = await where.store.runs.get(RunKey(asked.owner, asked.thread, asked.run))
+async def cancel_run(stores: SharedStores, arguments: argparse.Namespace) -> str | None:
+    """Request the cancellation of a run from its replica."""
+    record = await stores.store.runs.get(RunKey(arguments.owner, arguments.thread, arguments.run))
     if record is None:
         return "there is no such run"
-    if await where.store.runs.request_cancel(record.key):
-        await _notify_replica(where.bus, record)
+    if await stores.store.runs.request_cancel(record.key):
+        await _notify_replica(stores.bus, record)
     print_json(operator_view(record, time.time()))
     return None
 
 
 async def _notify_replica(bus: Bus, record: RunRecord) -> None:
-    """Say it by the bus, too: without one the replica hears of it when it renews its leases."""
+    """Send the request over the bus. Without a bus, the replica reads it when it renews its leases."""
     with suppress(BusUnavailable):
         await bus.open()
         try:
@@ -48,5 +48,5 @@ async def _notify_replica(bus: Bus, record: RunRecord) -> None:
 
 
 def operator_view(record: RunRecord, now: float) -> dict[str, object]:
-    """A run for operators: as users see it, with its owner and its replica."""
+    """Return the view of a run for operators: the view for users plus owner and replica."""
     return {"owner": record.key.owner, "replica": record.replica, **stored_run_view(record, now)}

@@ -1,6 +1,6 @@
-"""Where operators work: what the servers share.
+"""Store, bus and output of the commands for operators.
 
-Rule: the bus is opened by who uses it, because most commands need none.
+Rule: only a command that uses the bus opens it, because most commands need none.
 """
 
 import json
@@ -20,6 +20,6 @@ class SharedStores(Struct, frozen=True):
 
 
 def print_json(facts: Mapping[str, object]) -> None:
-    """One line; what is None is left out."""
-    known = {name: value for name, value in facts.items() if value is not None}
-    print(json.dumps(known))  # noqa: T201 - the answer
+    """Print one line of JSON without the values that are None."""
+    present = {name: value for name, value in facts.items() if value is not None}
+    print(json.dumps(present))  # noqa: T201 - output of the command

@@ -1,6 +1,6 @@
-"""How replicas hear of each other's runs.
+"""Buses that carry the events of runs and commands between replicas.
 
-Rule: buses know the ports, never the engine. A client is loaded only where a server is named.
+Rule: buses import the ports, never the engine. The client of a server is imported only if the URL names one.
 """
 
 from agui_container.buses.memory import MemoryBus
@@ -10,17 +10,18 @@ KINDS = "memory, redis://HOST:PORT/NUMBER, rediss://USER:PASSWORD@HOST:PORT/NUMB
 
 
 def open_bus(url: str) -> Bus:
-    """The bus that a URL names; ``open`` it before it is used. Valkey is named like Redis.
+    """Return the bus that a URL names. The caller opens it before the first use. Valkey uses the URLs of Redis.
 
     Raises:
-        ValueError: it names none. The message says what would, and nothing of the URL, which may hold a password.
+        ValueError: The URL names no bus. The message lists the valid forms. It does not repeat the URL, because the URL
+            may contain a password.
     """
     if url == "memory":
         return MemoryBus()
     kind, _, rest = url.partition("://")
     if kind not in {"redis", "rediss"} or not rest.strip("/"):
         raise ValueError(f"must be one of {KINDS}")
-    from agui_container.buses.redis import RedisBus  # noqa: PLC0415 - only where it is needed
+    from agui_container.buses.redis import RedisBus  # noqa: PLC0415 - imported only if it is used
 
     try:
         return RedisBus(url)

@@ -1,7 +1,7 @@
-"""The bus of one process, for replicas that share it.
+"""The bus in memory, for replicas in one process.
 
-Rule: as a bus between processes: it keeps the last events of the last runs, and a follower that comes late misses some.
-They are few, because a process reads its own runs without a bus.
+Rule: like a bus between processes, it stores only the last events of recent runs, so a late follower misses events.
+Small limits are enough, because a process reads its own runs without a bus.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from agui_container.protocol.wire.envelope import Envelope
 KEPT_EVENTS = 1_000
 KEPT_STREAMS = 100
 KEPT_BYTES = 16_000_000
-"""Of the events of all runs together."""
+"""Limit of the events of all runs together."""
 
 KEPT_COMMANDS = 1_000
 
@@ -25,44 +25,45 @@ T = TypeVar("T")
 
 
 class EntryBuffer(Generic[T]):
-    """The last things of a kind, numbered from 1, and who waits for the next.
+    """Numbered entries, of which only the last ones are stored, with readers that wait for new ones.
 
     Args:
-        most, most_bytes: what is kept of them; the last one always is.
-        size_of: bytes of one.
+        max_entries: maximum number of stored entries.
+        max_bytes: maximum size of stored entries. The last entry is stored even if it is larger.
+        size_of: returns the size of an entry in bytes.
     """
 
-    def __init__(self, most: int, most_bytes: int, size_of: Callable[[T], int]) -> None:
+    def __init__(self, max_entries: int, max_bytes: int, size_of: Callable[[T], int]) -> None:
         self.entries: deque[tuple[int, T]] = deque()
         self.last = self.size = 0
-        self._most, self._most_bytes = most, most_bytes
+        self._max_entries, self._max_bytes = max_entries, max_bytes
         self._size_of = size_of
         self._changed = asyncio.Event()
 
-    def put(self, number: int, thing: T) -> None:
-        """Add one; one that is there already is not added again."""
+    def put(self, number: int, entry: T) -> None:
+        """Add an entry, unless its number is not greater than the last one."""
         if number > self.last:
-            self.entries.append((number, thing))
-            self.size += self._size_of(thing)
+            self.entries.append((number, entry))
+            self.size += self._size_of(entry)
             self.last = number
             self._make_room()
             self._changed.set()
             self._changed = asyncio.Event()
 
     def _make_room(self) -> None:
-        while len(self.entries) > 1 and (len(self.entries) > self._most or self.size > self._most_bytes):
+        while len(self.entries) > 1 and (len(self.entries) > self._max_entries or self.size > self._max_bytes):
             _, oldest = self.entries.popleft()
             self.size -= self._size_of(oldest)
 
     async def after(self, number: int, seconds: float | None) -> list[tuple[int, T]]:
-        """What has a later number, as soon as there is any; nothing once ``seconds`` are over."""
+        """Wait for entries with a greater number and return them. Return nothing after ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 while self.last <= number:
                     await self._changed.wait()
         except TimeoutError:
             return []
-        return [each for each in self.entries if each[0] > number]
+        return [entry for entry in self.entries if entry[0] > number]
 
 
 class MemoryBus:
@@ -79,7 +80,7 @@ class MemoryBus:
         self._replicas: dict[str, EntryBuffer[bytes]] = {}
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
-        """Tell followers of what comes next in a run."""
+        """Publish the next envelopes of a run."""
         stream = self._stream(run)
         self._runs.move_to_end(run)
         self._bytes -= stream.size
@@ -89,22 +90,24 @@ class MemoryBus:
         self._make_room()
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
-        """What comes after ``seq`` ``after``."""
+        """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``Missed`` if there is a gap."""
         while True:
-            found = await self._stream(run).after(after, silence)
-            batch = skip_seen(after, [envelope for _, envelope in found])
+            entries = await self._stream(run).after(after, silence)
+            batch = skip_seen(after, [envelope for _, envelope in entries])
             after += len(batch)
             yield batch
 
     def _stream(self, run: RunKey) -> EntryBuffer[Envelope]:
         stream = self._runs.get(run)
         if stream is None:
-            stream = self._runs[run] = EntryBuffer(self._kept_events, self._kept_bytes, lambda it: len(it.data))
+            stream = self._runs[run] = EntryBuffer(
+                self._kept_events, self._kept_bytes, lambda envelope: len(envelope.data)
+            )
             self._make_room()
         return stream
 
     def _make_room(self) -> None:
-        """The runs go first of which nothing has come for longest, and never the last one."""
+        """Remove the runs without events for the longest time, but never the last run."""
         while len(self._runs) > 1 and (len(self._runs) > self._kept_streams or self._bytes > self._kept_bytes):
             _, oldest = self._runs.popitem(last=False)
             self._bytes -= oldest.size
@@ -115,7 +118,7 @@ class MemoryBus:
         stream.put(stream.last + 1, command)
 
     async def commands(self, replica: str) -> AsyncIterator[bytes]:
-        """The commands that were sent to a replica."""
+        """Yield the commands that were sent to a replica."""
         last = 0
         while True:
             for number, command in await self._commands(replica).after(last, None):
@@ -126,7 +129,7 @@ class MemoryBus:
         return self._replicas.setdefault(replica, EntryBuffer(KEPT_COMMANDS, KEPT_BYTES, len))
 
     async def open(self) -> None:
-        """There is nothing to open."""
+        """Do nothing."""
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""

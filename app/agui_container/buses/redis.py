@@ -1,7 +1,8 @@
-"""The bus of Redis or Valkey, by their streams.
+"""The bus over streams of Redis or Valkey.
 
-Rule: a batch is one entry whose id is its last ``seq``, so the server itself refuses what it has already, and a reader
-names a place in the run and no other thing. Streams are trimmed and expire. Every wait has an end.
+Rule: a batch is one stream entry whose id is the batch's last ``seq``. The server therefore rejects batches that it
+already has, and a reader's position in the stream is its position in the run. Streams are trimmed and expire. Every
+wait has a timeout.
 """
 
 import asyncio
@@ -19,57 +20,60 @@ from agui_container.ports.bus import SILENCE, BusUnavailable
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
 
-PATIENCE = 5.0
-"""Seconds that the server may take to answer."""
+TIMEOUT_SECONDS = 5.0
+"""Limit of one answer of the server."""
 
 KEPT_ENTRIES = 1_000
-"""About as many batches of a run, or commands of a replica, are kept."""
+"""Length at which a stream is trimmed: batches of a run, or commands of a replica."""
 
 KEPT_SECONDS = 120
-"""For how long a stream is kept that nothing is added to. Who comes later reads the store."""
+"""Seconds after which a stream without new entries expires. Later followers read the store."""
 
 READ_ENTRIES = 16
-"""Batches that a follower is given at once: each may be as much as a log hands out."""
+"""Maximum number of batches per read. Each may be as large as one flush of a run's log."""
 
 FOLLOWERS = 5_000
-"""Connections of one process that wait for events; a server takes 10,000 unless it is told otherwise."""
+"""Maximum number of connections of one process that wait for events. A server accepts 10,000 clients by default."""
 
-SPEAKERS = 50
-"""Connections that are free again at once; who finds none waits for one."""
+WRITERS = 50
+"""Maximum number of connections for publishing, which are in use only briefly. Further calls wait for one."""
 
-IS_THERE = "equal or smaller"
-"""What the server says to an id that is not beyond its last."""
+DUPLICATE_ID = "equal or smaller"
+"""Part of the server's error message for an id that is not greater than the stream's last id."""
 
 Entry = tuple[bytes, Mapping[bytes, bytes]]
 
 
 class RedisBus:
-    """A ``Bus`` on Redis. A follower waits on a connection of its own.
+    """A ``Bus`` on Redis or Valkey. Each follower waits on a connection of its own.
 
     Args:
-        url: of the server. Raises ``ValueError`` when it is none.
-        patience: seconds.
+        url: URL of the server.
+        timeout: limit of one answer of the server, in seconds.
+
+    Raises:
+        ValueError: ``url`` is not a URL of Redis.
     """
 
-    def __init__(self, url: str, retry_policy: float = PATIENCE) -> None:
-        # Apart: however many wait, there is a connection to speak on, and one to hear commands.
-        self._speaking, self._hearing, self._following = (
+    def __init__(self, url: str, timeout: float = TIMEOUT_SECONDS) -> None:
+        # Separate pools: waiting followers must not take the connections for publishing and for commands.
+        self._writers, self._command_readers, self._followers = (
             Redis.from_pool(
                 BlockingConnectionPool.from_url(
                     url,
                     protocol=2,
-                    socket_connect_timeout=retry_policy,
+                    socket_connect_timeout=timeout,
                     socket_timeout=None,
                     max_connections=connections,
-                    timeout=retry_policy,
+                    timeout=timeout,
                 )
             )
-            for connections in (SPEAKERS, 1, FOLLOWERS)
+            for connections in (WRITERS, 1, FOLLOWERS)
         )
-        self._retry_policy = retry_policy
+        self._timeout = timeout
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
-        """Tell followers of what comes next in a run."""
+        """Publish the next envelopes of a run."""
         if envelopes:
             fields: dict[FieldT, EncodableT] = {
                 f"{envelope.seq}:{envelope.type.value}": envelope.data for envelope in envelopes
@@ -77,10 +81,10 @@ class RedisBus:
             await self._add(_run(run), f"{envelopes[-1].seq}-0", fields, anew=envelopes[0].seq == 1)
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
-        """What comes after ``seq`` ``after``."""
+        """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``Missed`` if there is a gap."""
         while True:
-            entries = await self._after(self._following, _run(run), f"{after}-0", silence)
-            batch = skip_seen(after, [it for entry in entries for it in _envelopes(run.run_id, entry)])
+            entries = await self._after(self._followers, _run(run), f"{after}-0", silence)
+            batch = skip_seen(after, [envelope for entry in entries for envelope in _envelopes(run.run_id, entry)])
             after += len(batch)
             yield batch
 
@@ -89,48 +93,49 @@ class RedisBus:
         await self._add(_replica(replica), "*", {"command": command})
 
     async def commands(self, replica: str) -> AsyncIterator[bytes]:
-        """The commands that were sent to a replica."""
+        """Yield the commands that were sent to a replica."""
         last = "0-0"
         while True:
-            for name, fields in await self._after(self._hearing, _replica(replica), last, SILENCE):
+            for name, fields in await self._after(self._command_readers, _replica(replica), last, SILENCE):
                 last = name.decode()
                 yield fields[b"command"]
 
     async def open(self) -> None:
-        """Connect."""
-        async with self._with_timeout(self._retry_policy):
-            await self._speaking.ping()
+        """Connect. Raises ``BusUnavailable``."""
+        async with self._bus_errors(self._timeout):
+            await self._writers.ping()
 
     async def aclose(self) -> None:
-        """Let go of connections."""
-        for redis in (self._speaking, self._hearing, self._following):
+        """Close all connections."""
+        for redis in (self._writers, self._command_readers, self._followers):
             await redis.aclose()
 
     async def _add(self, stream: str, name: str, fields: Mapping[FieldT, EncodableT], *, anew: bool = False) -> None:
-        """One entry, unless it is there already, and another while for the stream: in one round trip.
+        """Add an entry unless it is a duplicate, and renew the expiry of the stream, in one round trip.
 
-        ``anew`` is for the first entry of a run: what is there is of a run of this name that was deleted.
+        ``anew`` deletes the stream first. The first entry of a run needs it, because the stream may be that of a
+        deleted run with the same id.
         """
-        async with self._with_timeout(self._retry_policy):
-            both = self._speaking.pipeline(transaction=False)
+        async with self._bus_errors(self._timeout):
+            pipeline = self._writers.pipeline(transaction=False)
             if anew:
-                both.delete(stream)
-            both.xadd(stream, dict(fields), name, maxlen=KEPT_ENTRIES)
-            both.expire(stream, KEPT_SECONDS)
-            for answer in await both.execute(raise_on_error=False):
-                if isinstance(answer, RedisError) and IS_THERE not in str(answer):
+                pipeline.delete(stream)
+            pipeline.xadd(stream, dict(fields), name, maxlen=KEPT_ENTRIES)
+            pipeline.expire(stream, KEPT_SECONDS)
+            for answer in await pipeline.execute(raise_on_error=False):
+                if isinstance(answer, RedisError) and DUPLICATE_ID not in str(answer):
                     raise answer
 
     async def _after(self, redis: Redis, stream: str, name: str, seconds: float) -> Sequence[Entry]:
-        """What comes after an entry, as soon as there is any; nothing once ``seconds`` are over."""
-        async with self._with_timeout(seconds + self._retry_policy):
+        """Wait for entries after the entry ``name`` and return them. Return nothing after ``seconds``."""
+        async with self._bus_errors(seconds + self._timeout):
             block = max(1, round(seconds * 1000))
             read = ("XREAD", "COUNT", READ_ENTRIES, "BLOCK", block, "STREAMS", stream, name)
-            found: list[tuple[bytes, list[Entry]]] | None = await redis.execute_command(*read)  # type: ignore[no-untyped-call]
-        return found[0][1] if found else []
+            streams: list[tuple[bytes, list[Entry]]] | None = await redis.execute_command(*read)  # type: ignore[no-untyped-call]
+        return streams[0][1] if streams else []
 
     @asynccontextmanager
-    async def _with_timeout(self, seconds: float) -> AsyncIterator[None]:
+    async def _bus_errors(self, seconds: float) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(seconds):
                 yield
@@ -149,7 +154,7 @@ def _replica(replica: str) -> str:
 
 
 def _envelopes(run_id: str, entry: Entry) -> Iterator[Envelope]:
-    """The envelopes of an entry, whose fields are ``SEQ:TYPE``."""
+    """Yield the envelopes of an entry. Its field names are ``SEQ:TYPE``."""
     for field, data in entry[1].items():
         seq, _, kind = field.decode().partition(":")
         yield Envelope(run_id, int(seq), EventType(kind), data)

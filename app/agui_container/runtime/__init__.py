@@ -1,1 +1,1 @@
-"""Helpers of asyncio and threads that know no protocol."""
+"""Building blocks for asyncio and threads, independent of the protocol."""

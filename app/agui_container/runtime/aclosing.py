@@ -1,7 +1,7 @@
-"""Leaving an asynchronous stream properly.
+"""Closing of asynchronous iterators.
 
-Rule: whoever opens a stream closes it, also when it is left half-way; only then do the ``finally`` blocks of the one
-who feeds it (a model's connection, a user's generator) run at once and in the right task.
+Rule: the code that opens an asynchronous iterator closes it, even if it stops iterating early. Otherwise the
+``finally`` blocks of the generator (such as a user's agent or a model's connection) run later and in another task.
 """
 
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class maybe_aclosing(Generic[T]):  # noqa: N801 - used like a function
-    """Like ``contextlib.aclosing``, for iterators that may have nothing to close. Every run holds one."""
+    """Context manager like ``contextlib.aclosing`` that also accepts iterators without ``aclose``."""
 
     __slots__ = ("_items",)
 

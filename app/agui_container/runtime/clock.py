@@ -1,4 +1,4 @@
-"""The real time, and the event loop's timers."""
+"""The clock of production: system time and the event loop's timers."""
 
 import asyncio
 import time
@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 
 class SystemClock:
-    """Implements ``ports.Clock``."""
+    """``Clock`` of the operating system and the event loop."""
 
     def time(self) -> float:
-        """Seconds since the Unix epoch."""
+        """Return the seconds since the Unix epoch."""
         return time.time()
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle:

@@ -1,9 +1,10 @@
-"""Blocking code for the event loop: each call, and each stream of items, in a daemon thread of its own.
+"""Blocking code for the event loop: each call and each stream of items runs in a daemon thread of its own.
 
-Why daemon threads: one that is stuck must not hold up the exit of the process, and neither anyio's threads (4.16: a
-function blocked for 20 s holds it up for 20 s) nor ``ThreadPoolExecutor``'s are daemons. Rules: whoever waits leaves at
-once when it is cancelled, whatever the thread does; a thread counts until it ends, also when nobody listens to it any
-more; whatever is raised in it, those who wait are told.
+Daemon threads are used because a blocked thread must not delay the exit of the process. The threads of anyio (4.16) and
+of ``ThreadPoolExecutor`` delay it until they end.
+
+Rule: a cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even
+if its caller is gone. Every exception in a thread is raised in the waiting caller.
 """
 
 import asyncio
@@ -17,50 +18,56 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 ROOM = 256
-"""Items of a stream that wait for the loop; then its thread waits."""
+"""Maximum number of items of a stream that wait for the event loop. At the limit the thread waits."""
 
 
 class ThreadPoolBusy(Exception):
-    """All threads are taken."""
+    """All threads of the pool are in use."""
 
 
 class CannotStartThread(ThreadPoolBusy):
-    """The machine has none left."""
+    """The operating system cannot start another thread."""
 
 
 class DaemonThreadPool:
-    """At most ``limit`` threads at a time."""
+    """Pool of at most ``limit`` threads at the same time."""
 
     def __init__(self, limit: int) -> None:
         self._free = threading.BoundedSemaphore(limit)
 
     async def call(self, name: str, function: Callable[[], T]) -> T:
-        """What ``function`` gives. Raises what it raises, and as ``stream``."""
+        """Run ``function`` in a thread and return its result.
+
+        Raises its exception, and the exceptions of ``stream``.
+        """
         results: list[T] = []
         await self.stream(name, lambda _: results.append(function())).wait_for_items()
         return results[0]
 
     def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]") -> "ThreadStream[T]":
-        """Start a thread for ``work``, with the caller's context variables. It feeds the stream, which ends with it.
+        """Start a thread that runs ``work`` with the caller's context variables.
+
+        ``work`` feeds the returned stream, which ends when ``work`` returns or raises.
 
         Raises:
-            Busy: there is none left.
+            ThreadPoolBusy: All threads of the pool are in use.
+            CannotStartThread: The operating system cannot start another thread.
         """
         stream: ThreadStream[T] = ThreadStream()
         context = copy_context()
 
-        def body() -> None:
+        def run_work() -> None:
             try:
                 context.run(work, stream)
-            except BaseException as error:  # noqa: BLE001 - carried to the loop
+            except BaseException as error:  # noqa: BLE001 - raised in the event loop
                 stream.fail(error)
-            self._free.release()  # before the end is told: who has heard of it may start the next one
+            self._free.release()  # before the end, because the caller may start the next thread then
             stream.end()
 
         if not self._free.acquire(blocking=False):
             raise ThreadPoolBusy
         try:
-            threading.Thread(target=body, name=name, daemon=True).start()
+            threading.Thread(target=run_work, name=name, daemon=True).start()
         except RuntimeError as error:
             self._free.release()
             raise CannotStartThread from error
@@ -68,48 +75,51 @@ class DaemonThreadPool:
 
 
 class ThreadStream(Generic[T]):
-    """Items on their way from one thread to one coroutine."""
+    """Items from one thread to one coroutine."""
 
     def __init__(self) -> None:
         self.is_stopped = False
-        self._ended = False
+        self._is_ended = False
         self._loop = asyncio.get_running_loop()
-        self._filled = asyncio.Event()
+        self._changed = asyncio.Event()
         self._items: deque[T] = deque()
         self._room = threading.Semaphore(ROOM)
         self._failures: list[Exception] = []
 
-    # In the loop.
+    # Called in the event loop.
 
     async def wait_for_items(self) -> bool:
-        """Wait for items; False is the end. Raises what was raised in the thread, after the items before it."""
+        """Wait for items. Return False at the end.
+
+        Raises the exception of the thread, after the items that it fed before.
+        """
         while True:
-            # Cleared, and the end looked at, before the items: what is added from here on is not slept through.
-            self._filled.clear()
-            ended = self._ended
+            # Clear the event and read the flag before checking the items, so that no later change is missed.
+            self._changed.clear()
+            is_ended = self._is_ended
             if self._items:
                 return True
-            if ended and self._failures:
-                raise self._failures.pop()  # not kept, because its traceback keeps this frame
-            if ended:
+            if is_ended and self._failures:
+                raise self._failures.pop()  # removed, because its traceback refers to this frame
+            if is_ended:
                 return False
-            await self._filled.wait()
+            await self._changed.wait()
 
     def take_items(self) -> Iterator[T]:
-        """What is there, oldest first."""
+        """Yield the waiting items, oldest first."""
         while self._items:
             self._room.release()
             yield self._items.popleft()
 
     def stop(self) -> None:
-        """Take no more, and let a thread that waits for room go. Never waits."""
+        """Accept no more items and wake a thread that waits for room. Does not block."""
         self.is_stopped = True
         self._room.release()
 
-    # In the thread.
+    # Called in the thread.
 
     def feed(self, items: Iterable[T]) -> None:
-        """Hand over one after the other, waiting for room, until there are no more or nobody takes them."""
+        """Pass items to the event loop one by one, waiting for room. Return at their end or after ``stop``."""
         for item in items:
             self._room.acquire()
             if self.is_stopped:
@@ -118,26 +128,33 @@ class ThreadStream(Generic[T]):
             self._wake()
 
     def fail(self, error: BaseException) -> None:
-        """Have this raised at the end. After that it is nobody's."""
-        if not self._ended:
+        """Raise ``error`` in the coroutine at the end of the stream. Ignored if the stream has ended."""
+        if not self._is_ended:
             self._failures.append(_as_raisable(error))
 
     def end(self) -> None:
-        """Nothing follows. Said by ``DaemonThreadPool``, or earlier by work that has to clean up with nobody waiting for it."""
-        self._ended = True
+        """End the stream.
+
+        ``DaemonThreadPool`` calls this when the work is over. Work may call it earlier, so that nobody waits for its
+        cleanup.
+        """
+        self._is_ended = True
         self._wake()
 
     def _wake(self) -> None:
-        if not self._filled.is_set():
-            # The loop may be closed when an abandoned thread ends at last: nobody waits for it then.
+        if not self._changed.is_set():
+            # The loop may be closed when an abandoned thread ends. Then nothing waits for it.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._filled.set)
+                self._loop.call_soon_threadsafe(self._changed.set)
 
 
 def _as_raisable(error: BaseException) -> Exception:
-    """What may cross to the loop: ``sys.exit()`` must not end the server, and StopIteration cannot be raised there."""
+    """Return an exception that can be raised in the event loop.
+
+    ``SystemExit`` is wrapped because it would end the server, ``StopIteration`` because a coroutine cannot raise it.
+    """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    carried = RuntimeError(f"the thread raised {type(error).__name__}")
-    carried.__cause__ = error
-    return carried
+    wrapper = RuntimeError(f"the thread raised {type(error).__name__}")
+    wrapper.__cause__ = error
+    return wrapper

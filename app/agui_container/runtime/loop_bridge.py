@@ -1,7 +1,7 @@
-"""A door to the event loop for code outside an agent's generator: tools, from any thread.
+"""Calls into the event loop from any thread, for tools that emit events outside an agent's generator.
 
-Rule: everything happens on the event loop. A call from a worker thread waits there for its outcome, so an illegal event
-raises where it was sent, and a tool cannot run ahead of the readers' log.
+Rule: every call runs on the event loop. A worker thread waits for the outcome. Therefore an invalid event raises where
+it was sent, and a tool cannot get ahead of the run's log.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class LoopBridge:
-    """Make it on the event loop.
+    """Bridge to the event loop on which it is created.
 
     Args:
-        send: takes what is emitted; called on the loop.
+        send: receives emitted items on the event loop.
     """
 
     __slots__ = ("_loop", "_send", "_thread")
@@ -30,20 +30,20 @@ class LoopBridge:
         self._thread = threading.get_ident()
 
     def emit(self, item: Item) -> None:
-        """Send an event or a string of assistant text."""
+        """Emit an event or a string of assistant text. Raises the error of ``send``."""
         self.call(lambda: self._send(item))
 
     def call(self, function: Callable[[], T]) -> T:
-        """What the function gives, or raises, on the loop."""
+        """Run ``function`` on the event loop and return its result or raise its error."""
         if threading.get_ident() == self._thread:
             return function()
         outcome: Future[T] = Future()
-        self._loop.call_soon_threadsafe(_settle, outcome, function)
+        self._loop.call_soon_threadsafe(_run_into, outcome, function)
         return outcome.result()
 
 
-def _settle(outcome: "Future[T]", function: Callable[[], T]) -> None:
+def _run_into(outcome: "Future[T]", function: Callable[[], T]) -> None:
     try:
         outcome.set_result(function())
-    except Exception as error:  # noqa: BLE001 - raised in the thread that asked
+    except Exception as error:  # noqa: BLE001 - raised in the calling thread
         outcome.set_exception(error)

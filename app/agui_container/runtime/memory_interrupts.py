@@ -1,7 +1,7 @@
-"""What waits for an answer, in memory and within bounds.
+"""Pending interrupts in memory, within limits.
 
-Rule: the places that were written to longest ago make room for newer ones, and the log says so. It stands apart from
-the other stores because an assistant that was given none keeps its own questions here.
+Rule: at a limit, the scope without writes for the longest time is evicted, and the log reports it. The module is not
+part of ``stores``, because an assistant without a store uses it, too.
 """
 
 import logging
@@ -28,48 +28,48 @@ class MemoryInterrupts:
         self._bytes = 0
 
     async def put(self, place: InterruptScope, held: Sequence[PendingInterrupt]) -> None:
-        """Store these, each in place of the one with its id."""
+        """Store interrupts. Each replaces an earlier one with the same id."""
         if held:
-            self._put(place, self._places.get(place, {}) | {it.id: it for it in held})
-            self._make_room()
+            self._put(place, self._places.get(place, {}) | {interrupt.id: interrupt for interrupt in held})
+            self._evict()
 
     async def list_open(self, place: InterruptScope, now: float) -> Sequence[PendingInterrupt]:
-        """What has not expired, in the order in which it was first held."""
-        return [it for it in self._places.get(place, {}).values() if it.until > now]
+        """List the interrupts that have not expired, in the order in which they were first stored."""
+        return [interrupt for interrupt in self._places.get(place, {}).values() if interrupt.until > now]
 
     async def settle(self, place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
-        """Settle what is open and has not expired."""
-        there = self._places.get(place, {})
-        it = there.get(id)
-        if it is None or it.settled or it.until <= now:
+        """Settle an interrupt that is open and has not expired. Return True if this call settled it."""
+        entries = self._places.get(place, {})
+        interrupt = entries.get(id)
+        if interrupt is None or interrupt.settled or interrupt.until <= now:
             return False
-        self._put(place, there | {id: replace(it, payload=payload, until=until, settled=True)})
+        self._put(place, entries | {id: replace(interrupt, payload=payload, until=until, settled=True)})
         return True
 
     async def expire(self, now: float) -> None:
-        """Remove what has expired."""
-        for place, there in list(self._places.items()):
-            left = {name: it for name, it in there.items() if it.until > now}
-            if len(left) < len(there):
-                self._put(place, left)
+        """Delete expired interrupts."""
+        for place, entries in list(self._places.items()):
+            remaining = {name: interrupt for name, interrupt in entries.items() if interrupt.until > now}
+            if len(remaining) < len(entries):
+                self._put(place, remaining)
 
     def remove(self, thread: ThreadKey) -> None:
-        """Let go of all of a thread's."""
+        """Delete all interrupts of a thread."""
         for place in [place for place in self._places if place.thread == thread]:
             self._put(place, {})
 
-    def _put(self, place: InterruptScope, there: dict[str, PendingInterrupt]) -> None:
-        self._bytes += size_of_entries(there) - size_of_entries(self._places.pop(place, {}))
-        if there:
-            self._places[place] = there
+    def _put(self, place: InterruptScope, entries: dict[str, PendingInterrupt]) -> None:
+        self._bytes += size_of_entries(entries) - size_of_entries(self._places.pop(place, {}))
+        if entries:
+            self._places[place] = entries
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         while self._bytes > self._max_bytes or len(self._places) > self._max_places:
             oldest = next(iter(self._places))
-            logger.warning("thread=<%s> | what waits there is forgotten: there is too much", oldest.thread_id)
+            logger.warning("pending interrupts evicted from memory thread=%s", oldest.thread_id)
             self._put(oldest, {})
 
 
-def size_of_entries(there: dict[str, PendingInterrupt]) -> int:
-    """What these take, in bytes."""
-    return sum(len(it.payload) for it in there.values())
+def size_of_entries(entries: dict[str, PendingInterrupt]) -> int:
+    """Return the bytes of the payloads."""
+    return sum(len(interrupt.payload) for interrupt in entries.values())

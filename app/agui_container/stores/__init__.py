@@ -1,6 +1,6 @@
-"""Where runs and threads are kept.
+"""Storage of runs and threads.
 
-Rule: stores know the ports, never the engine. A database's client is loaded only where a database is named.
+Rule: stores import the ports, never the engine. The client of a database is imported only if the URL names one.
 """
 
 import re
@@ -13,14 +13,15 @@ KINDS = "memory, sqlite:///PATH, postgresql://USER:PASSWORD@HOST/DATABASE, agent
 
 DATABASE = re.compile(r"sqlite:///+[^/?]|postgresql://+[^/]")
 IN_MEMORY = re.compile(r"sqlite:///(file:|(file:)?:memory:)($|\?)|sqlite:.*[?&](mode=memory|vfs=memdb)($|&)")
-"""Databases of SQLite's that no file holds: each connection has another, and nothing is kept."""
+"""SQLite databases without a file. Each connection would have a database of its own, so nothing would be stored."""
 
 
 def open_store(url: str) -> Store:
-    """The store that a URL names; ``open`` it before it is used.
+    """Return the store that a URL names. The caller opens it before the first use.
 
     Raises:
-        ValueError: it names none. The message says what would, and nothing of the URL, which may hold a password.
+        ValueError: The URL names no store. The message lists the valid forms. It does not repeat the URL, because the
+            URL may contain a password.
     """
     if IN_MEMORY.match(unquote(url)):
         raise ValueError("names a database of SQLite's without a file; use AGUI_STORE=memory")
@@ -29,7 +30,7 @@ def open_store(url: str) -> Store:
     kind, _, rest = url.partition(":")
     try:
         if kind == "agentcore-memory":
-            from agui_container.stores.agentcore import AgentCoreStore  # noqa: PLC0415 - only where it is needed
+            from agui_container.stores.agentcore import AgentCoreStore  # noqa: PLC0415 - imported only if it is used
 
             return AgentCoreStore(rest)
         if DATABASE.match(url):
@@ -40,12 +41,12 @@ def open_store(url: str) -> Store:
 
 
 def is_durable(url: str) -> bool:
-    """Whether the store that a URL names keeps runs and their events beyond the process."""
+    """True if the store that a URL names keeps runs and their events after the process has ended."""
     return url.startswith(("sqlite:", "postgresql:"))
 
 
 def _sql_store(url: str) -> Store:
-    from sqlalchemy import make_url  # noqa: PLC0415 - only where it is needed
+    from sqlalchemy import make_url  # noqa: PLC0415 - imported only if it is used
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
 
     from agui_container.stores.sql.store import SqlStore  # noqa: PLC0415

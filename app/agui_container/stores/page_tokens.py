@@ -1,6 +1,6 @@
-"""What every store does in the same way: pages of lists, and the rest of what is stored in part.
+"""Pages of lists, their tokens, and the check that appended envelopes have no gap. All stores share them.
 
-Rule: tokens come back from outside. What no store can have given is found here, before a database chokes on it.
+Rule: clients send tokens back, so every token is checked here before it reaches a database.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,16 +14,19 @@ from agui_container.protocol.wire.envelope import Envelope
 T = TypeVar("T")
 
 LARGEST = 2**63 - 1
-"""The largest number that a database holds."""
+"""The largest integer that a database column can store."""
 
 
-def make_page(found: Sequence[T], limit: int, token: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
-    """The first ``limit`` of more than these, and the token of the rest, if there is one."""
-    return found[:limit], token(found[limit - 1]) if len(found) > limit else None
+def make_page(items: Sequence[T], limit: int, token: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
+    """Return the first ``limit`` items, and the token of the next page or None.
+
+    ``items`` has one item more than ``limit`` if there is a next page.
+    """
+    return items[:limit], token(items[limit - 1]) if len(items) > limit else None
 
 
 def parse_number(token: str) -> int:
-    """The number that a token is. Raises ``BadToken``."""
+    """Return the number in a token. Raises ``BadToken``."""
     try:
         number = int(token)
     except ValueError:
@@ -34,7 +37,7 @@ def parse_number(token: str) -> int:
 
 
 def parse_last_token(token: str) -> tuple[float, int]:
-    """The time and the number that a token is, as ``make_last_token`` made it. Raises ``BadToken``."""
+    """Return the time and the number in a token that ``make_last_token`` made. Raises ``BadToken``."""
     number, _, text = token.partition(":")
     try:
         time = float(text)
@@ -46,25 +49,25 @@ def parse_last_token(token: str) -> tuple[float, int]:
 
 
 def make_last_token(time: float, number: int) -> str:
-    """The place in a list that is in the order of times, the latest first."""
+    """Return the token of a position in a list that is sorted by time, newest first."""
     return f"{number}:{time!r}"
 
 
 def parse_revision(since: str | None, thread: int) -> int | None:
-    """The revision that a token names; None where it names none of this thread."""
+    """Return the revision in a token, or None if the token is not of this thread."""
     number, _, text = (since or "").partition(".")
     revision = int(text) if number == str(thread) and text.isascii() and text.isdigit() else None
     return revision if revision is not None and revision <= LARGEST else None
 
 
 def make_revision(thread: int, revision: int) -> str:
-    """What ``parse_revision`` reads. A thread that was deleted and made again has another number."""
+    """Return a token for ``parse_revision``. A thread that was deleted and created again has another number."""
     return f"{thread}.{revision}"
 
 
 def unpersisted(record: RunRecord, envelopes: Sequence[Envelope]) -> Sequence[Envelope]:
-    """Those that come after what is stored. Raises ``ValueError`` for a gap."""
-    rest = [envelope for envelope in envelopes if envelope.seq > record.last_seq]
-    if rest and rest[0].seq != record.last_seq + 1:
-        raise ValueError(f"envelope {rest[0].seq} cannot follow {record.last_seq}")
-    return rest
+    """Return the envelopes that are not stored yet. Raises ``ValueError`` if they leave a gap after the stored ones."""
+    new = [envelope for envelope in envelopes if envelope.seq > record.last_seq]
+    if new and new[0].seq != record.last_seq + 1:
+        raise ValueError(f"envelope {new[0].seq} cannot follow {record.last_seq}")
+    return new

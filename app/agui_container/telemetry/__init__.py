@@ -1,9 +1,10 @@
-"""What runs, model calls and tool calls tell of themselves, by OpenTelemetry's API.
+"""Spans and metrics of runs, model calls and tool calls, through OpenTelemetry's API.
 
-Rule: nothing is set up here. Where the process has an SDK (``opentelemetry-instrument`` brings one) it gets spans and
-measurements in the words of the GenAI conventions; where it has none, the API does nothing, and next to nothing is done
-for it. Nothing of this is on the path of an event. What users and models say is told only where the operator asks for
-it. Source: docs/observability.md.
+Rule: no SDK is set up here. If the process has one (``opentelemetry-instrument`` installs it), it receives spans and
+metrics that follow the GenAI conventions. Without an SDK the API does nothing. No event of a run passes through this
+package. The content of messages is recorded only if the operator enables it.
+
+Source: docs/observability.md.
 """
 
 from agui_container.telemetry.export import make_exporter

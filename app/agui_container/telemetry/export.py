@@ -1,8 +1,9 @@
-"""Sending what was recorded, when there is nothing else to do.
+"""Export of recorded telemetry before the process reports that it is idle.
 
-Rule: where the platform may freeze or take away an idle process, spans that wait for the next batch are lost; so they
-go before the process says that it is idle. Nobody's answer waits for that. Source: the entry on frozen microVMs in
-docs/architecture.md.
+Rule: the platform may freeze or stop an idle process, and spans that wait for the next batch would be lost. Therefore
+they are exported before the process reports that it is idle. No client waits for the export.
+
+Source: the entry on frozen microVMs in docs/architecture.md.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ from opentelemetry.trace import get_tracer_provider
 
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy
 
-SECONDS = 5.0
-"""How long the process stays busy for it, at most."""
+TIMEOUT_SECONDS = 5.0
+"""Maximum time that the process reports to be busy because of an export."""
 
 logger = logging.getLogger(__name__)
 
@@ -27,22 +28,25 @@ _threads = DaemonThreadPool(2)
 
 
 def make_exporter() -> Awaitable[None] | None:
-    """Sends what was recorded; None where there is no SDK that could send spans."""
-    spans: Flush | None = getattr(get_tracer_provider(), "force_flush", None)
-    return _export(spans) if spans is not None else None
+    """Return an awaitable that exports recorded telemetry, or None if the process has no SDK."""
+    flush_spans: Flush | None = getattr(get_tracer_provider(), "force_flush", None)
+    return _export(flush_spans) if flush_spans is not None else None
 
 
-async def _export(spans: Flush) -> None:
-    """Spans, measurements and log lines, in a thread. Where two are at it, what is left goes with the next batch."""
+async def _export(flush_spans: Flush) -> None:
+    """Export spans, metrics and log records in a thread.
 
-    def work() -> None:
-        spans()
+    Do nothing if two exports are running; the next batch follows anyway.
+    """
+
+    def flush() -> None:
+        flush_spans()
         for provider in (get_meter_provider(), get_logger_provider()):
             getattr(provider, "force_flush", bool)()
 
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             with contextlib.suppress(ThreadPoolBusy):
-                await _threads.call("export telemetry", work)
+                await _threads.call("export telemetry", flush)
     except TimeoutError:
-        logger.warning("telemetry was not exported within %s s", SECONDS)
+        logger.warning("telemetry export timed out seconds=%s", TIMEOUT_SECONDS)

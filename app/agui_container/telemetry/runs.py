@@ -1,8 +1,8 @@
-"""The span of a run, and what is measured of it.
+"""Span and metrics of a run.
 
-Rule: it is current in the run's own task, so whatever an agent does there, also in a framework that traces itself, is
-below it; it ends when the run ends for its readers. ``session.id`` goes with it as baggage, which is how AWS's
-distribution marks the spans of everybody else.
+Rule: the span is current in the run's task, so all spans of the agent and of its framework are its children. The span
+ends when the run ends for its subscribers. ``session.id`` is set as baggage, because AWS's distribution copies it from
+there to the spans of other libraries.
 """
 
 from functools import cache
@@ -35,7 +35,7 @@ INVOKE = "invoke_agent"
 
 
 class RunTrace:
-    """One run's."""
+    """Span of one run, with its metrics."""
 
     __slots__ = ("_span",)
 
@@ -43,7 +43,7 @@ class RunTrace:
         self._span: Span | None = None
 
     def begin(self, ctx: RunContext) -> None:
-        """The run begins in the task that calls this, and all that this task does belongs to it."""
+        """Start the span and make it current in the task that calls this."""
         attributes: Attributes = {
             OPERATION: INVOKE,
             CONVERSATION: ctx.thread_id,
@@ -55,28 +55,34 @@ class RunTrace:
             attributes[SESSION] = session
         self._span = span = spans.tracer().start_span(INVOKE, attributes=attributes)
         if span.is_recording():
-            here = trace.set_span_in_context(span)
-            context.attach(baggage.set_baggage(SESSION, session, here) if session else here)
+            current = trace.set_span_in_context(span)
+            context.attach(baggage.set_baggage(SESSION, session, current) if session else current)
 
     def end(self, event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float) -> None:
-        """The run is over for its readers. ``status`` is the run's, ``seconds`` how long it took."""
+        """End the span and record the metrics.
+
+        Args:
+            event: terminal event of the run.
+            status: status of the run.
+            seconds: duration of the run.
+        """
         span, self._span = self._span, None
         if span is None:
             return
-        told: Attributes = {STATUS: str(status)}
+        attributes: Attributes = {STATUS: str(status)}
         if isinstance(event, RunErrorEvent):
-            told[ERROR] = event.code or "_OTHER"
+            attributes[ERROR] = event.code or "_OTHER"
             span.set_status(Status(StatusCode.ERROR, event.message))
-        make_instruments()[0].record(seconds, told)
+        make_instruments()[0].record(seconds, attributes)
         if span.is_recording():
-            span.set_attributes({**told, **usage_attributes(event.usage or ())})
+            span.set_attributes({**attributes, **usage_attributes(event.usage or ())})
         span.end()
         for entry in event.usage or ():
             _count(entry.input_tokens, "input", entry.provider, entry.model)
             _count(entry.output_tokens, "output", entry.provider, entry.model)
 
     def refuse(self, code: str) -> None:
-        """It was not let in."""
+        """End the span of a run that was not admitted."""
         span, self._span = self._span, None
         if span is not None:
             span.set_attribute(ERROR, code)
@@ -85,13 +91,13 @@ class RunTrace:
 
 def _count(tokens: int | None, kind: str, provider: str | None, model: str | None) -> None:
     if tokens is not None:
-        named = PROVIDERS.get(provider or "", provider or "unknown")
-        make_instruments()[1].record(tokens, {TOKEN_TYPE: kind, PROVIDER: named, MODEL: model or "unknown"})
+        provider_name = PROVIDERS.get(provider or "", provider or "unknown")
+        make_instruments()[1].record(tokens, {TOKEN_TYPE: kind, PROVIDER: provider_name, MODEL: model or "unknown"})
 
 
 @cache
 def make_instruments() -> tuple[Histogram, Histogram]:
-    """How long runs take, and the tokens they use."""
+    """Create the histograms of run durations and of used tokens."""
     meter = get_meter("agui-container", __version__)
     return (
         meter.create_histogram("agui.run.duration", "s", "How long runs take."),

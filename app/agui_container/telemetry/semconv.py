@@ -1,12 +1,11 @@
-"""The names of OpenTelemetry's GenAI conventions that are used here, and what is said by them of usage.
+"""Attribute names and message formats of OpenTelemetry's GenAI semantic conventions.
 
-Source: semantic conventions for generative AI, agent and inference spans. The version is the one that AWS's
-distribution reads: ``gen_ai.provider.name``, messages as attributes.
+Rule: messages are recorded only if the operator enables it. Text, reasoning, tool calls and tool results are recorded
+with their content. Any other part is recorded with its type only, because spans are not suited for images.
 
-What users, models and tools say, as the GenAI conventions write it down: only where the operator asks for it.
-
-Rule: text, reasoning, calls and results are told; of anything else only what it is, because spans are no place for
-images. Source: the JSON schemas of ``gen_ai.input.messages`` and ``gen_ai.output.messages``.
+Source: semantic conventions for generative AI, agent and inference spans, and the JSON schemas of
+``gen_ai.input.messages`` and ``gen_ai.output.messages``. The version is the one that AWS's distribution reads:
+``gen_ai.provider.name``, and messages as attributes.
 """
 
 import os
@@ -34,7 +33,7 @@ SESSION = "session.id"
 RUN, STATUS, REQUEST = "agui.run.id", "agui.run.status", "agui.request.id"
 
 PROVIDERS = {"bedrock": "aws.bedrock", "openai-compatible": "openai"}
-"""Providers as ``TokenUsage`` names them, where the conventions have another word."""
+"""Names of the conventions for providers, by the names in ``TokenUsage``, if they differ."""
 
 USAGE = {
     "gen_ai.usage.input_tokens": "input_tokens",
@@ -43,11 +42,11 @@ USAGE = {
     "gen_ai.usage.cache_creation.input_tokens": "cache_write_input_tokens",
     "gen_ai.usage.reasoning.output_tokens": "reasoning_tokens",
 }
-"""Attributes by the fields of ``TokenUsage`` that they are."""
+"""Fields of ``TokenUsage``, by the attributes that contain them."""
 
 
 def usage_attributes(usage: Iterable[TokenUsage]) -> Attributes:
-    """The sums of what was reported."""
+    """Return the sums of the reported tokens as attributes."""
     entries = list(usage)
     sums = {name: [getattr(entry, field) for entry in entries] for name, field in USAGE.items()}
     return {name: sum(filter(None, counts)) for name, counts in sums.items() if any(c is not None for c in counts)}
@@ -56,59 +55,59 @@ def usage_attributes(usage: Iterable[TokenUsage]) -> Attributes:
 SWITCH = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 ON = ("true", "span_only", "span_and_event")
 
-Part = dict[str, str]
+MessagePart = dict[str, str]
 
 
 def is_enabled() -> bool:
-    """Whether the operator wants content in spans."""
+    """True if the operator enabled the recording of message content."""
     return os.environ.get(SWITCH, "").lower() in ON
 
 
 def system_instructions(system: str) -> str:
-    """The system text."""
+    """Return the system text as JSON."""
     return _json([_text(system)])
 
 
 def input_messages(messages: Sequence[Message]) -> str:
-    """What a model is sent."""
+    """Return the messages that are sent to a model, as JSON."""
     return _json([{"role": _role(message), "parts": list(_parts(message))} for message in messages])
 
 
 def output_message(messages: Sequence[Message], finish_reason: str) -> str:
-    """What a model has said: one message, whatever it consists of."""
+    """Return the messages of a model's answer as JSON with one assistant message."""
     parts = [part for message in messages for part in _parts(message)]
     return _json([{"role": "assistant", "parts": parts, "finish_reason": finish_reason}])
 
 
-def result_text(said: ToolContent) -> str:
-    """What a tool gave."""
-    return said if isinstance(said, str) else _json([_part(part) for part in said])
+def result_text(content: ToolContent) -> str:
+    """Return the result of a tool as text."""
+    return content if isinstance(content, str) else _json([_part(part) for part in content])
 
 
 def _role(message: Message) -> str:
     return "assistant" if isinstance(message, ReasoningMessage) else message.role
 
 
-def _parts(message: Message) -> Iterator[Part]:
-    said = message.content
+def _parts(message: Message) -> Iterator[MessagePart]:
+    content = message.content
     if isinstance(message, ToolMessage):
         yield {"type": "tool_call_response", "id": message.tool_call_id, "response": result_text(message.content)}
     elif isinstance(message, ReasoningMessage):
         yield {"type": "reasoning", "content": message.content}
-    elif isinstance(said, str):
-        yield _text(said)
-    elif isinstance(said, list):
-        yield from map(_part, said)
+    elif isinstance(content, str):
+        yield _text(content)
+    elif isinstance(content, list):
+        yield from map(_part, content)
     for call in (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ():
         function = call.function
         yield {"type": "tool_call", "id": call.id, "name": function.name, "arguments": function.arguments}
 
 
-def _part(part: ContentPart) -> Part:
+def _part(part: ContentPart) -> MessagePart:
     return _text(part.text) if isinstance(part, TextPart) else {"type": part.type}
 
 
-def _text(text: str) -> Part:
+def _text(text: str) -> MessagePart:
     return {"type": "text", "content": text}
 
 

@@ -1,7 +1,7 @@
-"""The spans below a run's: model calls, tool calls, subagents.
+"""Spans below the span of a run: model calls, tool calls and subagents.
 
-Rule: each is current while it lasts, so that what a client library traces of its requests is below it. A span tells how
-something failed, by a code or the exception's class; what the exception says is in the log, which has the span's ids.
+Rule: each span is current until it ends, so the spans of client libraries are its children. A span records an error
+code or the class of the exception. The exception's text is only in the log, whose lines have the span's ids.
 """
 
 from collections.abc import Sequence
@@ -53,17 +53,18 @@ FINISHED = {
 
 @cache
 def tracer() -> Tracer:
-    """Makes the spans of this server; of the process's SDK, also where that is set up later."""
+    """Return the tracer of this server. It uses the process's SDK even if that is set up later."""
     return trace.get_tracer("agui-container", __version__)
 
 
 class TracedSpan:
-    """A part of a run, while it goes on. Entered, and left in the same task.
+    """Context manager for a span below the span of a run. Enter and exit it in the same task.
 
     Args:
-        name: of the span.
-        attributes: what is known from the beginning; those of the run are added.
-        ctx: of the run, or of the part of it that this is a part of.
+        name: name of the span.
+        attributes: initial attributes. The attributes of the run are added to this dictionary.
+        ctx: context of the run or of the subagent.
+        kind: kind of the span.
     """
 
     __slots__ = ("_outer", "_span")
@@ -76,7 +77,7 @@ class TracedSpan:
         self._outer: Token[Context] | None = None
 
     def __enter__(self) -> Self:
-        if self._span is not trace.INVALID_SPAN:  # where nobody traces there is nothing to be current
+        if self._span is not trace.INVALID_SPAN:  # without an SDK there is no span to make current
             self._outer = context.attach(trace.set_span_in_context(self._span))
         return self
 
@@ -88,33 +89,33 @@ class TracedSpan:
         self._span.end()
 
     def record_error(self, error: BaseException) -> None:
-        """It has gone wrong."""
+        """Record a failure by its error code or its exception class."""
         self._span.set_attribute(ERROR, str(error.code) if isinstance(error, AppError) else type(error).__name__)
         self._span.set_status(StatusCode.ERROR)
 
-    def _tells(self) -> bool:
-        """Whether somebody records what is said in it."""
+    def _records_content(self) -> bool:
+        """True if the content of messages is recorded in this span."""
         return self._span.is_recording() and semconv.is_enabled()
 
 
 class ModelAnswer(Protocol):
-    """What a model has said."""
+    """Answer of a model, as far as spans need it."""
 
     @property
     def usage(self) -> Sequence[TokenUsage]:
-        """What it cost, as far as that was reported."""
+        """Reported token usage of the answer."""
 
     @property
     def stop(self) -> StopReason:
-        """Why it stopped."""
+        """Reason why the model stopped."""
 
     @property
     def messages(self) -> Sequence[Message]:
-        """What was said."""
+        """Messages of the answer."""
 
 
 class ModelCall(TracedSpan):
-    """A call of a model, from its request to the end of its answer, whatever tries it takes."""
+    """Span of a model call, from the first request to the end of the answer, including retries."""
 
     __slots__ = ()
 
@@ -122,41 +123,41 @@ class ModelCall(TracedSpan):
         provider = PROVIDERS.get(model.provider, model.provider)
         attributes: Attributes = {OPERATION: "chat", PROVIDER: provider, MODEL: model.name}
         super().__init__(f"chat {model.name}", attributes, ctx, SpanKind.CLIENT)
-        if self._tells():
+        if self._records_content():
             self._span.set_attribute(INSTRUCTIONS, semconv.system_instructions(prompt.system))
             self._span.set_attribute(INPUT, semconv.input_messages(prompt.messages))
 
     def record_answer(self, answer: ModelAnswer) -> None:
-        """The model has said all."""
+        """Record the complete answer of the model."""
         if not self._span.is_recording():
             return
         messages = answer.messages
         calls = any(isinstance(message, AssistantMessage) and message.tool_calls for message in messages)
         reason = FINISHED[StopReason.TOOLS if calls and answer.stop is StopReason.END else answer.stop]
         self._span.set_attributes({**usage_attributes(answer.usage), FINISH: (reason,)})
-        if self._tells():
+        if self._records_content():
             self._span.set_attribute(OUTPUT, semconv.output_message(messages, reason))
 
 
 class ToolCall(TracedSpan):
-    """A call of a tool of this server; ``arguments`` is the model's text."""
+    """Span of a call of a server-side tool. ``arguments`` is the JSON text of the model."""
 
     __slots__ = ()
 
     def __init__(self, name: str, call_id: str, arguments: str, ctx: RunContext) -> None:
         attributes: Attributes = {OPERATION: "execute_tool", TOOL: name, TOOL_CALL: call_id, TOOL_TYPE: "function"}
         super().__init__(f"execute_tool {name}", attributes, ctx)
-        if self._tells():
+        if self._records_content():
             self._span.set_attribute(ARGUMENTS, arguments)
 
     def record_result(self, result: ToolContent) -> None:
-        """What the tool gave."""
-        if self._tells():
+        """Record the result of the tool."""
+        if self._records_content():
             self._span.set_attribute(RESULT, semconv.result_text(result))
 
 
 class Delegation(TracedSpan):
-    """A task that a subagent works at; ``key`` is its ``subagentRunId``."""
+    """Span of a task of a subagent. ``key`` is its ``subagentRunId``."""
 
     __slots__ = ()
 

@@ -69,7 +69,7 @@ async def test_a_turn_that_cannot_be_written_goes_with_the_next_one(
     assert told(store) == [UNWRITTEN]
     assert told(store) == []
     assert await ids(store) == ["u1", "a1", "u2", "a2", "u3", "a3"]
-    assert "its last turn is not written" in caplog.text
+    assert "thread turn not written" in caplog.text
     service.down = None
     await turn(store, 4)
     assert told(store) == []

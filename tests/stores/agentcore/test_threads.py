@@ -135,7 +135,7 @@ async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
 async def test_asking_for_threads_that_are_not_there_keeps_nothing(store: AgentCoreStore) -> None:
     for n in range(5):
         assert await store.threads.get(ThreadKey("owner", f"t{n}")) is None
-    assert not store._histories._known
+    assert not store._histories._threads
 
 
 async def test_a_thread_that_went_on_elsewhere_after_a_list_is_read_again_by_its_run(process: Process) -> None:

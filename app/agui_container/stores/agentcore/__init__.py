@@ -1,7 +1,7 @@
-"""Messages of threads in Amazon Bedrock AgentCore Memory; everything else as the store in memory keeps it.
+"""The store whose messages are in Amazon Bedrock AgentCore Memory. All other data is in this process only.
 
-Rule: the service is a copy that the process catches up with. What cannot be read or written right now is reported as a
-``StoreWarning`` and made up for later; it never ends a run. boto3 is loaded by the first call.
+Rule: an outage of the service never fails a run. A failed read or write is reported as a ``StoreWarning`` and repeated
+later. boto3 is imported by the first call.
 """
 
 from agui_container.stores.agentcore.store import AgentCoreStore

@@ -1,8 +1,10 @@
-"""boto3's client of AgentCore Memory, and all that is untyped about it. Every method blocks.
+"""Typed wrapper of boto3's client for AgentCore Memory. Every method blocks.
 
-Rule: boto3 is imported and a client made by the first call, in that call's thread. One client serves all threads.
-Throttling and faults of the service are tried again by botocore, with pauses that grow; a repeated event is made once,
-by its token. Credentials and region are found as boto3 does; an ARN names its own region.
+Rule: the first call imports boto3 and creates the client, in that call's thread. All threads share one client. botocore
+retries throttled and failed calls with exponential backoff. A client token makes the creation of an event idempotent.
+boto3 finds credentials and region as usual; an ARN contains its own region.
+
+Source: botocore's service model ``bedrock-agentcore``.
 """
 
 import os
@@ -21,7 +23,7 @@ CONNECT_SECONDS = 2.0
 READ_SECONDS = 5.0
 ATTEMPTS = 4
 PAGE = 100
-"""Events or sessions of a page; the most that the service gives."""
+"""Events or sessions per page: the maximum of the service."""
 
 
 class _MemoryApi(Protocol):
@@ -33,37 +35,37 @@ class _MemoryApi(Protocol):
 
 
 class EventPage(Struct, frozen=True):
-    """Events, the newest first, and the token of those before them."""
+    """Page of events, newest first, and the token of the next page."""
 
     events: Sequence[Event]
     next: str | None
 
 
 class SessionPage(Struct, frozen=True):
-    """Names of sessions, and the token of those that follow."""
+    """Page of session ids, and the token of the next page."""
 
     sessions: Sequence[str]
     next: str | None
 
 
 class MemoryClient:
-    """A client that is made when it is first needed. What fails is tried again by the next call.
+    """Client that is created by the first call. If the creation fails, the next call repeats it.
 
     Args:
-        memory_id: the memory's id or ARN.
-        threads: how many use it at a time.
+        memory_id: id or ARN of the memory.
+        threads: maximum number of threads that use the client at the same time.
     """
 
     def __init__(self, memory_id: str, threads: int) -> None:
         self._memory_id = memory_id
         self._connections = threads
         self._lock = threading.Lock()
-        self._boto: _MemoryApi | None = None
+        self._boto_client: _MemoryApi | None = None
 
     def create(self, thread: ThreadKey, at: float, part: TurnPart) -> None:
-        """Make an event, unless one with its token was made."""
-        self._made().create_event(
-            **self._named(thread.owner, session_id(thread.thread_id)),
+        """Create an event, unless one with its token exists. ``at`` is its time in Unix seconds."""
+        self._client().create_event(
+            **self._session_arguments(thread.owner, session_id(thread.thread_id)),
             eventTimestamp=datetime.fromtimestamp(at, UTC),
             payload=part.items,
             metadata=part.metadata,
@@ -71,52 +73,56 @@ class MemoryClient:
         )
 
     def events(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
-        """A page of a session's events."""
-        more = {"nextToken": token} if token else {}
-        found = self._made().list_events(
-            **self._named(owner, session), includePayloads=payloads, maxResults=PAGE, **more
+        """Return a page of a session's events."""
+        paging = {"nextToken": token} if token else {}
+        response = self._client().list_events(
+            **self._session_arguments(owner, session), includePayloads=payloads, maxResults=PAGE, **paging
         )
-        return EventPage(found["events"], found.get("nextToken"))
+        return EventPage(response["events"], response.get("nextToken"))
 
     def delete(self, thread: ThreadKey, event_id: str) -> None:
-        """Remove an event."""
-        self._made().delete_event(**self._named(thread.owner, session_id(thread.thread_id)), eventId=event_id)
+        """Delete an event."""
+        self._client().delete_event(
+            **self._session_arguments(thread.owner, session_id(thread.thread_id)), eventId=event_id
+        )
 
     def sessions(self, owner: str, token: str | None) -> SessionPage:
-        """A page of an owner's sessions that have events."""
-        more = {"nextToken": token} if token else {}
-        found = self._made().list_sessions(
+        """Return a page of an owner's sessions that have events."""
+        paging = {"nextToken": token} if token else {}
+        response = self._client().list_sessions(
             memoryId=self._memory_id,
             actorId=actor_id(owner),
             maxResults=PAGE,
             filter={"eventFilter": "HAS_EVENTS"},
-            **more,
+            **paging,
         )
-        return SessionPage([session["sessionId"] for session in found["sessionSummaries"]], found.get("nextToken"))
+        return SessionPage(
+            [session["sessionId"] for session in response["sessionSummaries"]], response.get("nextToken")
+        )
 
     def close(self) -> None:
-        """Let go of connections that are not in use."""
-        if self._boto is not None:
-            self._boto.close()
+        """Close the client's idle connections."""
+        if self._boto_client is not None:
+            self._boto_client.close()
 
-    def _named(self, owner: str, session: str) -> dict[str, str]:
+    def _session_arguments(self, owner: str, session: str) -> dict[str, str]:
         return {"memoryId": self._memory_id, "actorId": actor_id(owner), "sessionId": session}
 
-    def _made(self) -> _MemoryApi:
+    def _client(self) -> _MemoryApi:
         with self._lock:
-            if self._boto is None:
-                self._boto = _make(self._memory_id, self._connections)
-            return self._boto
+            if self._boto_client is None:
+                self._boto_client = _create_boto_client(self._memory_id, self._connections)
+            return self._boto_client
 
 
 def error_code(error: Exception) -> str:
-    """The code of the service's refusal; empty where it did not answer."""
+    """Return the error code of the service's response, or an empty string if there was no response."""
     response = getattr(error, "response", None)
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
 
-def _make(memory_id: str, connections: int) -> _MemoryApi:
-    from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - not unless it is used
+def _create_boto_client(memory_id: str, connections: int) -> _MemoryApi:
+    from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - imported only if it is used
     from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415
 
     config = Config(
@@ -128,7 +134,7 @@ def _make(memory_id: str, connections: int) -> _MemoryApi:
         user_agent_extra="agui-container",
     )
     # AgentCore sets AWS_REGION, which boto3, unlike every other AWS SDK, does not read.
-    named = MEMORY_ID.fullmatch(memory_id)
-    region = (named and named["region"]) or os.environ.get("AWS_REGION")
+    match = MEMORY_ID.fullmatch(memory_id)
+    region = (match and match["region"]) or os.environ.get("AWS_REGION")
     client: _MemoryApi = Session(region_name=region).client("bedrock-agentcore", config=config)
     return client

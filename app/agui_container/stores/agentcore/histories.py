@@ -1,7 +1,7 @@
-"""Which threads this process has read from AgentCore Memory, and what of them is not written yet.
+"""Synchronization of threads between this process and AgentCore Memory.
 
-Rule: the service gets what a thread's ``changes`` say since the last write that succeeded. So a write that failed needs
-no memory of its own: the next one brings what it would have brought. Of one thread, one thing is done at a time.
+Rule: each write sends the thread's ``changes`` since the last successful write. A failed write therefore needs no
+queue: the next write includes its content. A lock per thread serializes reads and writes.
 """
 
 import asyncio
@@ -28,164 +28,179 @@ from agui_container.stores.agentcore.turn_events import EARLIER, ThreadHistory, 
 from agui_container.stores.memory.threads import MemoryThreads
 
 MAX_KNOWN = 10_000
-"""Threads of which it is known how far they are written. One that is not among them is written anew."""
+"""Maximum number of threads whose written revision is known. Any other thread is written again in full."""
 
-FINDERS = 4
-"""Threads that are read at a time for lists."""
+LIST_READS = 4
+"""Threads that are read at the same time for a list."""
 
 TICK = 1e-6
-"""Seconds between two turns of a thread, at least: turns are read in the order of their times."""
+"""Minimum difference in seconds between two turns of a thread, because turns are sorted by time when they are read."""
 
 UNREAD = StoreWarning("history.unread", "Earlier messages of this conversation could not be read, or not all of them.")
 UNWRITTEN = StoreWarning(
     "history.unwritten", "The last turn could not be stored yet. It will be stored with the next one."
 )
 
-Facts = tuple[str | None, ThreadStatus, bytes | None]
-"""A thread's title, status and metadata."""
+ThreadFacts = tuple[str | None, ThreadStatus, bytes | None]
+"""Title, status and metadata of a thread."""
 
 logger = logging.getLogger(__name__)
 
 
 class KnownThread(Struct, eq=False):
-    """What is known of a thread in the service.
+    """State of a thread's synchronization with the service.
 
     Attributes:
-        read: whether it has been read and need not be again.
-        whole: whether what is here is all of it, so that its order can be told.
-        token, facts: what of the thread is written: up to where, and its title, status and metadata.
-        at: when its last turn ended.
+        is_loaded: True if the thread was read from the service and need not be read again.
+        is_complete: True if all messages of the thread are in memory, so that their order is known.
+        written_token: token of the revision that was written last.
+        written_facts: title, status and metadata that were written last.
+        last_turn_at: end of the last turn, in Unix seconds.
+        warnings: warnings that were not returned yet, by name.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    read: bool = False
-    whole: bool = False
-    token: str | None = None
-    facts: Facts | None = None
-    at: float = 0.0
+    is_loaded: bool = False
+    is_complete: bool = False
+    written_token: str | None = None
+    written_facts: ThreadFacts | None = None
+    last_turn_at: float = 0.0
     warnings: dict[str, StoreWarning] = field(default_factory=dict)
 
     def add_warning(self, warning: StoreWarning) -> None:
-        """Keep it until it is told."""
+        """Add a warning, which the next ``warnings`` call returns."""
         self.warnings[warning.name] = warning
 
 
 class ThreadHistories:
-    """The messages of threads, here and in the service.
+    """Messages of threads, in memory and in the service.
 
     Args:
-        here: the threads in memory.
-        service: the others, and copies of those.
+        memory: threads in memory.
+        service: AgentCore Memory.
     """
 
-    def __init__(self, here: MemoryThreads, service: MemoryService) -> None:
-        self._here = here
+    def __init__(self, memory: MemoryThreads, service: MemoryService) -> None:
+        self._memory = memory
         self._service = service
-        self._known: OrderedDict[ThreadKey, KnownThread] = OrderedDict()
-        self._finders = asyncio.Semaphore(FINDERS)
+        self._threads: OrderedDict[ThreadKey, KnownThread] = OrderedDict()
+        self._list_reads = asyncio.Semaphore(LIST_READS)
 
     # --- reading ---
 
     async def load_if_absent(self, key: ThreadKey) -> None:
-        """Read a thread that is not here. Raises ``StoreUnavailable``."""
-        if await self._here.get(key) is None:
-            await self.read(key)
-            if await self._here.get(key) is None:
-                self._known.pop(key, None)  # nothing is to be known of it
+        """Read a thread that is not in memory. Raises ``StoreUnavailable``."""
+        if await self._memory.get(key) is None:
+            await self.load(key)
+            if await self._memory.get(key) is None:
+                self._threads.pop(key, None)  # the thread does not exist
 
-    async def read(self, key: ThreadKey) -> None:
-        """Read a thread, unless that was done and it is here. Raises ``StoreUnavailable``."""
-        known = self._of(key)
-        if known.read and await self._here.get(key) is not None:
+    async def load(self, key: ThreadKey) -> None:
+        """Read a thread, unless it was read and is still in memory. Raises ``StoreUnavailable``."""
+        known = self._known_thread(key)
+        if known.is_loaded and await self._memory.get(key) is not None:
             return
         async with known.lock:
-            if not known.read or await self._here.get(key) is None:
-                history, whole = await self._service.history(key.owner, session_id(key.thread_id))
-                await self._restore(key, known, history, whole=whole)
+            if not known.is_loaded or await self._memory.get(key) is None:
+                history, complete = await self._service.history(key.owner, session_id(key.thread_id))
+                await self._restore(key, known, history, complete=complete)
 
-    async def begin(self, key: ThreadKey) -> None:
-        """Read a thread for a run, which goes on without what cannot be read."""
+    async def load_for_run(self, key: ThreadKey) -> None:
+        """Read a thread for a run. A failure is reported as a warning, and the run starts without the history."""
         try:
-            await self.read(key)
+            await self.load(key)
         except StoreUnavailable as error:
-            logger.warning("thread=<%s> | its history is not read: %s", key.thread_id, error)
-            self._of(key).add_warning(UNREAD)
+            logger.warning("thread history not read thread=%s error=%s", key.thread_id, error)
+            self._known_thread(key).add_warning(UNREAD)
 
-    async def find(self, owner: str) -> None:
-        """Read an owner's threads that are not here, as far as a list of them goes. Raises ``StoreUnavailable``."""
-        keys = [key for key in self._known if key.owner == owner]
-        here = {session_id(key.thread_id) for key in keys if await self._here.get(key) is not None}
-        missing = [session for session in await self._service.sessions(owner) if session not in here]
+    async def load_missing(self, owner: str) -> None:
+        """Read the threads of an owner that are not in memory, for a list. Raises ``StoreUnavailable``."""
+        keys = [key for key in self._threads if key.owner == owner]
+        in_memory = {session_id(key.thread_id) for key in keys if await self._memory.get(key) is not None}
+        missing = [session for session in await self._service.sessions(owner) if session not in in_memory]
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._find(owner, session)) for session in missing]
+            tasks = [group.create_task(self._load_for_list(owner, session)) for session in missing]
         if not all(task.result() for task in tasks):
             raise StoreUnavailable("AgentCore Memory: not all threads could be read")
 
-    async def _find(self, owner: str, session: str) -> bool:
-        """Read a thread for a list; whether that succeeded. It may go on elsewhere, so its next run reads it again."""
-        async with self._finders:
+    async def _load_for_list(self, owner: str, session: str) -> bool:
+        """Read a thread for a list. Return False if that failed.
+
+        Another process may continue the thread, so its next run here reads it again.
+        """
+        async with self._list_reads:
             try:
-                history, whole = await self._service.history(owner, session)
+                history, complete = await self._service.history(owner, session)
             except StoreUnavailable as error:
-                logger.warning("| a thread is not read for a list: %s", error)
+                logger.warning("thread not read for list session=%s error=%s", session, error)
                 return False
         if history is not None:
-            known = self._of(history.thread.key)
+            known = self._known_thread(history.thread.key)
             async with known.lock:
-                if await self._here.get(history.thread.key) is None:
-                    await self._restore(history.thread.key, known, history, whole=whole)
-                    known.read = False
+                if await self._memory.get(history.thread.key) is None:
+                    await self._restore(history.thread.key, known, history, complete=complete)
+                    known.is_loaded = False
         return True
 
-    async def _restore(self, key: ThreadKey, known: KnownThread, history: ThreadHistory | None, *, whole: bool) -> None:
-        """Put what was read before what is here. What is here and not written yet stays as it is."""
-        if await self._here.get(key) is None:
-            known.token, known.facts = None, None
-        here, new = await self._here.changes(key), await self._here.changes(key, known.token)
-        known.read, known.whole = True, whole
-        if not whole:
+    async def _restore(
+        self, key: ThreadKey, known: KnownThread, history: ThreadHistory | None, *, complete: bool
+    ) -> None:
+        """Merge the history that was read into memory. Changes in memory that are not written yet have precedence."""
+        if await self._memory.get(key) is None:
+            known.written_token, known.written_facts = None, None
+        in_memory, new = await self._memory.changes(key), await self._memory.changes(key, known.written_token)
+        known.is_loaded, known.is_complete = True, complete
+        if not complete:
             known.add_warning(UNREAD)
         if history is None:
             return
-        known.at = max(known.at, history.thread.changed_at)
-        unwritten = _unwritten(history.change, new)
-        stay = unwritten.messages if whole or here is None else here.messages
-        self._here.restore(history.thread, _joined(history.change, stay, unwritten))
-        restored = await self._here.changes(key)
+        known.last_turn_at = max(known.last_turn_at, history.thread.changed_at)
+        unwritten = _unwritten_change(history.change, new)
+        remaining = unwritten.messages if complete or in_memory is None else in_memory.messages
+        self._memory.restore(history.thread, _merge_changes(history.change, remaining, unwritten))
+        restored = await self._memory.changes(key)
         if restored is not None and not unwritten.messages and unwritten.state is None:
-            known.token, known.facts = restored.next, _facts(history.thread)
+            known.written_token, known.written_facts = restored.next, _thread_facts(history.thread)
 
     # --- writing ---
 
-    async def keep(self, key: ThreadKey, at: float, run_id: str | None = None, *, spoken: bool) -> None:
-        """Write what is new of a thread as one turn; what cannot be written goes with the next one.
+    async def write_turn(self, key: ThreadKey, at: float, run_id: str | None = None, *, spoken: bool) -> None:
+        """Write the changes of a thread as one turn. If that fails, the next call writes them.
 
-        ``at`` is when that was, in Unix seconds; the same of the same moment is written once. ``encode_command``:
-        whether what is new was said in this thread, so that strategies are shown it.
+        Args:
+            key: the thread.
+            at: time of the turn, in Unix seconds. Repeating a call with the same time and changes writes once.
+            run_id: run that made the changes, if any.
+            spoken: True if the new messages belong to this thread's own conversation, so that memory strategies get
+                them. False for the copies in a fork and for metadata.
         """
-        known = self._of(key)
+        known = self._known_thread(key)
         async with known.lock:
-            delta = await self._here.changes(key, known.token)
-            if delta is None or not _is_new(delta, known):
+            delta = await self._memory.changes(key, known.written_token)
+            if delta is None or not _has_changes(delta, known):
                 return
-            at = max(at, known.at + TICK)
+            at = max(at, known.last_turn_at + TICK)
             try:
-                await self._write(key, run_id, TurnRecord.of(delta, at, whole=known.whole), spoken=spoken)
+                await self._write(key, run_id, TurnRecord.of(delta, at, complete=known.is_complete), spoken=spoken)
             except StoreUnavailable as error:
-                logger.warning("thread=<%s> | its last turn is not written: %s", key.thread_id, error)
+                logger.warning("thread turn not written thread=%s error=%s", key.thread_id, error)
                 known.add_warning(UNWRITTEN)
                 return
-            known.token, known.facts, known.at = delta.next, _facts(delta.thread), at
+            known.written_token, known.written_facts, known.last_turn_at = delta.next, _thread_facts(delta.thread), at
             known.warnings.pop(UNWRITTEN.name, None)
 
     async def remove(self, key: ThreadKey) -> bool:
-        """Remove a thread here and in the service; whether it was. Raises ``StoreUnavailable``: call it again."""
-        known = self._of(key)
+        """Delete a thread in memory and in the service. Return True if it existed.
+
+        Raises:
+            StoreUnavailable: The deletion is incomplete; repeat the call.
+        """
+        known = self._known_thread(key)
         async with known.lock:
-            was_here = await self._here.delete(key)
-            was_there = await self._service.remove(key)
-        self._known.pop(key, None)
-        return was_here or was_there
+            was_in_memory = await self._memory.delete(key)
+            was_in_service = await self._service.remove(key)
+        self._threads.pop(key, None)
+        return was_in_memory or was_in_service
 
     async def _write(self, key: ThreadKey, run_id: str | None, record: TurnRecord, *, spoken: bool) -> None:
         text, at = dump_record(record), record.thread.changed_at
@@ -193,49 +208,52 @@ class ThreadHistories:
         new = [message for message in record.messages if spoken and message.run_id != EARLIER]
         await self._service.write(turn, key, at, new, text)
 
-    # --- what is known ---
+    # --- state ---
 
     def warnings(self, key: ThreadKey) -> Sequence[StoreWarning]:
-        """What went wrong since this was last asked."""
-        known = self._known.get(key)
+        """Return the warnings of a thread since the last call."""
+        known = self._threads.get(key)
         if known is None:
             return ()
-        told, known.warnings = list(known.warnings.values()), {}
-        return told
+        warnings, known.warnings = list(known.warnings.values()), {}
+        return warnings
 
-    def _of(self, key: ThreadKey) -> KnownThread:
-        known = self._known.setdefault(key, KnownThread())
-        self._known.move_to_end(key)
-        while len(self._known) > MAX_KNOWN:
-            self._known.popitem(last=False)
+    def _known_thread(self, key: ThreadKey) -> KnownThread:
+        known = self._threads.setdefault(key, KnownThread())
+        self._threads.move_to_end(key)
+        while len(self._threads) > MAX_KNOWN:
+            self._threads.popitem(last=False)
         return known
 
 
-def _facts(thread: ThreadRecord) -> Facts:
+def _thread_facts(thread: ThreadRecord) -> ThreadFacts:
     return thread.title, thread.status, thread.metadata
 
 
-def _is_new(delta: ThreadDelta, known: KnownThread) -> bool:
-    if known.token is None:
+def _has_changes(delta: ThreadDelta, known: KnownThread) -> bool:
+    if known.written_token is None:
         return bool(delta.messages)
-    return bool(delta.messages or delta.state or delta.order is not None or _facts(delta.thread) != known.facts)
+    return bool(
+        delta.messages or delta.state or delta.order is not None or _thread_facts(delta.thread) != known.written_facts
+    )
 
 
-def _unwritten(then: Change, new: ThreadDelta | None) -> Change:
-    """What is new here, and not among what was read."""
+def _unwritten_change(history: Change, new: ThreadDelta | None) -> Change:
+    """Return the changes in memory that the history from the service does not contain."""
     if new is None:
         return Change()
-    written = {message.id: message.data for message in then.messages}
+    written = {message.id: message.data for message in history.messages}
     messages = [message for message in new.messages if written.get(message.id) != message.data]
-    return Change(messages, state=new.state if new.state != then.state else None)
+    return Change(messages, state=new.state if new.state != history.state else None)
 
 
-def _joined(then: Change, stay: Sequence[StoredMessage], unwritten: Change) -> Change:
-    """What was read, but for what is newer here; and behind it what stays of here.
+def _merge_changes(history: Change, remaining: Sequence[StoredMessage], unwritten: Change) -> Change:
+    """Return the change that merges the history from the service into memory.
 
-    What was written and is not read any more was removed by another process: it stays only where not all was read.
+    Messages of ``remaining`` remain and are sorted after the history. A message that was written before and is missing
+    in a complete history was deleted by another process, so it is not in ``remaining``.
     """
-    order = dict.fromkeys([*(then.order or ()), *(message.id for message in stay)])
+    order = dict.fromkeys([*(history.order or ()), *(message.id for message in remaining)])
     newer = {message.id for message in unwritten.messages}
-    messages = [message for message in then.messages if message.id not in newer]
-    return Change(messages, list(order), then.state if unwritten.state is None else None, then.title)
+    messages = [message for message in history.messages if message.id not in newer]
+    return Change(messages, list(order), history.state if unwritten.state is None else None, history.title)

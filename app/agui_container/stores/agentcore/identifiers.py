@@ -1,10 +1,10 @@
-"""Owners and threads as AgentCore Memory can name them.
+"""Ids of owners and threads in AgentCore Memory.
 
-Rule: a name that fits is taken as it is, so that a console shows it; any other is its SHA-256. No two have one name.
-What was hashed is in the records of turns.
+Rule: a valid name is used unchanged, so that the AWS console shows it. Any other name is replaced by its SHA-256.
+Different names never get the same id. The records of turns contain the original thread ids.
 
-Source: the patterns of ``ActorId`` (255 characters) and ``SessionId`` (100) in botocore's ``bedrock-agentcore``. Less
-than they allow is taken as it is: no slash, because names are parts of addresses.
+Source: the patterns of ``ActorId`` (255 characters) and ``SessionId`` (100) in botocore's ``bedrock-agentcore``.
+Slashes are allowed there but hashed here, because ids are parts of URL paths.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ MEMORY_ID = re.compile(
     r"(arn:(aws|aws-cn|aws-us-gov):bedrock-agentcore:(?P<region>[a-z0-9-]+):[0-9]{12}:memory/)?"
     r"[a-zA-Z][a-zA-Z0-9-_]{0,99}-[a-zA-Z0-9]{10}"
 )
-"""The id or the ARN of a memory."""
+"""Pattern of a memory's id or ARN."""
 
 HASHED = "sha256-"
 
@@ -23,17 +23,17 @@ _SESSION = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,99}")
 
 
 def actor_id(owner: str) -> str:
-    """The actor that an owner is."""
+    """Return the actor id of an owner."""
     return _named(owner, _ACTOR)
 
 
 def session_id(thread_id: str) -> str:
-    """The session that a thread is."""
+    """Return the session id of a thread."""
     return _named(thread_id, _SESSION)
 
 
 def digest(text: str) -> str:
-    """SHA-256 in hexadecimal; half a surrogate pair is a character like others."""
+    """Return the SHA-256 of a text in hexadecimal. Lone surrogates are allowed."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,6 +1,7 @@
-"""AgentCore Memory as the event loop sees it: histories are read, turns written, threads removed.
+"""Asynchronous access to AgentCore Memory: read histories, write turns, delete threads.
 
-Rule: the loop never waits for a thread, each call has its time, and whatever goes wrong is ``StoreUnavailable``.
+Rule: calls run in threads and never block the event loop. Every call has a timeout. Every error becomes
+``StoreUnavailable``.
 """
 
 import asyncio
@@ -25,16 +26,16 @@ from agui_container.stores.agentcore.turn_events import (
 )
 
 CALLS = 16
-"""Calls of the service at a time; more wait."""
+"""Maximum number of concurrent calls. Further calls wait."""
 
 CALL_SECONDS = 10.0
-"""What one call may take with all its tries, and the wait for a thread."""
+"""Limit of one call, including its retries and the wait for a thread."""
 
 MAX_READ = 64_000_000
-"""Characters of records that are read of a thread: what is older stays unread."""
+"""Characters of records after which a thread is not read further. Older turns stay unread."""
 
 MAX_SESSIONS = 1_000
-"""Conversations of an owner that a list knows: those that are not in memory are read for it."""
+"""Maximum number of an owner's threads in a list. Threads that are not in memory are read for the list."""
 
 T = TypeVar("T")
 
@@ -42,21 +43,21 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryService:
-    """One memory.
+    """One memory of the service.
 
     Args:
-        memory_id: its id or ARN.
-        call_seconds: what one call may take.
+        memory_id: id or ARN of the memory.
+        call_seconds: limit of one call, in seconds.
     """
 
     def __init__(self, memory_id: str, call_seconds: float = CALL_SECONDS) -> None:
         self._client = MemoryClient(memory_id, CALLS)
         self._threads = DaemonThreadPool(CALLS)
-        self._free = asyncio.Semaphore(CALLS)
+        self._slots = asyncio.Semaphore(CALLS)
         self._seconds = call_seconds
 
     async def history(self, owner: str, session: str) -> tuple[ThreadHistory | None, bool]:
-        """What a session's turns made, and whether that is all of it. Raises ``StoreUnavailable``."""
+        """Return the history of a session, and True if it is complete. Raises ``StoreUnavailable``."""
         events: list[Event] = []
         size = 0
         async for page in self._pages(owner, session, payloads=True):
@@ -69,73 +70,84 @@ class MemoryService:
     async def write(
         self, turn: str, thread: ThreadKey, at: float, messages: Sequence[StoredMessage], text: str
     ) -> None:
-        """Write a turn's events, one after the other. Raises ``StoreUnavailable``; the same again completes it."""
+        """Write the events of a turn, one after the other.
+
+        Raises:
+            StoreUnavailable: The turn is incomplete; repeating the call completes it.
+        """
         for part in make_turn_parts(turn, at, messages, text):
             await self._call(partial(self._client.create, thread, at, part))
 
     async def remove(self, thread: ThreadKey) -> bool:
-        """Remove all events of a thread. Gives whether there were any. Raises ``StoreUnavailable``; call it again."""
+        """Delete all events of a thread. Return True if there were any.
+
+        Raises:
+            StoreUnavailable: The deletion is incomplete; repeat the call.
+        """
         pages = [page async for page in self._pages(thread.owner, session_id(thread.thread_id), payloads=False)]
         ids = [str(event["eventId"]) for page in pages for event in page.events]
         for name in ids:
-            await self._call(partial(self._gone, thread, name))
+            await self._call(partial(self._delete_event, thread, name))
         return bool(ids)
 
     async def sessions(self, owner: str) -> Sequence[str]:
-        """The sessions of an owner, ``MAX_SESSIONS`` of them at most. Raises ``StoreUnavailable``."""
-        found: list[str] = []
+        """Return the session ids of an owner, at most ``MAX_SESSIONS``. Raises ``StoreUnavailable``."""
+        session_ids: list[str] = []
         token: str | None = None
-        while len(found) < MAX_SESSIONS:
-            page = await self._call(partial(self._some, owner, token))
-            found += page.sessions
+        while len(session_ids) < MAX_SESSIONS:
+            page = await self._call(partial(self._session_page, owner, token))
+            session_ids += page.sessions
             token = page.next
             if not token:
                 break
-        return found[:MAX_SESSIONS]
+        return session_ids[:MAX_SESSIONS]
 
-    def _some(self, owner: str, token: str | None) -> SessionPage:
-        return _unless_unknown(lambda: self._client.sessions(owner, token), SessionPage((), None))
+    def _session_page(self, owner: str, token: str | None) -> SessionPage:
+        return _call_or_default(lambda: self._client.sessions(owner, token), SessionPage((), None))
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close idle connections."""
         self._client.close()
 
     async def _pages(self, owner: str, session: str, *, payloads: bool) -> AsyncIterator[EventPage]:
         token: str | None = None
         while True:
-            page = await self._call(partial(self._page, owner, session, token, payloads=payloads))
+            page = await self._call(partial(self._event_page, owner, session, token, payloads=payloads))
             yield page
             token = page.next
             if not token:
                 return
 
-    def _page(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
-        return _unless_unknown(
+    def _event_page(self, owner: str, session: str, token: str | None, *, payloads: bool) -> EventPage:
+        return _call_or_default(
             lambda: self._client.events(owner, session, token, payloads=payloads), EventPage((), None)
         )
 
-    def _gone(self, thread: ThreadKey, event_id: str) -> None:
-        _unless_unknown(lambda: self._client.delete(thread, event_id), None)
+    def _delete_event(self, thread: ThreadKey, event_id: str) -> None:
+        _call_or_default(lambda: self._client.delete(thread, event_id), None)
 
-    async def _call(self, work: Callable[[], T]) -> T:
+    async def _call(self, function: Callable[[], T]) -> T:
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._in_thread(work)
+                return await self._run_in_thread(function)
         except Exception as error:
             raise StoreUnavailable(f"AgentCore Memory: {type(error).__name__}: {error}") from error
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Wait for a thread and for what it gives. Who leaves leaves the thread behind, which counts until it ends."""
-        await self._free.acquire()
-        call = asyncio.ensure_future(self._threads.call("memory", work))
-        call.add_done_callback(self._ended)
+    async def _run_in_thread(self, function: Callable[[], T]) -> T:
+        """Run ``function`` in a thread and return its result.
+
+        If the caller is cancelled, the thread continues and occupies its slot until it ends.
+        """
+        await self._slots.acquire()
+        call = asyncio.ensure_future(self._threads.call("memory", function))
+        call.add_done_callback(self._release_slot)
         await asyncio.wait([call])
         return call.result()
 
-    def _ended(self, call: asyncio.Future[T]) -> None:
-        self._free.release()
+    def _release_slot(self, call: asyncio.Future[T]) -> None:
+        self._slots.release()
         if not call.cancelled():
-            call.exception()  # looked at, in case that nobody waits for it any more
+            call.exception()  # marks it as retrieved, because the caller may have been cancelled
 
 
 def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:
@@ -144,15 +156,15 @@ def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:
         try:
             records.append(load_record(text, owner))
         except ValueError:
-            logger.warning("| a turn in AgentCore Memory cannot be read and is left out")
+            logger.warning("turn record unreadable, skipped")
     return fold_records(records)
 
 
-def _unless_unknown(work: Callable[[], T], nothing: T) -> T:
-    """What the service does not know of, is not there."""
+def _call_or_default(function: Callable[[], T], default: T) -> T:
+    """Return the result of ``function``, or ``default`` if the service does not know the resource."""
     try:
-        return work()
+        return function()
     except Exception as error:
         if error_code(error) != "ResourceNotFoundException":
             raise
-        return nothing
+        return default

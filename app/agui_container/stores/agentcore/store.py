@@ -1,8 +1,7 @@
-"""Threads and runs over memory, where their messages are read from AgentCore Memory and written to it.
+"""The store over AgentCore Memory: the parts of the store in memory, plus reads and writes of the service.
 
-Rule: only what begins, ends, shows or removes a conversation is here; all else is memory's own.
-
-The store whose messages are in AgentCore Memory: memory's parts, and the histories beside them.
+Rule: only methods that begin, end, show, change or delete a conversation are defined here. All others are those of the
+store in memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,44 +33,44 @@ from agui_container.stores.memory.threads import MemoryFeedbacks, MemoryThreads
 
 
 class AgentCoreThreads:
-    """``Threads``: those that are not here are read first."""
+    """``ThreadStore`` that reads a thread from the service if it is not in memory."""
 
-    def __init__(self, here: MemoryThreads, histories: ThreadHistories) -> None:
-        self._here = here
+    def __init__(self, memory: MemoryThreads, histories: ThreadHistories) -> None:
+        self._memory = memory
         self._histories = histories
 
     async def get(self, key: ThreadKey) -> ThreadRecord | None:
-        """A thread's facts."""
+        """Return the record of a thread, or None. Raises ``StoreUnavailable``."""
         await self._histories.load_if_absent(key)
-        return await self._here.get(key)
+        return await self._memory.get(key)
 
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        """An owner's threads; with the first page, those that are not here are read."""
+        """List a page of an owner's threads. The first page reads the threads that are not in memory."""
         if page is None:
-            await self._histories.find(owner)
-        return await self._here.list(owner, limit=limit, page=page)
+            await self._histories.load_missing(owner)
+        return await self._memory.list(owner, limit=limit, page=page)
 
     async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
-        """What a thread has become since a token."""
+        """Return the changes of a thread since a token, or None if there is no such thread."""
         await self._histories.load_if_absent(key)
-        return await self._here.changes(key, since, messages=messages)
+        return await self._memory.changes(key, since, messages=messages)
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
-        """Give a thread a title, which is written at once."""
+        """Set the title of a thread and write it to the service."""
         await self._histories.load_if_absent(key)
-        known = await self._here.rename(key, title, now)
-        if known:
-            await self._histories.keep(key, now, spoken=True)
-        return known
+        exists = await self._memory.rename(key, title, now)
+        if exists:
+            await self._histories.write_turn(key, now, spoken=True)
+        return exists
 
     async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
-        """Put notes into a thread's metadata, which is written at once."""
+        """Merge notes into the metadata of a thread and write it to the service."""
         await self._histories.load_if_absent(key)
-        known = await self._here.annotate(key, notes)
-        record = await self._here.get(key)
+        exists = await self._memory.annotate(key, notes)
+        record = await self._memory.get(key)
         if record is not None:
-            await self._histories.keep(key, record.changed_at, spoken=False)
-        return known
+            await self._histories.write_turn(key, record.changed_at, spoken=False)
+        return exists
 
     async def fork(
         self,
@@ -81,75 +80,75 @@ class AgentCoreThreads:
         now: float,
         turn: ThreadStatus = ThreadStatus.USER_TURN,
     ) -> ThreadRecord:
-        """A new thread with the history up to and including a message, which is written at once."""
+        """Create a thread with the history up to and including a message, and write it to the service."""
         await self._histories.load_if_absent(source)
         await self._histories.load_if_absent(ThreadKey(source.owner, thread_id))
-        fork = await self._here.fork(source, message_id, thread_id, now, turn)
-        await self._histories.keep(fork.key, now, spoken=False)
+        fork = await self._memory.fork(source, message_id, thread_id, now, turn)
+        await self._histories.write_turn(fork.key, now, spoken=False)
         return fork
 
     async def delete(self, key: ThreadKey) -> bool:
-        """Remove a thread and its events."""
+        """Delete a thread and its events."""
         return await self._histories.remove(key)
 
 
 class AgentCoreRuns:
-    """``Runs``: in memory, but for what their beginning reads and their end writes."""
+    """``RunStore`` in memory. A claim reads the thread from the service, and the end of a run writes the turn."""
 
-    def __init__(self, here: MemoryRuns, histories: ThreadHistories) -> None:
-        self._here = here
+    def __init__(self, memory: MemoryRuns, histories: ThreadHistories) -> None:
+        self._memory = memory
         self._histories = histories
-        self.append = here.append
-        self.change = here.change
-        self.envelopes = here.envelopes
-        self.get = here.get
-        self.latest = here.latest
-        self.find_by_run_id = here.find_by_run_id
-        self.list = here.list
-        self.renew = here.renew
-        self.report_progress = here.report_progress
-        self.request_cancel = here.request_cancel
-        self.expired = here.expired
-        self.take_over = here.take_over
-        self.forget = here.forget
+        self.append = memory.append
+        self.change = memory.change
+        self.envelopes = memory.envelopes
+        self.get = memory.get
+        self.latest = memory.latest
+        self.find_by_run_id = memory.find_by_run_id
+        self.list = memory.list
+        self.renew = memory.renew
+        self.report_progress = memory.report_progress
+        self.request_cancel = memory.request_cancel
+        self.expired = memory.expired
+        self.take_over = memory.take_over
+        self.forget = memory.forget
 
     async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
-        """Make the run active, with the thread's history as far as it can be read."""
-        await self._histories.begin(claim.key.thread)
-        return await self._here.claim(claim)
+        """Create the run as active, after reading the history of its thread. A failed read becomes a warning."""
+        await self._histories.load_for_run(claim.key.thread)
+        return await self._memory.claim(claim)
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        """End the run, which frees its thread, and write the turn as far as that can be done."""
-        await self._here.finish(run, replica, envelopes, ending)
-        await self._histories.keep(run.thread, ending.ended_at, run.run_id, spoken=True)
+        """End the run, then write the turn to the service. A failed write becomes a warning."""
+        await self._memory.finish(run, replica, envelopes, ending)
+        await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, spoken=True)
 
 
 class AgentCoreFeedbacks:
-    """``FeedbackStore``: in memory, of messages that may have to be read first."""
+    """``FeedbackStore`` in memory. The thread of a new feedback is read first if necessary."""
 
-    def __init__(self, here: MemoryFeedbacks, histories: ThreadHistories) -> None:
-        self._here = here
+    def __init__(self, memory: MemoryFeedbacks, histories: ThreadHistories) -> None:
+        self._memory = memory
         self._histories = histories
-        self.list_for = here.list_for
-        self.reviews = here.reviews
-        self.triage = here.triage
+        self.list_for = memory.list_for
+        self.reviews = memory.reviews
+        self.triage = memory.triage
 
     async def put(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
-        """Store a feedback."""
+        """Store feedback on a message. Return None if there is no such message."""
         await self._histories.load_if_absent(thread)
-        return await self._here.put(thread, feedback)
+        return await self._memory.put(thread, feedback)
 
 
 class AgentCoreStore:
-    """A ``Store`` whose messages outlive the process; runs, interrupts, goals and feedback end with it.
+    """A ``Store`` whose messages survive the process. Runs, interrupts, goals and feedback do not.
 
     Args:
-        memory_id: the memory's id or ARN.
-        bounds: what is kept in memory at most. A thread that has to go from there is read again.
-        call_seconds: what one call of the service may take.
+        memory_id: id or ARN of the memory.
+        bounds: limits of the data in memory. An evicted thread is read again when it is needed.
+        call_seconds: limit of one call of the service, in seconds.
 
     Raises:
-        ValueError: that is no id of a memory.
+        ValueError: ``memory_id`` is not the id or ARN of a memory.
     """
 
     def __init__(self, memory_id: str, bounds: Bounds | None = None, call_seconds: float = CALL_SECONDS) -> None:
@@ -165,12 +164,12 @@ class AgentCoreStore:
         self.feedbacks = AgentCoreFeedbacks(memory.feedbacks, self._histories)
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:
-        """What was not read or written of a thread."""
+        """Return failed reads and writes of a thread since the last call."""
         return self._histories.warnings(thread)
 
     async def open(self) -> None:
-        """Nothing is asked before somebody needs it: a memory that is down does not stop the start."""
+        """Do nothing. The service is first called when it is needed, so its outage does not prevent the start."""
 
     async def aclose(self) -> None:
-        """Let go of connections. Every turn that could be written is."""
+        """Close idle connections. No writes are pending, because turns are written when they end."""
         self._service.close()

@@ -1,19 +1,17 @@
-"""What a turn did to its thread, as text that comes back as it was; and many of them as the thread.
+"""Conversion between the turns of a thread and events of AgentCore Memory.
 
-Rule: a record is a ``Delta``: folding all of them, the oldest first, gives the thread. The text is ASCII, so nothing on
-its way can change it, and JSON of messages is text within it: byte for byte, whatever it holds.
+A turn is stored as a record: its changes of the thread, as ASCII JSON. Folding all records, oldest first, restores the
+thread. Messages are strings within the JSON, so their bytes are preserved exactly.
 
-A turn as events of AgentCore Memory, and the turns that events hold.
+An event has two kinds of items. ``conversational`` items are the texts of users, assistants and tools; the AWS console
+and the strategies of long-term memory use them, and this module never reads them back. ``blob`` items are slices of the
+record. The event's metadata identify the turn and the part of it.
 
-An event has two kinds of items. ``conversational`` ones are what users, assistants and tools said, for people who look
-and for strategies of long-term memory; nothing reads them back. ``blob`` ones are the turn's record, cut into pieces.
-Metadata say which part of which turn an event is.
+Rule: a turn is one event if it fits. Otherwise it is several events, and an incomplete turn is ignored, so a tool call
+is never read without its result. Events without this metadata are from other programs and are ignored.
 
-Rule: a turn is one event. Only what one event cannot take is several, and then all of them count or none, so a call
-is never read without the result that came with it. Events without such metadata are somebody else's.
-
-Source: 100 items of an event, 100,000 characters of a text, 10 MB of an event (AgentCore's quotas and botocore's
-model). A blob's own limit is not documented; a piece is as long as a text may be.
+Source: AgentCore's quotas and botocore's model: 100 items per event, 100,000 characters per text, 10 MB per event. The
+limit of a blob is not documented, so a slice is at most as long as a text.
 """
 
 import json
@@ -27,15 +25,17 @@ from msgspec.structs import replace
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 
 EARLIER = ""
-"""The run of messages that were read: one of another process."""
+"""Run id of messages that were read from the service, because their run is not known here."""
 
 
 class TurnRecord(Struct, frozen=True):
-    """New and changed messages, and the thread's facts after them.
+    """Changes of one turn, and the thread's record after it.
 
     Attributes:
-        order: ids of all messages; None where the writer did not know all of them.
-        state: JSON; None where it has not changed.
+        thread: record of the thread. ``changed_at`` is the time of the turn.
+        messages: new and changed messages.
+        order: ids of all messages; None if the order did not change or the writer did not know all messages.
+        state: JSON; None if it did not change.
     """
 
     thread: ThreadRecord
@@ -44,20 +44,26 @@ class TurnRecord(Struct, frozen=True):
     state: bytes | None = None
 
     @classmethod
-    def of(cls, delta: ThreadDelta, at: float, *, whole: bool) -> "TurnRecord":
-        """What is new, written at a time. ``whole``: whether all messages of the thread are known here."""
-        return cls(replace(delta.thread, changed_at=at), delta.messages, delta.order if whole else None, delta.state)
+    def of(cls, delta: ThreadDelta, at: float, *, complete: bool) -> "TurnRecord":
+        """Create a record from a delta.
+
+        Args:
+            delta: changes since the last record.
+            at: time of the turn, in Unix seconds.
+            complete: True if all messages of the thread are known here.
+        """
+        return cls(replace(delta.thread, changed_at=at), delta.messages, delta.order if complete else None, delta.state)
 
 
 class ThreadHistory(Struct, frozen=True):
-    """A thread as its records make it."""
+    """A thread that was restored from its records."""
 
     thread: ThreadRecord
     change: Change
 
 
 def dump_record(record: TurnRecord) -> str:
-    """A record as text."""
+    """Return a record as ASCII JSON."""
     thread = record.thread
     return json.dumps(
         {
@@ -77,7 +83,7 @@ def dump_record(record: TurnRecord) -> str:
 
 
 def load_record(text: str, owner: str) -> TurnRecord:
-    """What ``text_of`` wrote. Raises ``ValueError`` for anything else."""
+    """Return the record in a text that ``dump_record`` wrote. Raises ``ValueError`` for any other text."""
     try:
         found = json.loads(text)
         thread = ThreadRecord(
@@ -97,7 +103,10 @@ def load_record(text: str, owner: str) -> TurnRecord:
 
 
 def fold_records(records: Iterable[TurnRecord]) -> ThreadHistory | None:
-    """The thread that these made, the oldest first. A run that had not ended is over: its process is."""
+    """Restore a thread from its records, oldest first. Return None if there are none.
+
+    A run that was active has ended, because its process has.
+    """
     messages: dict[str, StoredMessage] = {}
     state, last = None, None
     for last in records:
@@ -125,10 +134,10 @@ def _bytes(text: str) -> bytes:
 MAX_ITEMS = 100
 MAX_TEXT = 100_000
 MAX_EVENT_BYTES = 9_000_000
-"""Of an event's items as they are sent; the service takes 10 MB."""
+"""Size of an event's items as JSON. The service accepts 10 MB."""
 
 MAX_SPOKEN = 50
-"""Messages of a turn that strategies are shown: the last ones. All of them are in the record."""
+"""Maximum number of a turn's messages that memory strategies get: the last ones. The record contains all of them."""
 
 TURN, PART, AT = "agui.turn", "agui.part", "agui.at"
 
@@ -139,7 +148,7 @@ _ROLES = {"user": "USER", "assistant": "ASSISTANT", "tool": "TOOL"}
 
 
 class TurnPart(Struct, frozen=True):
-    """One event to be: a token that makes it once, its items, its metadata."""
+    """One event to create. ``token`` makes its creation idempotent."""
 
     token: str
     items: Sequence[Item]
@@ -147,17 +156,17 @@ class TurnPart(Struct, frozen=True):
 
 
 def make_turn_parts(turn: str, at: float, messages: Sequence[StoredMessage], text: str) -> list[TurnPart]:
-    """The events of a turn: one, as long as that is enough.
+    """Return the events of a turn: one if it fits, else several.
 
     Args:
-        turn: what no other turn is called.
-        at: when it ended, in Unix seconds; turns are read in this order.
-        messages: those that strategies may be shown.
+        turn: unique id of the turn.
+        at: end of the turn, in Unix seconds. Turns are sorted by it when they are read.
+        messages: messages that memory strategies may get.
         text: the record, in ASCII.
     """
     spoken = [item for message in messages if (item := spoken_text(message)) is not None]
     pieces = [{"blob": text[start : start + MAX_TEXT]} for start in range(0, len(text), MAX_TEXT)]
-    events = list(_packed([*spoken[-MAX_SPOKEN:], *pieces]))
+    events = list(_pack_items([*spoken[-MAX_SPOKEN:], *pieces]))
     return [
         TurnPart(f"{turn}-{number}", items, _metadata(turn, f"{number}/{len(events)}", f"{at:.6f}"))
         for number, items in enumerate(events, 1)
@@ -165,7 +174,7 @@ def make_turn_parts(turn: str, at: float, messages: Sequence[StoredMessage], tex
 
 
 def read_turn_records(events: Iterable[Event]) -> list[str]:
-    """The records of all turns that are there in whole, the oldest first."""
+    """Return the records of all complete turns, oldest first."""
     turns: defaultdict[tuple[float, str, int], dict[int, str]] = defaultdict(dict)
     for event in events:
         facts = {name: value.get("stringValue", "") for name, value in event.get("metadata", {}).items()}
@@ -181,7 +190,10 @@ def read_turn_records(events: Iterable[Event]) -> list[str]:
 
 
 def spoken_text(message: StoredMessage) -> Item | None:
-    """What people would say that this message says; None for one that says nothing, or is none of theirs."""
+    """Return the text of a message as a conversational item.
+
+    Returns None for a message without text or with a role other than user, assistant and tool.
+    """
     try:
         found = json.loads(message.data)
         role, content = _ROLES.get(found.get("role")), found.get("content")
@@ -199,7 +211,7 @@ def _texts(content: object) -> Iterator[str]:
             yield part["text"]
 
 
-def _packed(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def _pack_items(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     event: list[Item] = []
     size = 0
     for item in items:

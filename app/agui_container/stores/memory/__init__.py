@@ -1,6 +1,6 @@
-"""The store of one process that keeps nothing beyond it.
+"""The store in the memory of one process.
 
-Rule: no method waits for anything, so each is one step for everybody else. What is kept is bounded.
+Rule: no method awaits anything, so each call is atomic on the event loop. The amount of data is bounded.
 """
 
 from agui_container.stores.memory.store import MemoryStore

@@ -1,7 +1,7 @@
-"""What the memory store holds, and how much of it.
+"""Data of the store in memory, and its limits.
 
-Rule: only what has ended is forgotten, the oldest first: the events of runs, then their records, then whole threads,
-and of those the log tells now and then.
+Rule: only data of ended runs and idle threads is evicted, oldest first. The events of runs, their records and whole
+threads have separate limits. The log reports evicted threads.
 """
 
 import logging
@@ -25,24 +25,26 @@ from agui_container.ports.records import (
 from agui_container.protocol.wire.envelope import Envelope
 
 MESSAGE_BYTES = 500
-"""What a message takes in memory besides its JSON."""
+"""Estimated size of a message in memory in addition to its JSON."""
 
 NUMBER_BITS = 59
-"""Of the number before the first one: tokens name numbers, and those of an earlier process must not fit here."""
+"""Random bits of the first number. Tokens contain numbers, and a token of an earlier process must not match here."""
 
-LOGGED = 1_000
-"""Threads that are forgotten for each line of the log: once there are too many, each new one pushes one out."""
+LOG_EVERY = 1_000
+"""Evicted threads per log line, because at the limit every new thread evicts another."""
 
 logger = logging.getLogger(__name__)
 
 
 class Bounds(Struct, frozen=True):
-    """What is kept at most.
+    """Limits of the data in memory.
 
     Attributes:
-        runs, run_bytes: ended runs that can still be read, and their events.
-        records: runs whose ids are known, so that a late retry does not run again.
-        threads, thread_bytes: conversations, and their messages and states.
+        runs: ended runs with their events.
+        run_bytes: bytes of these events.
+        records: runs whose ids are known, so that a late retry does not start the run again.
+        threads: threads.
+        thread_bytes: bytes of their messages, states and metadata.
     """
 
     runs: int = 1_000
@@ -53,7 +55,7 @@ class Bounds(Struct, frozen=True):
 
 
 class MemoryRun(Struct, eq=False):
-    """A run, its envelopes, and the goals it was given."""
+    """A run with its envelopes and goals. ``size`` is the bytes of its events, set when it ends."""
 
     record: RunRecord
     number: int
@@ -64,11 +66,15 @@ class MemoryRun(Struct, eq=False):
 
 
 class MemoryThread(Struct, eq=False):
-    """A thread.
+    """A thread with its messages, state, runs and feedback.
 
     Attributes:
-        messages: in order; ``revisions`` says when each last changed.
-        turn: the status before the active run.
+        messages: messages by id, in order.
+        revisions: revision at which each message last changed, by message id.
+        runs: runs by id, oldest first.
+        reviews: number and review of each feedback, by message id.
+        turn: status before the active run.
+        size: bytes of messages, state and metadata.
     """
 
     record: ThreadRecord
@@ -86,12 +92,12 @@ class MemoryThread(Struct, eq=False):
     size: int = 0
 
     def touch(self, record: ThreadRecord) -> None:
-        """Begin a revision, with these facts."""
+        """Begin a new revision with this record."""
         self.revision += 1
         self.record = record
 
     def apply(self, change: Change) -> None:
-        """Make the change part of the revision that was begun; what is the same already is no change."""
+        """Apply a change as part of the current revision. Equal values are not a change."""
         for message in change.messages:
             known = self.messages.get(message.id)
             if known is None or known.data != message.data:
@@ -118,96 +124,97 @@ class MemoryThread(Struct, eq=False):
 
 
 def size_of_message(message: StoredMessage) -> int:
-    """Bytes of memory."""
+    """Return the estimated bytes of a message in memory."""
     return len(message.data) + MESSAGE_BYTES
 
 
 class MemoryData:
-    """All threads and runs: the runs in the order of their claims, the threads in that of their last change."""
+    """All threads and runs. Runs are sorted by claim, threads by last change."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.threads: OrderedDict[ThreadKey, MemoryThread] = OrderedDict()
         self.runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._bounds = bounds
-        self._ended: OrderedDict[RunKey, MemoryRun] = OrderedDict()
+        self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._run_bytes = 0
         self._thread_bytes = 0
         self._last_number = 0
-        self._forgotten = 0
+        self._evicted = 0
 
     def next_number(self) -> int:
-        """A number that was never given before, by another process neither.
+        """Return a number that was never used before, by any process.
 
-        The first is drawn when it is needed: processes that are restored from one snapshot draw their own.
+        The first number is drawn when it is needed, so processes that are restored from one snapshot draw different
+        ones.
         """
         self._last_number = (self._last_number or secrets.randbits(NUMBER_BITS) | 1 << NUMBER_BITS) + 1
         return self._last_number
 
-    def make(self, record: ThreadRecord) -> MemoryThread:
-        """A new thread."""
+    def create_thread(self, record: ThreadRecord) -> MemoryThread:
+        """Create a thread."""
         thread = self.threads[record.key] = MemoryThread(record, self.next_number())
         return thread
 
     def change(self, thread: MemoryThread, change: Change) -> None:
-        """Apply a change to a thread that was touched, and keep within bounds."""
+        """Apply a change to a thread after ``touch``, and enforce the limits."""
         self._thread_bytes -= thread.size
         thread.apply(change)
         self._thread_bytes += thread.size
         self.threads.move_to_end(thread.record.key)
-        self._make_room()
+        self._evict_threads()
 
     def annotate(self, thread: MemoryThread, metadata: bytes | None) -> None:
-        """Give a thread this metadata, and keep within bounds."""
-        grown = len(metadata or b"") - len(thread.record.metadata or b"")
+        """Set the metadata of a thread, and enforce the limits."""
+        growth = len(metadata or b"") - len(thread.record.metadata or b"")
         thread.touch(replace(thread.record, metadata=metadata))
-        thread.size += grown
-        self._thread_bytes += grown
-        self._make_room()
+        thread.size += growth
+        self._thread_bytes += growth
+        self._evict_threads()
 
-    def ended(self, run: MemoryRun) -> None:
-        """A run is over: from now on it may be forgotten."""
-        self._ended[run.record.key] = run
+    def mark_ended(self, run: MemoryRun) -> None:
+        """Mark a run as ended, so that it may be evicted, and enforce the limits."""
+        self._ended_runs[run.record.key] = run
         run.size = sum(len(envelope.data) for envelope in run.envelopes)
         self._run_bytes += run.size
-        while len(self._ended) > self._bounds.runs or self._run_bytes > self._bounds.run_bytes:
-            self.forget(next(iter(self._ended.values())))
-        self._forget_records()
+        while len(self._ended_runs) > self._bounds.runs or self._run_bytes > self._bounds.run_bytes:
+            self.forget(next(iter(self._ended_runs.values())))
+        self._evict_records()
 
     def ended_runs(self, ended_before: float, limit: int) -> list[MemoryRun]:
-        """Kept runs that ended before then."""
-        late = [run for run in self._ended.values() if (run.record.ended_at or 0.0) < ended_before]
-        return late[:limit]
+        """Return up to ``limit`` runs with events that ended before ``ended_before``, oldest first."""
+        expired = [run for run in self._ended_runs.values() if (run.record.ended_at or 0.0) < ended_before]
+        return expired[:limit]
 
     def forget(self, run: MemoryRun) -> None:
-        """Let go of an ended run's events."""
-        if self._ended.pop(run.record.key, None) is not None:
+        """Delete the events of an ended run."""
+        if self._ended_runs.pop(run.record.key, None) is not None:
             self._run_bytes -= run.size
             run.envelopes.clear()
             run.record = replace(run.record, kept=False)
 
     def remove(self, thread: MemoryThread) -> None:
-        """Let go of a thread and everything of it."""
+        """Delete a thread with all its data."""
         del self.threads[thread.record.key]
         self._thread_bytes -= thread.size
         for run in thread.runs.values():
             self.forget(run)
             self.runs.pop(run.record.key, None)
 
-    def _forget_records(self) -> None:
+    def _evict_records(self) -> None:
         while len(self.runs) > self._bounds.records:
-            forgotten = (key for key, run in self.runs.items() if not run.record.is_active and not run.record.kept)
-            key = next(forgotten, None)
+            evictable = (key for key, run in self.runs.items() if not run.record.is_active and not run.record.kept)
+            key = next(evictable, None)
             if key is None:
                 return
             del self.threads[key.thread].runs[key.run_id], self.runs[key]
 
-    def _make_room(self) -> None:
-        """Never the thread that changed last, and none that runs."""
+    def _evict_threads(self) -> None:
+        """Evict idle threads, but never the thread that changed last."""
         while len(self.threads) > self._bounds.threads or self._thread_bytes > self._bounds.thread_bytes:
             idle = next((thread for thread in self.threads.values() if thread.record.active_run is None), None)
             if idle is None or idle is next(reversed(self.threads.values())):
                 return
             self.remove(idle)
-            self._forgotten += 1
-            if self._forgotten % LOGGED == 1:
-                logger.warning("threads are forgotten, because there are too many: %d so far", self._forgotten)
+            self._evicted += 1
+            if self._evicted % LOG_EVERY == 1:
+                logger.warning("threads evicted from memory count=%d", self._evicted)

@@ -1,4 +1,4 @@
-"""Runs in memory."""
+"""Runs and their envelopes in memory."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,61 +28,61 @@ from agui_container.stores.page_tokens import make_page, parse_number, unpersist
 
 
 class MemoryRuns:
-    """``Runs`` in memory."""
+    """``RunStore`` in memory."""
 
-    def __init__(self, contents: MemoryData) -> None:
-        self._contents = contents
+    def __init__(self, data: MemoryData) -> None:
+        self._data = data
 
     # --- writing ---
 
     async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
-        """Make the run active, or say what is in the way."""
-        known = self._contents.runs.get(claim.key)
+        """Create the run as active, or return the run that prevents it."""
+        known = self._data.runs.get(claim.key)
         if known is not None:
             return AlreadyExists(known.record)
         key = claim.key.thread
-        thread = self._contents.threads.get(key)
+        thread = self._data.threads.get(key)
         if thread is None:
-            thread = self._contents.make(ThreadRecord(key, ThreadStatus.NOT_STARTED, claim.now, claim.now))
+            thread = self._data.create_thread(ThreadRecord(key, ThreadStatus.NOT_STARTED, claim.now, claim.now))
         elif thread.record.active_run is not None:
             return ThreadBusy(thread.runs[thread.record.active_run].record)
         record = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
-        run = MemoryRun(record, self._contents.next_number())
-        self._contents.runs[claim.key] = thread.runs[claim.key.run_id] = run
+        run = MemoryRun(record, self._data.next_number())
+        self._data.runs[claim.key] = thread.runs[claim.key.run_id] = run
         thread.turn = thread.record.status
         status, run_id = ThreadStatus.AGENT_TURN, claim.key.run_id
         thread.touch(replace(thread.record, changed_at=claim.now, status=status, active_run=run_id))
-        self._contents.change(thread, Change())
+        self._data.change(thread, Change())
         return Claimed(record)
 
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Store the envelopes that follow."""
-        append_envelopes(self._held(run, replica), envelopes)
+        """Append envelopes. Raises ``LeaseLost``, or ``ValueError`` for a gap."""
+        append_envelopes(self._owned_run(run, replica), envelopes)
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        """Store the last envelopes, how the run ended, and what it did to its thread."""
-        known = self._contents.runs.get(run)
+        """Store the last envelopes, the ending and the change of the thread. Raises as ``append``."""
+        known = self._data.runs.get(run)
         if known is not None and is_repeated(known.record, replica, ending):
             return
-        held, thread = self._held(run, replica), self._contents.threads[run.thread]
-        append_envelopes(held, envelopes)
-        held.record = replace(
-            held.record, status=ending.status, ended_at=ending.ended_at, usage=ending.usage, error=ending.error
+        owned, thread = self._owned_run(run, replica), self._data.threads[run.thread]
+        append_envelopes(owned, envelopes)
+        owned.record = replace(
+            owned.record, status=ending.status, ended_at=ending.ended_at, usage=ending.usage, error=ending.error
         )
         status = ending.turn or thread.turn
         thread.touch(replace(thread.record, changed_at=ending.ended_at, status=status, active_run=None))
-        self._contents.change(thread, ending.change)
-        self._contents.ended(held)
+        self._data.change(thread, ending.change)
+        self._data.mark_ended(owned)
 
     async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
-        """Change the thread of an active run."""
-        self._held(run, replica)
-        thread = self._contents.threads[run.thread]
+        """Change the thread of an active run. Raises ``LeaseLost``."""
+        self._owned_run(run, replica)
+        thread = self._data.threads[run.thread]
         thread.touch(replace(thread.record, changed_at=now))
-        self._contents.change(thread, change)
+        self._data.change(thread, change)
 
-    def _held(self, key: RunKey, replica: str) -> MemoryRun:
-        run = self._contents.runs.get(key)
+    def _owned_run(self, key: RunKey, replica: str) -> MemoryRun:
+        run = self._data.runs.get(key)
         if run is None or not run.record.is_active or run.record.replica != replica:
             raise LeaseLost(key.run_id)
         return run
@@ -90,102 +90,102 @@ class MemoryRuns:
     # --- reading ---
 
     async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
-        """What comes after ``seq`` ``after``."""
-        found = self._contents.runs.get(run)
-        return [] if found is None else envelopes_page(found.envelopes, after)
+        """Return the next envelopes after ``seq`` ``after``: at most ``READ_EVENTS`` and about ``READ_BYTES``."""
+        stored = self._data.runs.get(run)
+        return [] if stored is None else envelopes_page(stored.envelopes, after)
 
     async def get(self, key: RunKey) -> RunRecord | None:
-        """The run with this key."""
-        run = self._contents.runs.get(key)
+        """Return the record of a run, or None."""
+        run = self._data.runs.get(key)
         return run.record if run else None
 
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
-        """The thread's active run, else the one that was claimed last: which is the active one where there is one."""
-        found = self._contents.threads.get(thread)
-        return next((run.record for run in reversed(found.runs.values())), None) if found else None
+        """Return the thread's newest run, or None. An active run is always the newest."""
+        stored = self._data.threads.get(thread)
+        return next((run.record for run in reversed(stored.runs.values())), None) if stored else None
 
     async def find_by_run_id(self, owner: str, run_id: str) -> RunRecord | None:
-        """An owner's newest run with this id."""
-        runs = reversed(self._contents.runs.items())
+        """Return an owner's newest run with this id, or None."""
+        runs = reversed(self._data.runs.items())
         return next((run.record for key, run in runs if (key.owner, key.run_id) == (owner, run_id)), None)
 
     async def list(self, owner: str | None, *, active: bool = False, page: str | None = None) -> Page[RunRecord]:
-        """Runs, the newest first."""
-        below = None if page is None else parse_number(page)
-        wanted = [
+        """List a page of runs, newest first. Raises ``BadToken``."""
+        before_number = None if page is None else parse_number(page)
+        matching = [
             run
-            for key, run in reversed(self._contents.runs.items())
+            for key, run in reversed(self._data.runs.items())
             if owner in (None, key.owner)
             and (run.record.is_active or not active)
-            and (below is None or run.number < below)
+            and (before_number is None or run.number < before_number)
         ]
-        shown, rest = make_page(wanted, PAGE, lambda run: str(run.number))
-        return Page([run.record for run in shown], rest)
+        items, next_token = make_page(matching, PAGE, lambda run: str(run.number))
+        return Page([run.record for run in items], next_token)
 
     # --- leases ---
 
     async def renew(self, replica: str, until: float) -> Sequence[Lease]:
-        """Hold all runs of the replica until then."""
-        mine = [run for run in self._active() if run.record.replica == replica]
-        for run in mine:
+        """Extend the leases of the replica's active runs to ``until``, in Unix seconds. Return the leases."""
+        own = [run for run in self._active_runs() if run.record.replica == replica]
+        for run in own:
             run.record = replace(run.record, lease_until=until)
-        return [Lease(run.record.key, run.is_cancel_requested) for run in mine]
+        return [Lease(run.record.key, run.is_cancel_requested) for run in own]
 
     async def report_progress(self, replica: str, standings: Sequence[RunProgress]) -> None:
-        """Note how active runs of the replica stand."""
-        for it in standings:
-            run = self._contents.runs.get(it.key)
+        """Store the progress of the replica's active runs."""
+        for report in standings:
+            run = self._data.runs.get(report.key)
             if run is not None and run.record.is_active and run.record.replica == replica:
-                run.record = replace(run.record, readers=it.readers, usage=it.usage)
+                run.record = replace(run.record, readers=report.readers, usage=report.usage)
 
     async def request_cancel(self, run: RunKey) -> bool:
-        """Ask for the run's end."""
-        found = self._contents.runs.get(run)
-        if found is None or not found.record.is_active:
+        """Request the cancellation of a run. Return True if the run is active."""
+        stored = self._data.runs.get(run)
+        if stored is None or not stored.record.is_active:
             return False
-        found.is_cancel_requested = True
+        stored.is_cancel_requested = True
         return True
 
     async def expired(self, now: float) -> Sequence[RunRecord]:
-        """Active runs whose lease is over."""
-        late = [run.record for run in self._active() if run.record.lease_until <= now]
-        return sorted(late, key=lambda record: record.lease_until)[:PAGE]
+        """List active runs whose lease has expired, oldest lease first."""
+        expired = [run.record for run in self._active_runs() if run.record.lease_until <= now]
+        return sorted(expired, key=lambda record: record.lease_until)[:PAGE]
 
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
-        """Make an expired run this replica's."""
-        found = self._contents.runs.get(run.key)
-        if found is None or not found.record.is_active:
+        """Assign an expired run to this replica. Return False if its record differs from ``run``."""
+        stored = self._data.runs.get(run.key)
+        if stored is None or not stored.record.is_active:
             return False
-        if (found.record.replica, found.record.lease_until) != (run.replica, run.lease_until):
+        if (stored.record.replica, stored.record.lease_until) != (run.replica, run.lease_until):
             return False
-        found.record = replace(found.record, replica=replica, lease_until=until)
+        stored.record = replace(stored.record, replica=replica, lease_until=until)
         return True
 
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
-        """Remove the envelopes of runs that ended before then."""
-        old = self._contents.ended_runs(ended_before, limit)
+        """Delete the envelopes of runs that ended before ``ended_before``. Return the number of runs."""
+        old = self._data.ended_runs(ended_before, limit)
         for run in old:
-            self._contents.forget(run)
+            self._data.forget(run)
         return len(old)
 
-    def _active(self) -> Iterable[MemoryRun]:
-        return (run for run in self._contents.runs.values() if run.record.is_active)
+    def _active_runs(self) -> Iterable[MemoryRun]:
+        return (run for run in self._data.runs.values() if run.record.is_active)
 
 
 def append_envelopes(run: MemoryRun, envelopes: Sequence[Envelope]) -> None:
-    """Store those that are not stored yet. Raises ``ValueError`` for a gap."""
+    """Append the envelopes that are not stored yet. Raises ``ValueError`` for a gap."""
     if new := unpersisted(run.record, envelopes):
         run.envelopes.extend(new)
         run.record = replace(run.record, last_seq=len(run.envelopes))
 
 
 def is_repeated(record: RunRecord, replica: str, ending: Ending) -> bool:
-    """Whether the run has this very end already."""
+    """True if the run already has this ending."""
     return (record.replica, record.status, record.ended_at) == (replica, ending.status, ending.ended_at)
 
 
 def envelopes_page(envelopes: Sequence[Envelope], after: int) -> Sequence[Envelope]:
-    """Those after ``after``: at most ``READ_EVENTS``, and none once there are ``READ_BYTES``."""
+    """Return the envelopes after ``after``: at most ``READ_EVENTS``, and no more once they have ``READ_BYTES``."""
     size, end = 0, after
     while end < min(len(envelopes), after + READ_EVENTS) and size < READ_BYTES:
         size += len(envelopes[end].data)

@@ -1,4 +1,4 @@
-"""The store in memory: its parts on the same contents."""
+"""The store in memory. All its parts share one ``MemoryData``."""
 
 from collections.abc import Sequence
 
@@ -10,26 +10,26 @@ from agui_container.stores.memory.threads import MemoryFeedbacks, MemoryGoals, M
 
 
 class MemoryStore:
-    """A ``Store`` that ends with its process.
+    """A ``Store`` whose data ends with the process.
 
     Args:
-        bounds: what is kept at most.
+        bounds: limits of the data.
     """
 
     def __init__(self, bounds: Bounds | None = None) -> None:
-        contents = MemoryData(bounds or Bounds())
+        data = MemoryData(bounds or Bounds())
         self.interrupts = MemoryInterrupts()
-        self.runs = MemoryRuns(contents)
-        self.threads = MemoryThreads(contents, self.interrupts.remove)
-        self.goals = MemoryGoals(contents)
-        self.feedbacks = MemoryFeedbacks(contents)
+        self.runs = MemoryRuns(data)
+        self.threads = MemoryThreads(data, self.interrupts.remove)
+        self.goals = MemoryGoals(data)
+        self.feedbacks = MemoryFeedbacks(data)
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
-        """None: what cannot be done fails."""
+        """Return nothing, because a failed call raises."""
         return ()
 
     async def open(self) -> None:
-        """There is nothing to open."""
+        """Do nothing."""
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""

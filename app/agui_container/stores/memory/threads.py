@@ -1,7 +1,4 @@
-"""Threads, and the goals of their turns, in memory.
-
-What users say of messages, in memory.
-"""
+"""Threads, the goals of their turns and the feedback on their messages, in memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -23,7 +20,7 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import PAGE, CannotFork
 from agui_container.stores.memory.data import MemoryData, MemoryThread
-from agui_container.stores.metadata import annotated
+from agui_container.stores.metadata import merge_metadata
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
@@ -35,64 +32,62 @@ from agui_container.stores.page_tokens import (
 
 
 class MemoryThreads:
-    """``Threads`` in memory.
+    """``ThreadStore`` in memory.
 
     Args:
-        contents: where they are.
-        on_delete: lets go of what is kept for a thread elsewhere.
+        data: all threads and runs.
+        on_delete: deletes data of a thread that is stored elsewhere.
     """
 
-    def __init__(self, contents: MemoryData, on_delete: Callable[[ThreadKey], None]) -> None:
-        self._contents = contents
+    def __init__(self, data: MemoryData, on_delete: Callable[[ThreadKey], None]) -> None:
+        self._data = data
         self._on_delete = on_delete
 
     async def get(self, key: ThreadKey) -> ThreadRecord | None:
-        """A thread's facts."""
-        thread = self._contents.threads.get(key)
+        """Return the record of a thread, or None."""
+        thread = self._data.threads.get(key)
         return thread.record if thread else None
 
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        """An owner's threads, the one that changed last first."""
+        """List a page of an owner's threads, last changed first. Raises ``BadToken``."""
         below = None if page is None else parse_last_token(page)
         own = [
-            (it.record.changed_at, it.number, it)
-            for it in self._contents.threads.values()
-            if it.record.key.owner == owner
+            (it.record.changed_at, it.number, it) for it in self._data.threads.values() if it.record.key.owner == owner
         ]
-        wanted = sorted((it for it in own if below is None or it[:2] < below), key=lambda it: it[:2], reverse=True)
-        shown, rest = make_page(wanted, limit, lambda it: make_last_token(*it[:2]))
-        return Page([thread.record for _, _, thread in shown], rest)
+        matching = sorted((it for it in own if below is None or it[:2] < below), key=lambda it: it[:2], reverse=True)
+        items, next_token = make_page(matching, limit, lambda it: make_last_token(*it[:2]))
+        return Page([thread.record for _, _, thread in items], next_token)
 
     async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
-        """What a thread has become since a token."""
-        thread = self._contents.threads.get(key)
+        """Return the changes of a thread since a token, or None if there is no such thread."""
+        thread = self._data.threads.get(key)
         if thread is None:
             return None
         known = parse_revision(since, thread.number)
         after = -1 if known is None else known
-        shown = thread.messages if messages else {}
+        items = thread.messages if messages else {}
         return ThreadDelta(
             thread.record,
-            [message for name, message in shown.items() if thread.revisions[name] > after],
-            list(shown) if messages and thread.order_revision > after else None,
+            [message for name, message in items.items() if thread.revisions[name] > after],
+            list(items) if messages and thread.order_revision > after else None,
             thread.state if thread.state_revision > after else None,
             all_goals(thread) if thread.goals_revision > after else None,
             make_revision(thread.number, thread.revision),
         )
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
-        """Give a thread a title."""
-        thread = self._contents.threads.get(key)
+        """Set the title of a thread. Return False if there is no such thread."""
+        thread = self._data.threads.get(key)
         if thread is not None:
             thread.touch(replace(thread.record, changed_at=now, title=title))
-            self._contents.change(thread, Change())
+            self._data.change(thread, Change())
         return thread is not None
 
     async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
-        """Put notes into a thread's metadata."""
-        thread = self._contents.threads.get(key)
+        """Merge notes into the metadata of a thread. Return False if there is no such thread."""
+        thread = self._data.threads.get(key)
         if thread is not None:
-            self._contents.annotate(thread, annotated(thread.record.metadata, notes))
+            self._data.annotate(thread, merge_metadata(thread.record.metadata, notes))
         return thread is not None
 
     async def fork(
@@ -103,80 +98,80 @@ class MemoryThreads:
         now: float,
         turn: ThreadStatus = ThreadStatus.USER_TURN,
     ) -> ThreadRecord:
-        """A new thread with the history up to and including a message."""
-        thread = self._contents.threads.get(source)
+        """Create a thread with the history up to and including a message. Raises ``CannotFork``."""
+        thread = self._data.threads.get(source)
         message = thread.messages.get(message_id) if thread else None
         if thread is None or message is None:
             raise CannotFork("no such thread or message")
         if message.run_id is not None and message.run_id == thread.record.active_run:
             raise CannotFork("the message's run is active", active=True)
         target, origin = ThreadKey(source.owner, thread_id), (source.thread_id, message_id)
-        there = self._contents.threads.get(target)
-        if there is not None:
-            if there.record.forked_from != origin:
+        existing = self._data.threads.get(target)
+        if existing is not None:
+            if existing.record.forked_from != origin:
                 raise CannotFork("the new thread's id is taken", taken=True)
-            return there.record
-        return self._copied(
+            return existing.record
+        return self._copy_thread(
             thread,
             message_id,
             ThreadRecord(target, turn, now, now, thread.record.title, forked_from=origin),
         )
 
-    def _copied(self, thread: MemoryThread, message_id: str, record: ThreadRecord) -> ThreadRecord:
+    def _copy_thread(self, thread: MemoryThread, message_id: str, record: ThreadRecord) -> ThreadRecord:
         ids = list(thread.messages)
         history = [replace(thread.messages[name], run_id=None) for name in ids[: ids.index(message_id) + 1]]
-        fork = self._contents.make(record)
+        fork = self._data.create_thread(record)
         fork.touch(record)
-        self._contents.change(fork, Change(history, state=thread.state))
+        self._data.change(fork, Change(history, state=thread.state))
         return fork.record
 
     def restore(self, record: ThreadRecord, change: Change) -> None:
-        """Put in what is kept elsewhere of a thread; one that is not here is made as its record says."""
-        thread = self._contents.threads.get(record.key) or self._contents.make(record)
+        """Apply a change that was read from elsewhere. A thread that is not in memory is created from ``record``."""
+        thread = self._data.threads.get(record.key) or self._data.create_thread(record)
         thread.touch(thread.record)
-        self._contents.change(thread, change)
+        self._data.change(thread, change)
         if thread.record.metadata is None:
-            self._contents.annotate(thread, record.metadata)
+            self._data.annotate(thread, record.metadata)
 
     async def delete(self, key: ThreadKey) -> bool:
-        """Remove a thread and everything of it."""
-        thread = self._contents.threads.get(key)
+        """Delete a thread with all its data. Return True if it existed."""
+        thread = self._data.threads.get(key)
         if thread is not None:
-            self._contents.remove(thread)
+            self._data.remove(thread)
         self._on_delete(key)
         return thread is not None
 
 
 def all_goals(thread: MemoryThread) -> Sequence[StoredGoal]:
-    """All goals of a thread, the oldest first."""
+    """Return all goals of a thread, oldest first."""
     return [goal for run in thread.runs.values() for _, goal in sorted(run.goals.items())]
 
 
 class MemoryGoals:
     """``GoalStore`` in memory."""
 
-    def __init__(self, contents: MemoryData) -> None:
-        self._contents = contents
+    def __init__(self, data: MemoryData) -> None:
+        self._data = data
 
     async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
-        """Store the goals of a run."""
-        found = self._contents.runs.get(run)
+        """Store the goals of a run, except those that it has already."""
+        found = self._data.runs.get(run)
         if found is not None and goals:
             found.goals = {goal.index: replace(goal, run_id=run.run_id) for goal in goals} | found.goals
-            self._changed(run.thread)
+            self._touch_goals(run.thread)
 
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
     ) -> None:
-        """Give a goal its end, if it is pending."""
-        found = self._contents.runs.get(run)
+        """Set the outcome of a goal that is pending."""
+        found = self._data.runs.get(run)
         goal = found.goals.get(index) if found else None
         if found is not None and goal is not None and goal.status is GoalStatus.PENDING:
             found.goals[index] = replace(goal, status=status, result=result, concluded_at=now)
-            self._changed(run.thread)
+            self._touch_goals(run.thread)
 
-    def _changed(self, key: ThreadKey) -> None:
-        thread = self._contents.threads[key]
+    def _touch_goals(self, key: ThreadKey) -> None:
+        thread = self._data.threads[key]
         thread.revision += 1
         thread.goals_revision = thread.revision
 
@@ -184,42 +179,42 @@ class MemoryGoals:
 class MemoryFeedbacks:
     """``FeedbackStore`` in memory."""
 
-    def __init__(self, contents: MemoryData) -> None:
-        self._contents = contents
+    def __init__(self, data: MemoryData) -> None:
+        self._data = data
 
     async def put(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
-        """Store a feedback in place of the one on the same message."""
-        found = self._contents.threads.get(thread)
+        """Store feedback and replace earlier feedback on the same message. Return None if there is no such message."""
+        found = self._data.threads.get(thread)
         if found is None or feedback.message_id not in found.messages:
             return None
         number, review = found.reviews.get(
-            feedback.message_id, (self._contents.next_number(), Review(thread, feedback, Triage()))
+            feedback.message_id, (self._data.next_number(), Review(thread, feedback, Triage()))
         )
         said = replace(feedback, categories=tuple(feedback.categories), created_at=review.feedback.created_at)
         found.reviews[feedback.message_id] = (number, replace(review, feedback=said))
         return said
 
     async def list_for(self, thread: ThreadKey) -> Sequence[Feedback]:
-        """What was said of a thread's messages, the oldest first."""
-        found = self._contents.threads.get(thread)
+        """List the feedback on the messages of a thread, oldest first."""
+        found = self._data.threads.get(thread)
         return [review.feedback for _, review in found.reviews.values()] if found else []
 
     async def reviews(self, *, resolved: bool | None = None, page: str | None = None) -> Page[Review]:
-        """What everybody said, the newest first."""
+        """List a page of feedback of all owners, newest first. Raises ``BadToken``."""
         below = None if page is None else parse_number(page)
-        wanted = [
+        matching = [
             (number, review)
-            for thread in self._contents.threads.values()
+            for thread in self._data.threads.values()
             for number, review in thread.reviews.values()
             if resolved in (None, review.triage.resolved_at is not None) and (below is None or number < below)
         ]
-        newest = sorted(wanted, key=lambda it: it[0], reverse=True)
-        shown, rest = make_page(newest, PAGE, lambda it: str(it[0]))
-        return Page([review for _, review in shown], rest)
+        newest = sorted(matching, key=lambda it: it[0], reverse=True)
+        items, next_token = make_page(newest, PAGE, lambda it: str(it[0]))
+        return Page([review for _, review in items], next_token)
 
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
-        """Put this in place of a feedback's triage."""
-        found = self._contents.threads.get(thread)
+        """Replace the triage of a feedback. Return None if there is no such feedback."""
+        found = self._data.threads.get(thread)
         if found is None or message_id not in found.reviews:
             return None
         number, review = found.reviews[message_id]

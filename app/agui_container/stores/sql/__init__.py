@@ -1,4 +1,4 @@
-"""The durable store: SQLite and PostgreSQL through SQLAlchemy Core, one code for both.
+"""The durable store: SQLite and PostgreSQL through SQLAlchemy Core, with the same code for both.
 
-Rule: who changes a thread and a run locks the thread first, so that no two transactions wait for each other.
+Rule: a transaction that changes a thread and a run locks the thread first. This order prevents deadlocks.
 """

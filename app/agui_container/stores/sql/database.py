@@ -1,10 +1,10 @@
-"""Connections and transactions.
+"""Connections and transactions of one database.
 
-Rule: one way in for reads and one for writes, each within ``PATIENCE``, and whatever a driver raises leaves as
-``StoreUnavailable``. A transaction that has begun is carried out in a task of its own, whatever becomes of who asked: a
-statement that is cut off in SQLite's thread would hold the file's lock for good. A read sees one moment. A write of
-SQLite takes its lock when it begins, and those of one process stand in line here, because SQLite itself lets whoever
-waits poll.
+Rule: every read uses ``read_transaction`` and every write uses ``write_transaction``. Each has a timeout, and every
+error of a driver becomes ``StoreUnavailable``. A transaction runs to its end in a task of its own even if its caller is
+cancelled, because a statement that is cut off in SQLite's thread would keep the file locked. A read sees one snapshot.
+A write to SQLite takes the file's lock when it begins. The writes of one process queue for a lock here, because SQLite
+itself only polls for the file's lock.
 """
 
 import asyncio
@@ -23,19 +23,20 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from agui_container.ports.store import StoreUnavailable
 
-PATIENCE = 10.0
-"""Seconds that a read or a write may take, with the wait for a connection."""
+TIMEOUT_SECONDS = 10.0
+"""Limit of one read or write, including the wait for a connection."""
 
 GIVE_UP_SECONDS = 1.0
-"""Until a second cancellation, after which psycopg no longer waits for the server to hear of the first."""
+"""Seconds between the first and the second cancellation of a statement. After the second, psycopg stops waiting for the
+server to confirm the first."""
 
 CONNECTIONS = 10
-"""Connections of one process."""
+"""Maximum number of connections of one process."""
 
 CONNECT_SECONDS = 5
 
 SILENT_SECONDS = 10
-"""A replica that is cut off in the middle of a transaction holds its locks for so long, and PostgreSQL lets go."""
+"""Seconds after which PostgreSQL ends the transaction of a client that is silent, and releases its locks."""
 
 LIBPQ = {
     "connect_timeout": str(CONNECT_SECONDS),
@@ -44,10 +45,10 @@ LIBPQ = {
     "keepalives_count": "3",
     "tcp_user_timeout": str(SILENT_SECONDS * 1000),
 }
-"""What is asked of libpq: a server that has gone without a word is noticed within seconds."""
+"""Connection parameters of libpq. With them, a server that vanished is detected within seconds."""
 
 WAL_TRIES = 20
-"""How often a new SQLite file's journal is asked for, each time behind somebody else's lock."""
+"""Maximum number of attempts to switch a new SQLite file to WAL while other connections hold its lock."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,99 +58,100 @@ class Database:
     """A database and its transactions.
 
     Args:
-        url: of SQLite or PostgreSQL.
-        patience: seconds.
+        url: URL of SQLite or PostgreSQL.
+        timeout: limit of one read or write, in seconds.
     """
 
-    def __init__(self, url: URL, retry_policy: float = PATIENCE) -> None:
+    def __init__(self, url: URL, timeout: float = TIMEOUT_SECONDS) -> None:
         self.is_sqlite = url.get_backend_name() == "sqlite"
-        engine = sqlite(url, retry_policy) if self.is_sqlite else postgresql(url, retry_policy)
+        engine = create_sqlite_engine(url, timeout) if self.is_sqlite else create_postgresql_engine(url, timeout)
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
         self._reader = engine if self.is_sqlite else engine.execution_options(isolation_level="REPEATABLE READ")
         self._folder = Path(url.database or "").parent if self.is_sqlite else None
-        self._line = asyncio.Lock()
-        self._retry_policy = retry_policy
-        self._work = set[asyncio.Task[object]]()
+        self._write_lock = asyncio.Lock()
+        self._timeout = timeout
+        self._tasks = set[asyncio.Task[object]]()
 
     async def run_to_end(self, work: Coroutine[object, object, T]) -> T:
-        """Do all of it, also where who asked for it is cancelled. Raises what it raises.
+        """Run ``work`` to its end, even if the caller is cancelled. Return its result or raise its error.
 
         Raises:
-            StoreUnavailable: it takes too long, and goes on.
+            StoreUnavailable: The timeout is over. The work still runs to its end.
         """
-        return await self.with_timeout(self.begin(work))
+        return await self.with_timeout(self.start_task(work))
 
-    def begin(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
-        """Have it done, and come to its end before the database is closed."""
+    def start_task(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
+        """Start ``work`` as a task. ``aclose`` waits for it."""
         task = asyncio.create_task(work)
-        self._work.add(task)
-        task.add_done_callback(self._done)
+        self._tasks.add(task)
+        task.add_done_callback(self._discard_task)
         return task
 
     async def with_timeout(self, future: asyncio.Future[T]) -> T:
-        """What becomes of it. Raises ``StoreUnavailable`` where that takes too long; then it goes on."""
-        done, _ = await asyncio.wait([future], timeout=self._retry_policy + 2 * GIVE_UP_SECONDS)
+        """Return the result of ``future``. Raises ``StoreUnavailable`` after the timeout, without cancelling it."""
+        done, _ = await asyncio.wait([future], timeout=self._timeout + 2 * GIVE_UP_SECONDS)
         if not done:
-            raise StoreUnavailable(f"the database did not answer within {self._retry_policy} seconds")
+            raise StoreUnavailable(f"the database did not answer within {self._timeout} seconds")
         return future.result()
 
-    def _done(self, task: asyncio.Task[object]) -> None:
-        self._work.discard(task)
+    def _discard_task(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # who asked has it, or has left
+            task.exception()  # marks it as retrieved, because the caller may have been cancelled
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """Read, as of one moment. Raises ``StoreUnavailable``."""
-        async with self._within(), self._reader.connect() as connection:
+    async def read_transaction(self) -> AsyncIterator[AsyncConnection]:
+        """Open a connection that reads one snapshot. Raises ``StoreUnavailable``."""
+        async with self._apply_timeout(), self._reader.connect() as connection:
             yield connection
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[AsyncConnection]:
-        """Write: all of it, or nothing when something is raised. Raises ``StoreUnavailable``."""
-        async with self._within(), self._turn(), self._writer.begin() as connection:
+    async def write_transaction(self) -> AsyncIterator[AsyncConnection]:
+        """Open a transaction for writing. An exception rolls it back. Raises ``StoreUnavailable``."""
+        async with self._apply_timeout(), self._writer_slot(), self._writer.begin() as connection:
             yield connection
 
     @asynccontextmanager
-    async def upgrading(self) -> AsyncIterator[AsyncConnection]:
-        """``writing``, for as long as it takes. Raises ``StoreUnavailable``."""
+    async def migration_transaction(self) -> AsyncIterator[AsyncConnection]:
+        """Open a transaction for writing without a timeout. Raises ``StoreUnavailable``."""
         if self._folder is not None and not self._folder.is_dir():
-            raise StoreUnavailable("there is no such folder")  # the driver's thread would outlive its own failure
+            # Without this check, the driver's thread would stay after the failure.
+            raise StoreUnavailable("there is no such folder")
         with database_errors():
             async with self._writer.begin() as connection:
                 yield connection
 
     @asynccontextmanager
-    async def _within(self) -> AsyncIterator[None]:
-        """PostgreSQL may be out of reach; SQLite ends every wait by itself, and must not be cut off."""
-        seconds = None if self.is_sqlite else self._retry_policy
+    async def _apply_timeout(self) -> AsyncIterator[None]:
+        """Apply the timeout. SQLite has none here, because it ends every wait itself and must not be cut off."""
+        seconds = None if self.is_sqlite else self._timeout
         with database_errors():
             async with asyncio.timeout(seconds and seconds + GIVE_UP_SECONDS), asyncio.timeout(seconds):
                 yield
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _writer_slot(self) -> AsyncIterator[None]:
         if not self.is_sqlite:
             yield
             return
-        async with asyncio.timeout(self._retry_policy):
-            await self._line.acquire()
+        async with asyncio.timeout(self._timeout):
+            await self._write_lock.acquire()
         try:
             yield
         finally:
-            self._line.release()
+            self._write_lock.release()
 
     async def aclose(self) -> None:
-        """Let what has begun come to its end, and close all connections."""
-        if self._work:
-            await asyncio.wait(self._work, timeout=self._retry_policy)
+        """Wait for started work, then close all connections."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._timeout)
         await self._engine.dispose()
 
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """Raises ``StoreUnavailable`` for a database that fails or takes too long."""
+    """Raise ``StoreUnavailable`` for every timeout and every error of the database."""
     try:
         yield
     except TimeoutError as error:
@@ -159,7 +161,7 @@ def database_errors() -> Iterator[None]:
 
 
 class DatabaseUser(Protocol):
-    """A part of the store."""
+    """A part of the store, with the database that it uses."""
 
     _database: Database
 
@@ -170,47 +172,53 @@ S = TypeVar("S", bound=DatabaseUser)
 def uncancellable(
     method: Callable[Concatenate[S, P], Coroutine[object, object, T]],
 ) -> Callable[Concatenate[S, P], Coroutine[object, object, T]]:
-    """A method that is carried out to its end once it was called."""
+    """Decorate a method so that it runs to its end even if its caller is cancelled."""
 
     @wraps(method)
-    async def carried_out(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_to_end(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._database.run_to_end(method(self, *args, **kwargs))
 
-    return carried_out
+    return run_to_end
 
 
-def postgresql(url: URL, retry_policy: float) -> AsyncEngine:
-    """An engine for PostgreSQL. What the URL's query says goes to libpq, as ``sslmode`` does."""
+def create_postgresql_engine(url: URL, timeout: float) -> AsyncEngine:
+    """Create the engine for PostgreSQL. The URL's query parameters, such as ``sslmode``, are passed to libpq."""
     url = url.set(drivername="postgresql+psycopg").update_query_dict({**LIBPQ, **url.query})
-    engine = create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=retry_policy)
+    engine = create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=timeout)
     event.listen(engine.sync_engine, "connect", _set_timeouts)
     return engine
 
 
 def _set_timeouts(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-    """As a statement, because poolers between us and the database refuse it as a parameter of the connection."""
+    """Set the timeout of idle transactions.
+
+    A statement is used because connection poolers reject this setting as a connection parameter.
+    """
     cursor = connection.cursor()
     cursor.execute(f"SET idle_in_transaction_session_timeout = '{SILENT_SECONDS}s'")
     cursor.close()
     connection.commit()
 
 
-def sqlite(url: URL, retry_policy: float) -> AsyncEngine:
-    """An engine for a file of SQLite's."""
+def create_sqlite_engine(url: URL, timeout: float) -> AsyncEngine:
+    """Create the engine for a SQLite file."""
     engine = create_async_engine(
         url.set(drivername="sqlite+aiosqlite"),
         pool_size=CONNECTIONS,
         max_overflow=0,
-        pool_timeout=retry_policy,
-        connect_args={"timeout": retry_policy / 2, "isolation_level": None},
+        pool_timeout=timeout,
+        connect_args={"timeout": timeout / 2, "isolation_level": None},
     )
-    event.listen(engine.sync_engine, "connect", _prepare)
-    event.listen(engine.sync_engine, "begin", _begin)
+    event.listen(engine.sync_engine, "connect", _set_pragmas)
+    event.listen(engine.sync_engine, "begin", _begin_transaction)
     return engine
 
 
-def _prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-    """NORMAL: what is committed survives this process; a loss of power may take the last commits, and no more."""
+def _set_pragmas(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    """Set the pragmas of a new connection.
+
+    With ``synchronous = NORMAL``, commits survive a crash of the process. A power loss may lose the last commits.
+    """
     cursor = connection.cursor()
     _write_ahead(cursor)
     for setting in ("synchronous = NORMAL", "foreign_keys = ON"):
@@ -219,19 +227,26 @@ def _prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
 
 
 def _write_ahead(cursor: DBAPICursor) -> None:
-    """Of several who change a new file's journal at once SQLite lets all but one fail, without any wait."""
+    """Switch the file to write-ahead logging.
+
+    If several connections do so at once, SQLite lets all but one fail immediately, so this waits for the lock and
+    retries.
+    """
     for _ in range(WAL_TRIES):
         try:
             cursor.execute("PRAGMA journal_mode = WAL")
-        except OperationalError:  # a lock, which is waited for, says when the other is done
+        except OperationalError:  # BEGIN IMMEDIATE waits until the other connection has finished
             cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("ROLLBACK")
         else:
             return
-    raise OperationalError("the journal cannot be changed")
+    raise OperationalError("cannot switch the database to write-ahead logging")
 
 
-def _begin(connection: Connection) -> None:
-    """The driver begins no transaction by itself; a read that turned into a write could not wait for its lock."""
+def _begin_transaction(connection: Connection) -> None:
+    """Begin a transaction, because the driver does not.
+
+    Writes take the lock now: a read cannot wait to upgrade to a write.
+    """
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

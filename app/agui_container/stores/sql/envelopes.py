@@ -1,8 +1,8 @@
-"""How envelopes get into a database: those of one run, and those of all runs of a process together.
+"""Appends of envelopes to a database, for one run and for all runs of a process in batches.
 
-Rule: what a replica writes it writes where the row says that the run is its own, in the same transaction. What comes
-while a transaction is under way goes into the next one, whatever run it is of, so many slow runs cost few commits. One
-run that cannot be written does not keep the others from it.
+Rule: a replica writes only to runs whose row names it, and checks this in the same transaction. Appends that arrive
+during a transaction form the next batch, whatever run they belong to, so many slow runs need few commits. A run that
+cannot be written does not block the others.
 """
 
 import asyncio
@@ -25,22 +25,22 @@ from agui_container.stores.sql.rows import RUN_FACTS, is_run, run_record
 from agui_container.stores.sql.schema import ENVELOPES, RUNS, digest_of
 
 MAX_RUNS, MAX_BYTES = 200, 4_000_000
-"""What of several runs is one transaction, up to the run that exceeds it."""
+"""Limits of one batch: runs, and bytes of event data. The request that exceeds the bytes is still included."""
 
 OUTAGES = (OperationalError, PoolTimeout, OSError)
-"""Causes that are nobody's fault: what fails for one of these fails for all."""
+"""Causes that affect the whole database, so that no single request of the batch is to blame."""
 
 logger = logging.getLogger(__name__)
 
 RUNNING = RUNS.c.status == RunStatus.RUNNING
 
-MINE = (
+OWN_RUN = (
     update(RUNS)
     .where(RUNS.c.digest == bindparam("of_run"), RUNNING, RUNS.c.replica == bindparam("by"))
     .returning(RUNS.c.number)
 )
-ADVANCE = MINE.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
-"""Every append of one run begins with it, so it is built once."""
+ADVANCE = OWN_RUN.where(RUNS.c.last_seq == bindparam("follows")).values(last_seq=bindparam("last"))
+"""Advances ``last_seq`` if the run belongs to the replica and has no gap. Built once, because every append uses it."""
 
 ADVANCE_EACH = update(RUNS).where(RUNS.c.number == bindparam("of_run")).values(last_seq=bindparam("last"))
 
@@ -53,53 +53,57 @@ ALL_ENVELOPES = text("""
         string_to_array(:types, ','), string_to_array(:sizes, ',')::int[]
     ) WITH ORDINALITY AS each(run, seq, type, size, place)
 """).bindparams(bindparam("data", type_=LargeBinary))
-"""One statement whatever the number of envelopes. PostgreSQL cuts the data, because psycopg is slow to write arrays."""
+"""Inserts any number of envelopes. Their data is one value that PostgreSQL splits, because psycopg writes arrays
+slowly."""
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
 
 
-async def held(connection: AsyncConnection, run: RunKey) -> RunRecord | None:
-    """The run, and nobody takes it until the transaction is over."""
+async def lock_run(connection: AsyncConnection, run: RunKey) -> RunRecord | None:
+    """Lock a run until the end of the transaction. Return its record, or None if there is no such run."""
     row = (await connection.execute(select(*RUN_FACTS).where(is_run(run)).with_for_update())).first()
     return run_record(row) if row else None
 
 
-async def write(
+async def write_envelopes(
     connection: AsyncConnection, run: RunKey, replica: str, envelopes: Sequence[Envelope], **ending: object
 ) -> bool:
-    """Store envelopes that follow what is stored, and how the run ended, if it is this replica's. Gives whether."""
+    """Append envelopes and set the columns in ``ending``. Return False, without a change, if that is not possible.
+
+    The run must be active and belong to ``replica``, and the envelopes must follow the stored ones.
+    """
     if not envelopes and not ending:
         return True
-    where: dict[str, object] = {"of_run": digest_of(*run), "by": replica}
+    parameters: dict[str, object] = {"of_run": digest_of(*run), "by": replica}
     if envelopes:
-        mine = ADVANCE if not ending else ADVANCE.values(ending)
-        where |= {"follows": envelopes[0].seq - 1, "last": envelopes[-1].seq}
+        statement = ADVANCE if not ending else ADVANCE.values(ending)
+        parameters |= {"follows": envelopes[0].seq - 1, "last": envelopes[-1].seq}
     else:
-        mine = MINE.values(ending)
-    number: int | None = await connection.scalar(mine, where)
+        statement = OWN_RUN.values(ending)
+    number: int | None = await connection.scalar(statement, parameters)
     if number is not None and envelopes:
-        await insert(connection, [(number, envelope) for envelope in envelopes])
+        await insert_envelopes(connection, [(number, envelope) for envelope in envelopes])
     return number is not None
 
 
-async def insert(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:
-    """SQLite runs one prepared statement for all rows, PostgreSQL one for all together."""
+async def insert_envelopes(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:
+    """Insert envelopes. SQLite runs a prepared statement per row, PostgreSQL one statement for all rows."""
     if connection.dialect.name == "sqlite":
         each = [{"run": run, "seq": e.seq, "type": e.type.value, "data": e.data} for run, e in rows]
         await connection.execute(EACH_ENVELOPE, each)
         return
     columns = {
-        "runs": joined(run for run, _ in rows),
-        "seqs": joined(envelope.seq for _, envelope in rows),
-        "types": joined(envelope.type.value for _, envelope in rows),
-        "sizes": joined(len(envelope.data) for _, envelope in rows),
+        "runs": join_column(run for run, _ in rows),
+        "seqs": join_column(envelope.seq for _, envelope in rows),
+        "types": join_column(envelope.type.value for _, envelope in rows),
+        "sizes": join_column(len(envelope.data) for _, envelope in rows),
     }
     await connection.execute(ALL_ENVELOPES, columns | {"data": b"".join(envelope.data for _, envelope in rows)})
 
 
-def joined(values: Iterable[object]) -> str:
-    """A column as PostgreSQL takes it apart again."""
+def join_column(values: Iterable[object]) -> str:
+    """Return the values of one column as a string that PostgreSQL splits at the commas."""
     return ",".join(map(str, values))
 
 
@@ -107,7 +111,7 @@ def joined(values: Iterable[object]) -> str:
 
 
 class AppendRequest(NamedTuple):
-    """Envelopes of one run that are to be stored, and who waits for that."""
+    """Request to append envelopes of one run. ``done`` resolves with the outcome; ``size`` is in bytes."""
 
     run: RunKey
     replica: str
@@ -117,136 +121,156 @@ class AppendRequest(NamedTuple):
 
 
 class AppendBatcher:
-    """What is to be appended to the runs of one process."""
+    """Queue of append requests of one process, written in batches."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[AppendRequest] = []
-        self._apart: set[RunKey] = set()
-        self._alone: set[RunKey] = set()
-        self._working = False
+        self._queue: list[AppendRequest] = []
+        self._isolated: set[RunKey] = set()
+        self._detached: set[RunKey] = set()
+        self._is_working = False
 
     async def put(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Store the envelopes that follow. Raises ``LeaseLost``; ``ValueError`` for a gap; ``StoreUnavailable``."""
+        """Append envelopes to a run, and wait until they are stored.
+
+        Raises:
+            LeaseLost: The run is not active or belongs to another replica.
+            ValueError: The envelopes leave a gap after the stored ones.
+            StoreUnavailable: The database failed or did not answer in time.
+        """
         if not envelopes:
             return
         size = sum(len(envelope.data) for envelope in envelopes)
-        part = AppendRequest(run, replica, envelopes, size, asyncio.get_running_loop().create_future())
-        part.done.add_done_callback(ignore_result)
-        self._waiting.append(part)
-        self._go_on()
-        await self._database.with_timeout(part.done)
+        request = AppendRequest(run, replica, envelopes, size, asyncio.get_running_loop().create_future())
+        request.done.add_done_callback(ignore_result)
+        self._queue.append(request)
+        self._start_worker()
+        await self._database.with_timeout(request.done)
 
     def forget(self, run: RunKey) -> None:
-        """Nothing more comes of it."""
-        self._apart.discard(run)
+        """Drop the state of a run that will get no more appends."""
+        self._isolated.discard(run)
 
-    def _go_on(self) -> None:
-        if not self._working:
-            self._working = True
-            self._database.begin(self._work())
+    def _start_worker(self) -> None:
+        if not self._is_working:
+            self._is_working = True
+            self._database.start_task(self._drain_queue())
 
-    async def _work(self) -> None:
+    async def _drain_queue(self) -> None:
         try:
-            while parts := self._next():
-                await self._write(parts)
+            while batch := self._next_batch():
+                await self._write_batch(batch)
         finally:
-            self._working = False
+            self._is_working = False
 
-    def _next(self) -> Sequence[AppendRequest]:
-        """The parts of one transaction: at most one of each run, and one that has failed in company by itself."""
-        chosen: dict[RunKey, AppendRequest] = {}
-        left, size = [], 0
-        for part in self._waiting:
-            first = next(iter(chosen.values()), part)
-            apart = chosen and not self._apart.isdisjoint((first.run, part.run))
-            full = len(chosen) == MAX_RUNS or size > MAX_BYTES
-            if full or apart or part.replica != first.replica or part.run in chosen or part.run in self._alone:
-                left.append(part)
+    def _next_batch(self) -> Sequence[AppendRequest]:
+        """Take the requests of the next transaction: at most one per run.
+
+        An isolated run gets a transaction of its own.
+        """
+        batch: dict[RunKey, AppendRequest] = {}
+        remaining, size = [], 0
+        for request in self._queue:
+            first = next(iter(batch.values()), request)
+            is_isolated = batch and not self._isolated.isdisjoint((first.run, request.run))
+            is_full = len(batch) == MAX_RUNS or size > MAX_BYTES
+            if (
+                is_full
+                or is_isolated
+                or request.replica != first.replica
+                or request.run in batch
+                or request.run in self._detached
+            ):
+                remaining.append(request)
             else:
-                chosen[part.run] = part
-                size += part.size
-        self._waiting = left
-        return list(chosen.values())
+                batch[request.run] = request
+                size += request.size
+        self._queue = remaining
+        return list(batch.values())
 
-    async def _write(self, parts: Sequence[AppendRequest]) -> None:
-        if len(parts) == 1 and self._database.is_sqlite:  # where nobody can lock its row: a statement less
-            await self._by_itself(parts[0])
+    async def _write_batch(self, batch: Sequence[AppendRequest]) -> None:
+        if len(batch) == 1 and self._database.is_sqlite:  # no row locks on SQLite, so the batch query is not needed
+            await self._append_one(batch[0])
             return
-        left = parts
+        remaining = batch
         try:
-            left = await self._together(parts)
+            remaining = await self._append_batch(batch)
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, OUTAGES):
-                self._apart.update(part.run for part in parts)
-            for part in parts:
-                resolve(part, error)
+                self._isolated.update(request.run for request in batch)
+            for request in batch:
+                resolve(request, error)
             return
         except Exception:
-            logger.exception("what was to be stored together is tried one by one")
-        for part in left:
-            self._alone.add(part.run)
-            self._database.begin(self._by_itself(part))
+            logger.exception("batched append failed, retrying one by one runs=%s", len(batch))
+        for request in remaining:
+            self._detached.add(request.run)
+            self._database.start_task(self._append_one(request))
 
-    async def _together(self, parts: Sequence[AppendRequest]) -> Sequence[AppendRequest]:
-        """Store all that follow what is stored; gives those that do not."""
-        of_run = {digest_of(*part.run): part for part in parts}
-        which = (RUNS.c.digest.in_(of_run), RUNNING, RUNS.c.replica == parts[0].replica)
-        # In order, as ``renew`` does: who locks several runs in another order would wait for it, and it for them.
-        mine = select(RUNS.c.number, RUNS.c.digest, RUNS.c.last_seq).where(*which).order_by(RUNS.c.number)
-        async with self._database.writing() as connection:
-            found = (await connection.execute(mine.with_for_update(skip_locked=True))).all()
-            fit = {number: of_run.pop(name) for number, name, last in found if is_next(of_run[name], last)}
-            if fit:
-                await insert(connection, [(number, envelope) for number in fit for envelope in fit[number].envelopes])
-                ends = [{"of_run": number, "last": part.envelopes[-1].seq} for number, part in fit.items()]
+    async def _append_batch(self, batch: Sequence[AppendRequest]) -> Sequence[AppendRequest]:
+        """Append in one transaction every request that follows the stored envelopes. Return the other requests."""
+        by_digest = {digest_of(*request.run): request for request in batch}
+        conditions = (RUNS.c.digest.in_(by_digest), RUNNING, RUNS.c.replica == batch[0].replica)
+        # Rows are locked in the same order as in ``renew``, because another order could cause a deadlock.
+        statement = select(RUNS.c.number, RUNS.c.digest, RUNS.c.last_seq).where(*conditions).order_by(RUNS.c.number)
+        async with self._database.write_transaction() as connection:
+            rows = (await connection.execute(statement.with_for_update(skip_locked=True))).all()
+            accepted = {number: by_digest.pop(name) for number, name, last in rows if is_next(by_digest[name], last)}
+            if accepted:
+                await insert_envelopes(
+                    connection, [(number, envelope) for number in accepted for envelope in accepted[number].envelopes]
+                )
+                ends = [{"of_run": number, "last": request.envelopes[-1].seq} for number, request in accepted.items()]
                 await connection.execute(ADVANCE_EACH, ends)
-        for part in fit.values():
-            resolve(part)
-        return list(of_run.values())
+        for request in accepted.values():
+            resolve(request)
+        return list(by_digest.values())
 
-    async def _by_itself(self, part: AppendRequest) -> None:
-        """Store what did not go with others; whoever locks its row holds up nobody else."""
+    async def _append_one(self, request: AppendRequest) -> None:
+        """Append one request in its own transaction, so that a lock on its row delays no other run."""
         try:
-            async with self._database.writing() as connection:
-                await append(connection, part)
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
-            resolve(part, error)
+            async with self._database.write_transaction() as connection:
+                await append_request(connection, request)
+        except Exception as error:  # noqa: BLE001 - passed to the waiting caller
+            resolve(request, error)
         else:
-            self._apart.discard(part.run)
-            resolve(part)
+            self._isolated.discard(request.run)
+            resolve(request)
         finally:
-            self._alone.discard(part.run)
-            self._go_on()
+            self._detached.discard(request.run)
+            self._start_worker()
 
 
-async def append(connection: AsyncConnection, part: AppendRequest) -> None:
-    """Store what is not stored yet of one run. Raises ``LeaseLost``; ``ValueError`` for a gap."""
-    run, replica, envelopes = part[:3]
-    if await write(connection, run, replica, envelopes):
+async def append_request(connection: AsyncConnection, request: AppendRequest) -> None:
+    """Append the envelopes of one request that are not stored yet.
+
+    Raises ``LeaseLost``, or ``ValueError`` for a gap.
+    """
+    run, replica, envelopes = request[:3]
+    if await write_envelopes(connection, run, replica, envelopes):
         return
-    record = await held(connection, run)
+    record = await lock_run(connection, run)
     if record is None or not record.is_active or record.replica != replica:
         raise LeaseLost(run.run_id)
-    await write(connection, run, replica, unpersisted(record, envelopes))
+    await write_envelopes(connection, run, replica, unpersisted(record, envelopes))
 
 
-def is_next(part: AppendRequest, last_seq: int) -> bool:
-    """Whether this is what comes next."""
-    return part.envelopes[0].seq == last_seq + 1
+def is_next(request: AppendRequest, last_seq: int) -> bool:
+    """True if the request directly follows ``last_seq``."""
+    return request.envelopes[0].seq == last_seq + 1
 
 
 def ignore_result(done: asyncio.Future[None]) -> None:
-    """Who has asked may have left."""
+    """Mark the outcome as retrieved, because the caller may have been cancelled."""
     if not done.cancelled():
         done.exception()
 
 
-def resolve(part: AppendRequest, error: Exception | None = None) -> None:
-    """What became of it, if somebody still waits."""
-    if part.done.done():
+def resolve(request: AppendRequest, error: Exception | None = None) -> None:
+    """Set the outcome of a request, unless its caller was cancelled."""
+    if request.done.done():
         return
     if error is None:
-        part.done.set_result(None)
+        request.done.set_result(None)
     else:
-        part.done.set_exception(error)
+        request.done.set_exception(error)

@@ -1,9 +1,8 @@
-"""Rows to records, and the statements that several parts share.
+"""Conversion of rows to records, and the statements that several parts of the store share.
 
-What a run does to its thread, written under the thread's lock.
-
-Rule: only what is different counts as changed, so that saying the same again gives nobody a delta. Messages have
-positions that grow; only another order gives them new ones.
+Rule: a change of a thread is written under the thread's lock. A value equal to the stored one is not a change, so
+repeating a write does not appear in any delta. New messages get increasing positions. Only a new order changes existing
+positions.
 """
 
 from collections.abc import Sequence
@@ -37,11 +36,11 @@ THREAD_FACTS = (
     .scalar_subquery()
     .label("active_run"),
 )
-"""The columns of a ``ThreadRecord``, and what is needed to go on from it."""
+"""Columns of a ``ThreadRecord``, and the number and revision of the thread."""
 
 
 def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
-    """A row of ``THREAD_FACTS``."""
+    """Return the record of a row with ``THREAD_FACTS``."""
     return ThreadRecord(
         ThreadKey(row.owner, row.thread_id),
         ThreadStatus(row.status) if row.active_run is None else ThreadStatus.AGENT_TURN,
@@ -55,18 +54,18 @@ def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
 
 
 def is_thread(key: ThreadKey) -> ColumnElement[bool]:
-    """The row of that thread."""
+    """Return the condition that selects the row of a thread."""
     return THREADS.c.digest == digest_of(*key)
 
 
-async def locked(connection: AsyncConnection, key: ThreadKey) -> int | None:
-    """The thread's number, and nobody else changes it until the transaction is over; None where there is none."""
+async def lock_thread(connection: AsyncConnection, key: ThreadKey) -> int | None:
+    """Lock a thread until the end of the transaction. Return its number, or None if there is no such thread."""
     number: int | None = await connection.scalar(select(THREADS.c.number).where(is_thread(key)).with_for_update())
     return number
 
 
 async def touch(connection: AsyncConnection, thread: int, **values: object) -> int:
-    """Change a locked thread's row; gives the revision that this is."""
+    """Update the row of a locked thread. Return its new revision."""
     statement = update(THREADS).where(THREADS.c.number == thread).returning(THREADS.c.revision)
     revision: int = await connection.scalar(statement.values(revision=THREADS.c.revision + 1, **values)) or 0
     return revision
@@ -75,11 +74,11 @@ async def touch(connection: AsyncConnection, thread: int, **values: object) -> i
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 RUN_FACTS = tuple(column for column in RUNS.c if column.name != "input")
-"""The columns of a ``RunRecord``."""
+"""Columns of a ``RunRecord``."""
 
 
 def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
-    """A row of ``RUN_FACTS``."""
+    """Return the record of a row with ``RUN_FACTS``."""
     return RunRecord(
         RunKey(row.owner, row.thread_id, row.run_id),
         row.replica,
@@ -96,7 +95,7 @@ def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
 
 
 def is_run(key: RunKey) -> ColumnElement[bool]:
-    """The row of that run."""
+    """Return the condition that selects the row of a run."""
     return RUNS.c.digest == digest_of(*key)
 
 
@@ -104,7 +103,7 @@ def is_run(key: RunKey) -> ColumnElement[bool]:
 
 
 def goal_record(row: Row[*tuple[object, ...]]) -> StoredGoal:
-    """A goal with its run's id."""
+    """Return the goal of a row that includes its run's id."""
     return StoredGoal(
         row.run_id,
         row.place,
@@ -117,11 +116,11 @@ def goal_record(row: Row[*tuple[object, ...]]) -> StoredGoal:
     )
 
 
-# --- any --------------------------------------------------------------------------------------------------------------
+# --- changes ----------------------------------------------------------------------------------------------------------
 
 
 def insert(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """An INSERT that can say what to do on a conflict, which each dialect has for itself."""
+    """Return the dialect's INSERT, which supports ON CONFLICT."""
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
@@ -133,7 +132,7 @@ TO_POSITION = (
 
 
 async def apply_change(connection: AsyncConnection, thread: int, revision: int, change: Change) -> None:
-    """Write the change as part of that revision of a locked thread."""
+    """Write a change of a locked thread as part of ``revision``."""
     if change.messages:
         await _put(connection, thread, revision, change.messages)
     if change.order is not None and await _reorder(connection, thread, change.order):
@@ -152,7 +151,7 @@ async def _set(connection: AsyncConnection, thread: int, **values: object) -> No
 
 
 async def _put(connection: AsyncConnection, thread: int, revision: int, messages: Sequence[StoredMessage]) -> None:
-    """Known ids keep their position."""
+    """Insert or update messages. Messages with a known id keep their position."""
     last = select(func.coalesce(func.max(MESSAGES.c.position), 0)).where(MESSAGES.c.thread == thread)
     end: int = await connection.scalar(last) or 0
     rows = [
@@ -167,12 +166,15 @@ async def _put(connection: AsyncConnection, thread: int, revision: int, messages
         }
         for at, message in enumerate(messages, start=1)
     ]
-    await connection.execute(_changing(connection.dialect.name), rows)
+    await connection.execute(_message_upsert(connection.dialect.name), rows)
 
 
 @cache
-def _changing(dialect: str) -> Insert:
-    """Puts messages in; known ones where they are different. Made once: ``excluded`` is a copy of the table."""
+def _message_upsert(dialect: str) -> Insert:
+    """Return the upsert of messages, which skips equal ones.
+
+    It is built once, because ``excluded`` copies the table.
+    """
     new = insert(dialect, MESSAGES)
     return new.on_conflict_do_update(
         index_elements=["thread", "digest"],
@@ -182,22 +184,22 @@ def _changing(dialect: str) -> Insert:
 
 
 async def _reorder(connection: AsyncConnection, thread: int, order: Sequence[str]) -> bool:
-    """Put the messages in this order and drop the others. Gives whether that was any different."""
-    rows = select(MESSAGES.c.digest, MESSAGES.c.position).where(MESSAGES.c.thread == thread)
-    found = await connection.execute(rows.order_by(MESSAGES.c.position))
-    stored: dict[bytes, int] = {name: position for name, position in found}  # noqa: C416 - rows are no pairs to mypy
-    wanted = [name for name in map(digest_of, dict.fromkeys(order)) if name in stored]
-    if wanted == list(stored):
+    """Sort the messages into this order and delete the others. Return True if anything changed."""
+    query = select(MESSAGES.c.digest, MESSAGES.c.position).where(MESSAGES.c.thread == thread)
+    rows = await connection.execute(query.order_by(MESSAGES.c.position))
+    stored: dict[bytes, int] = {name: position for name, position in rows}  # noqa: C416 - rows are no pairs to mypy
+    new_order = [name for name in map(digest_of, dict.fromkeys(order)) if name in stored]
+    if new_order == list(stored):
         return False
     moved = [
         {"in_thread": thread, "of_message": name, "to": at}
-        for at, name in enumerate(wanted, start=1)
+        for at, name in enumerate(new_order, start=1)
         if stored[name] != at
     ]
-    dropped = [{"of_message": name} for name in stored.keys() - set(wanted)]
-    if dropped:
-        gone = delete(MESSAGES).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == bindparam("of_message"))
-        await connection.execute(gone, dropped)
+    removed = [{"of_message": name} for name in stored.keys() - set(new_order)]
+    if removed:
+        deletion = delete(MESSAGES).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == bindparam("of_message"))
+        await connection.execute(deletion, removed)
     if moved:
         await connection.execute(TO_POSITION, moved)
     return True

@@ -1,12 +1,12 @@
-"""How values are kept in columns.
+"""Current tables of the database, and the encoding of strings in their columns.
 
-Rule: whatever a caller sends can be stored and comes back as it was. PostgreSQL's text takes no NUL and no lone
-surrogate, and its indexes take no long value: so words are escaped, and ids are found by their digests. JSON is bytes.
+Rule: every string that a caller sends can be stored and is returned unchanged. PostgreSQL's text has no NUL and no lone
+surrogates, and its indexes have a size limit. Therefore strings are escaped, and ids are looked up by their digests.
+JSON is stored as bytes.
 
-The tables as they are now. ``migrations`` makes them; a test says that both are the same.
-
-Rule: the invariants are the database's: one active run per thread, one envelope per run and ``seq``, one message and
-one interrupt per id. ``revision`` columns hold the thread's ``revision`` of when that part of it last changed.
+Rule: the database enforces the invariants: one active run per thread, one envelope per run and ``seq``, one message and
+one interrupt per id. A ``*_revision`` column stores the thread's ``revision`` at which that part of it last changed.
+The scripts in ``migrations`` create the tables; a test compares both.
 """
 
 import hashlib
@@ -35,28 +35,28 @@ _ESCAPED = re.compile(r"\\(\\|0|u[0-9a-f]{4})")
 
 
 class EscapedText(TypeDecorator[str]):
-    """Any string."""
+    """Column type for any string, including NUL and lone surrogates."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - as in the base
-        """The string as it is stored."""
+        """Return the escaped string."""
         return None if value is None else escape_text(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - as in the base
-        """The string as it was."""
+        """Return the original string."""
         return None if value is None else unescape_text(value)
 
 
 def escape_text(value: str) -> str:
-    """The string without NUL and lone surrogates; reads the same where there is neither, nor a backslash."""
+    """Return the string with NUL, lone surrogates and backslashes escaped."""
     value = value.replace("\\", "\\\\").replace("\0", "\\0")
     return value.encode("utf-8", "backslashreplace").decode()
 
 
 def unescape_text(value: str) -> str:
-    """What ``escape_text`` was given."""
+    """Return the string that ``escape_text`` escaped."""
     return _ESCAPED.sub(_unescape, value) if "\\" in value else value
 
 
@@ -68,7 +68,7 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def digest_of(*parts: str) -> bytes:
-    """What stands for these strings, in this order, wherever they are looked for. 32 bytes."""
+    """Return the SHA-256 (32 bytes) of these strings in this order. Lookups use it in place of the strings."""
     hashed = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -87,11 +87,11 @@ NAMES = {
 METADATA = MetaData(naming_convention=NAMES)
 
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
-"""A row's number. SQLite counts only what is called INTEGER."""
+"""Type of a row's number. SQLite numbers rows only in a column of the type INTEGER."""
 
 
 def _of(table: str) -> ForeignKey:
-    """A part of that: gone with it."""
+    """Return a foreign key to ``table`` that deletes the row together with its parent."""
     return ForeignKey(f"{table}.number", ondelete="CASCADE")
 
 
@@ -116,7 +116,7 @@ THREADS = Table(
     Column("metadata", LargeBinary),
     UniqueConstraint("digest"),
     Index(None, "owner", "changed_at", "number"),
-    sqlite_autoincrement=True,  # a number is not given twice, because tokens name it
+    sqlite_autoincrement=True,  # numbers are never reused, because tokens contain them
 )
 
 RUNS = Table(
@@ -131,7 +131,7 @@ RUNS = Table(
     Column("replica", Text, nullable=False),
     Column("lease_until", Double, nullable=False),
     Column("status", Text, nullable=False),
-    Column("input", LargeBinary),  # not written any more; it stays for older replicas, which write it
+    Column("input", LargeBinary),  # no longer written; kept for older replicas, which still write it
     Column("last_seq", Integer, nullable=False, server_default="0"),
     Column("started_at", Double, nullable=False),
     Column("ended_at", Double),
@@ -193,7 +193,7 @@ INTERRUPTS = Table(
     "interrupts",
     METADATA,
     Column("number", NUMBER, primary_key=True),
-    Column("thread", LargeBinary, nullable=False),  # its digest: something may wait before the thread is stored
+    Column("thread", LargeBinary, nullable=False),  # the digest, because an interrupt may precede its thread
     Column("depth", Integer, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     Column("interrupt_id", EscapedText, nullable=False),

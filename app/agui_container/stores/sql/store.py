@@ -1,11 +1,11 @@
-"""The store of a database: its parts on one ``Database``."""
+"""The store in a database. All its parts share one ``Database``."""
 
 from collections.abc import Sequence
 
 from sqlalchemy import URL
 
 from agui_container.ports.records import StoreWarning, ThreadKey
-from agui_container.stores.sql.database import PATIENCE, Database
+from agui_container.stores.sql.database import TIMEOUT_SECONDS, Database
 from agui_container.stores.sql.feedback import SqlFeedbacks
 from agui_container.stores.sql.interrupts import SqlInterrupts
 from agui_container.stores.sql.migration import upgrade
@@ -17,12 +17,12 @@ class SqlStore:
     """A ``Store`` in SQLite or PostgreSQL.
 
     Args:
-        url: which.
-        patience: seconds that one call may take.
+        url: URL of the database.
+        timeout: limit of one call, in seconds.
     """
 
-    def __init__(self, url: URL, retry_policy: float = PATIENCE) -> None:
-        self._database = Database(url, retry_policy)
+    def __init__(self, url: URL, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._database = Database(url, timeout)
         self.runs = SqlRuns(self._database)
         self.threads = SqlThreads(self._database)
         self.goals = SqlGoals(self._database)
@@ -30,18 +30,18 @@ class SqlStore:
         self.feedbacks = SqlFeedbacks(self._database)
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:  # noqa: ARG002 - as in the port
-        """None: what cannot be done fails."""
+        """Return nothing, because a failed call raises."""
         return ()
 
     async def open(self) -> None:
-        """Connect, and bring an older database up to date."""
+        """Connect, and migrate an older database. Raises ``StoreUnavailable``."""
         try:
-            async with self._database.upgrading() as connection:
+            async with self._database.migration_transaction() as connection:
                 await connection.run_sync(upgrade)
         except BaseException:
             await self.aclose()
             raise
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._database.aclose()

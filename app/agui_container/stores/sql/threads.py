@@ -1,8 +1,7 @@
-"""Threads in a database.
+"""Threads and the goals of their turns, in a database.
 
-Rule: what is new since a token is what has a later revision than the token names.
-
-Goals in a database. A goal that changes is a change of its thread.
+Rule: a delta contains everything with a later revision than the one in the token. A change of a goal changes its
+thread.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import PAGE, CannotFork
-from agui_container.stores.metadata import annotated
+from agui_container.stores.metadata import merge_metadata
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
@@ -39,7 +38,7 @@ from agui_container.stores.sql.rows import (
     insert,
     is_run,
     is_thread,
-    locked,
+    lock_thread,
     thread_record,
     touch,
 )
@@ -48,40 +47,40 @@ from agui_container.stores.sql.schema import GOALS, INTERRUPTS, MESSAGES, RUNS, 
 REVISIONS = (THREADS.c.state_revision, THREADS.c.order_revision, THREADS.c.goals_revision, THREADS.c.state)
 
 FIRST = 1
-"""The revision that a fork begins with."""
+"""First revision of a fork."""
 
 
 class SqlThreads:
-    """``Threads`` in a database."""
+    """``ThreadStore`` in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     @uncancellable
     async def get(self, key: ThreadKey) -> ThreadRecord | None:
-        """A thread's facts."""
-        async with self._database.reading() as connection:
+        """Return the record of a thread, or None."""
+        async with self._database.read_transaction() as connection:
             row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(key)))).first()
         return thread_record(row) if row else None
 
     @uncancellable
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        """An owner's threads, the one that changed last first."""
-        wanted = select(*THREAD_FACTS).where(THREADS.c.owner == owner).limit(limit + 1)
+        """List a page of an owner's threads, last changed first. Raises ``BadToken``."""
+        query = select(*THREAD_FACTS).where(THREADS.c.owner == owner).limit(limit + 1)
         if page is not None:
             changed_at, number = parse_last_token(page)
             earlier = and_(THREADS.c.changed_at == changed_at, THREADS.c.number < number)
-            wanted = wanted.where(or_(THREADS.c.changed_at < changed_at, earlier))
-        async with self._database.reading() as connection:
-            newest = wanted.order_by(THREADS.c.changed_at.desc(), THREADS.c.number.desc())
+            query = query.where(or_(THREADS.c.changed_at < changed_at, earlier))
+        async with self._database.read_transaction() as connection:
+            newest = query.order_by(THREADS.c.changed_at.desc(), THREADS.c.number.desc())
             rows = (await connection.execute(newest)).all()
-        shown, rest = make_page(rows, limit, lambda row: make_last_token(row.changed_at, row.number))
-        return Page([thread_record(row) for row in shown], rest)
+        items, next_token = make_page(rows, limit, lambda row: make_last_token(row.changed_at, row.number))
+        return Page([thread_record(row) for row in items], next_token)
 
     @uncancellable
     async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
-        """What a thread has become since a token."""
-        async with self._database.reading() as connection:
+        """Return the changes of a thread since a token, or None if there is no such thread."""
+        async with self._database.read_transaction() as connection:
             row = (await connection.execute(select(*THREAD_FACTS, *REVISIONS).where(is_thread(key)))).first()
             if row is None:
                 return None
@@ -98,27 +97,27 @@ class SqlThreads:
 
     @uncancellable
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
-        """Give a thread a title."""
-        async with self._database.writing() as connection:
-            thread = await locked(connection, key)
+        """Set the title of a thread. Return False if there is no such thread."""
+        async with self._database.write_transaction() as connection:
+            thread = await lock_thread(connection, key)
             if thread is not None:
                 await touch(connection, thread, title=title, changed_at=now)
             return thread is not None
 
     @uncancellable
     async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
-        """Put notes into a thread's metadata."""
-        async with self._database.writing() as connection:
-            thread = await locked(connection, key)
+        """Merge notes into the metadata of a thread. Return False if there is no such thread."""
+        async with self._database.write_transaction() as connection:
+            thread = await lock_thread(connection, key)
             if thread is not None:
-                kept = await connection.scalar(select(THREADS.c.metadata).where(THREADS.c.number == thread))
-                await touch(connection, thread, metadata=annotated(kept, notes))
+                metadata = await connection.scalar(select(THREADS.c.metadata).where(THREADS.c.number == thread))
+                await touch(connection, thread, metadata=merge_metadata(metadata, notes))
             return thread is not None
 
     @uncancellable
     async def delete(self, key: ThreadKey) -> bool:
-        """Remove a thread and everything of it."""
-        async with self._database.writing() as connection:
+        """Delete a thread with all its data. Return True if it existed."""
+        async with self._database.write_transaction() as connection:
             removed = await connection.execute(delete(THREADS).where(is_thread(key)))
             await connection.execute(delete(INTERRUPTS).where(INTERRUPTS.c.thread == digest_of(*key)))
             return removed.rowcount == 1
@@ -132,17 +131,17 @@ class SqlThreads:
         now: float,
         turn: ThreadStatus = ThreadStatus.USER_TURN,
     ) -> ThreadRecord:
-        """A new thread with the history up to and including a message."""
+        """Create a thread with the history up to and including a message. Raises ``CannotFork``."""
         target = ThreadKey(source.owner, thread_id)
-        async with self._database.writing() as connection:
-            thread = await locked(connection, source)
-            position = None if thread is None else await _forkable(connection, thread, message_id)
+        async with self._database.write_transaction() as connection:
+            thread = await lock_thread(connection, source)
+            position = None if thread is None else await _fork_position(connection, thread, message_id)
             if thread is None or position is None:
                 raise CannotFork("no such thread or message")
             origin = {"forked_thread": source.thread_id, "forked_message": message_id}
-            facts = {**target._asdict(), **origin, "status": turn, "created_at": now, "changed_at": now}
-            if not await _copied(connection, thread, position, facts):
-                await _made_before(connection, target, (source.thread_id, message_id))
+            values = {**target._asdict(), **origin, "status": turn, "created_at": now, "changed_at": now}
+            if not await _copy_thread(connection, thread, position, values):
+                await _check_existing_fork(connection, target, (source.thread_id, message_id))
             row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
             return thread_record(row)
 
@@ -151,10 +150,10 @@ class SqlThreads:
 
 
 async def _messages(connection: AsyncConnection, thread: int, known: int | None) -> Sequence[StoredMessage]:
-    wanted = select(MESSAGES.c.message_id, MESSAGES.c.data, MESSAGES.c.run_id).where(MESSAGES.c.thread == thread)
+    query = select(MESSAGES.c.message_id, MESSAGES.c.data, MESSAGES.c.run_id).where(MESSAGES.c.thread == thread)
     if known is not None:
-        wanted = wanted.where(MESSAGES.c.revision > known)
-    return [StoredMessage(*row) for row in await connection.execute(wanted.order_by(MESSAGES.c.position))]
+        query = query.where(MESSAGES.c.revision > known)
+    return [StoredMessage(*row) for row in await connection.execute(query.order_by(MESSAGES.c.position))]
 
 
 async def _order(connection: AsyncConnection, thread: int) -> Sequence[str]:
@@ -163,18 +162,18 @@ async def _order(connection: AsyncConnection, thread: int) -> Sequence[str]:
 
 
 async def _goals(connection: AsyncConnection, thread: int) -> Sequence[StoredGoal]:
-    wanted = select(GOALS, RUNS.c.run_id).join(RUNS, RUNS.c.number == GOALS.c.run).where(RUNS.c.thread == thread)
-    return [goal_record(row) for row in await connection.execute(wanted.order_by(RUNS.c.number, GOALS.c.place))]
+    query = select(GOALS, RUNS.c.run_id).join(RUNS, RUNS.c.number == GOALS.c.run).where(RUNS.c.thread == thread)
+    return [goal_record(row) for row in await connection.execute(query.order_by(RUNS.c.number, GOALS.c.place))]
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 
-async def _forkable(connection: AsyncConnection, thread: int, message_id: str) -> int | None:
-    """The position of a message, if there is one. Raises ``CannotFork`` while its run is at it."""
-    wanted = select(MESSAGES.c.position, MESSAGES.c.run_id)
+async def _fork_position(connection: AsyncConnection, thread: int, message_id: str) -> int | None:
+    """Return the position of a message, or None. Raises ``CannotFork`` while its run is active."""
+    query = select(MESSAGES.c.position, MESSAGES.c.run_id)
     found = await connection.execute(
-        wanted.where(MESSAGES.c.thread == thread, MESSAGES.c.digest == digest_of(message_id))
+        query.where(MESSAGES.c.thread == thread, MESSAGES.c.digest == digest_of(message_id))
     )
     row = found.first()
     if row is None:
@@ -186,31 +185,31 @@ async def _forkable(connection: AsyncConnection, thread: int, message_id: str) -
     return position
 
 
-async def _copied(connection: AsyncConnection, thread: int, position: int, facts: Mapping[str, object]) -> bool:
-    """Make the new thread and fill it. Gives False where its id is taken."""
+async def _copy_thread(connection: AsyncConnection, thread: int, position: int, values: Mapping[str, object]) -> bool:
+    """Create the new thread with a copy of the history. Return False if its id is taken."""
     source: Row[str | None, bytes | None] = (
         await connection.execute(select(THREADS.c.title, THREADS.c.state).where(THREADS.c.number == thread))
     ).one()
     new = insert(connection.dialect.name, THREADS).values(
-        digest=digest_of(str(facts["owner"]), str(facts["thread_id"])),
+        digest=digest_of(str(values["owner"]), str(values["thread_id"])),
         title=source[0],
         state=source[1],
         revision=FIRST,
-        **facts,
+        **values,
     )
-    made = new.on_conflict_do_nothing(index_elements=["digest"]).returning(THREADS.c.number)
-    number: int | None = await connection.scalar(made)
+    statement = new.on_conflict_do_nothing(index_elements=["digest"]).returning(THREADS.c.number)
+    number: int | None = await connection.scalar(statement)
     if number is None:
         return False
-    kept = ("digest", "message_id", "position", "data")
-    history = select(literal(number), literal(FIRST), *(MESSAGES.c[name] for name in kept))
+    columns = ("digest", "message_id", "position", "data")
+    history = select(literal(number), literal(FIRST), *(MESSAGES.c[name] for name in columns))
     copied = history.where(MESSAGES.c.thread == thread, MESSAGES.c.position <= position)
-    await connection.execute(plain_insert(MESSAGES).from_select(["thread", "revision", *kept], copied))
+    await connection.execute(plain_insert(MESSAGES).from_select(["thread", "revision", *columns], copied))
     return True
 
 
-async def _made_before(connection: AsyncConnection, target: ThreadKey, origin: tuple[str, str]) -> None:
-    """Raises ``CannotFork`` unless the thread is this very fork."""
+async def _check_existing_fork(connection: AsyncConnection, target: ThreadKey, origin: tuple[str, str]) -> None:
+    """Raise ``CannotFork`` unless the existing thread is this fork."""
     row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
     if thread_record(row).forked_from != origin:
         raise CannotFork("the new thread's id is taken", taken=True)
@@ -224,9 +223,9 @@ class SqlGoals:
 
     @uncancellable
     async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
-        """Store the goals of a run."""
-        async with self._database.writing() as connection:
-            thread = await locked(connection, run.thread)
+        """Store the goals of a run, except those that it has already."""
+        async with self._database.write_transaction() as connection:
+            thread = await lock_thread(connection, run.thread)
             number = await connection.scalar(select(RUNS.c.number).where(is_run(run)))
             if thread is None or number is None or not goals:
                 return
@@ -250,9 +249,9 @@ class SqlGoals:
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
     ) -> None:
-        """Give a goal its end, if it is pending."""
-        async with self._database.writing() as connection:
-            thread = await locked(connection, run.thread)
+        """Set the outcome of a goal that is pending."""
+        async with self._database.write_transaction() as connection:
+            thread = await lock_thread(connection, run.thread)
             number = select(RUNS.c.number).where(is_run(run)).scalar_subquery()
             pending = update(GOALS).where(GOALS.c.run == number, GOALS.c.place == index, GOALS.c.status == "pending")
             ended = await connection.execute(pending.values(status=status, result=result, concluded_at=now))

@@ -1,4 +1,4 @@
-"""Runs, threads, and what waits for an answer."""
+"""Create the tables of runs, threads, messages and interrupts."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ KEPT = sa.text("kept")
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     threads()
     runs()
     envelopes()
@@ -21,7 +21,7 @@ def upgrade() -> None:
 
 
 def threads() -> None:
-    """Conversations."""
+    """Create the table of threads."""
     op.create_table(
         "threads",
         sa.Column("number", NUMBER, nullable=False),
@@ -46,7 +46,7 @@ def threads() -> None:
 
 
 def runs() -> None:
-    """Runs, of which one per thread is active."""
+    """Create the table of runs. At most one run per thread is active."""
     op.create_table(
         "runs",
         sa.Column("number", NUMBER, nullable=False),
@@ -84,7 +84,7 @@ def runs() -> None:
 
 
 def envelopes() -> None:
-    """Their events."""
+    """Create the table of envelopes."""
     op.create_table(
         "envelopes",
         sa.Column("run", sa.BigInteger, nullable=False),
@@ -97,7 +97,7 @@ def envelopes() -> None:
 
 
 def messages() -> None:
-    """What was said on a thread."""
+    """Create the table of messages."""
     op.create_table(
         "messages",
         sa.Column("thread", sa.BigInteger, nullable=False),
@@ -114,7 +114,7 @@ def messages() -> None:
 
 
 def interrupts() -> None:
-    """What waits for an answer."""
+    """Create the table of interrupts."""
     op.create_table(
         "interrupts",
         sa.Column("number", NUMBER, nullable=False),

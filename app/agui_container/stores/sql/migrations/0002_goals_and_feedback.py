@@ -1,4 +1,4 @@
-"""Goals of turns, and what people say of messages."""
+"""Create the tables of goals and feedback."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Make the tables, and let threads say when their goals changed."""
+    """Create the tables, and add the revision of goals to threads."""
     op.add_column("threads", sa.Column("goals_revision", sa.BigInteger, nullable=False, server_default="0"))
     op.create_table(
         "goals",

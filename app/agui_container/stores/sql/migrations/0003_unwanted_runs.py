@@ -1,4 +1,4 @@
-"""Runs whose end somebody has asked for."""
+"""Add the cancellation request to runs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,5 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Let a run's replica hear of it from the database."""
+    """Add the column that a run's replica reads when it renews the lease."""
     op.add_column("runs", sa.Column("unwanted", sa.Boolean, nullable=False, server_default=sa.false()))

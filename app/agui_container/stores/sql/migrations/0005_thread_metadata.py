@@ -1,4 +1,4 @@
-"""What transports note of a thread."""
+"""Add metadata to threads."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,5 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Give threads a place for it. Threads that are there have none."""
+    """Add the column. Existing threads have no metadata."""
     op.add_column("threads", sa.Column("metadata", sa.LargeBinary))

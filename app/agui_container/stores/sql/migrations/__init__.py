@@ -1,1 +1,1 @@
-"""The steps that make a database. Each is as it was shipped."""
+"""Steps that create and change the schema. A released step never changes."""
