@@ -22,7 +22,7 @@ from h2.exceptions import ProtocolError
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, identified
+from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
 
 SEND_SECONDS = 60.0
@@ -66,7 +66,7 @@ class Admission:
         """The caller behind a call's metadata. Raises ``AppError`` as HTTP requests do."""
         sent = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in sent if name == "origin"), None)
-        caller = identified(
+        caller = make_caller(
             {name: value for name, value in sent if not NOT_FORWARDED.fullmatch(name)}, by_session=self.by_session
         )
         LOG_FIELDS.set({"requestId": caller.request_id})
