@@ -55,7 +55,7 @@ class EventStreamResponse:
         self, subscription: Subscription, event_format: Format, request_id: str, monitor: StreamMonitor
     ) -> None:
         self._subscription = subscription
-        self._formatat = event_format
+        self._format = event_format
         self._request_id = request_id
         self._monitor = monitor
         self._deadline = asyncio.timeout(None)
@@ -100,7 +100,7 @@ class EventStreamResponse:
             self._deadline.reschedule(asyncio.get_running_loop().time())
 
     async def _write_all(self) -> None:
-        headers = [*self._formatat.headers, (b"x-request-id", self._request_id.encode("latin-1"))]
+        headers = [*self._format.headers, (b"x-request-id", self._request_id.encode("latin-1"))]
         await self._send_message({"type": "http.response.start", "status": 200, "headers": headers})
         self._subscription.push_to(self._push)
         is_complete = False

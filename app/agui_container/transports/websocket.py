@@ -338,8 +338,8 @@ class WebSocketConnection:
                 return run.key
         if (run_input := self._input_in_admission) is None:
             return None
-        run = self._service.runs.find_local(self._caller, run_input.thread_id, run_input.run_id)
-        return None if run is None else run.key
+        local_run = self._service.runs.find_local(self._caller, run_input.thread_id, run_input.run_id)
+        return None if local_run is None else local_run.key
 
     async def _send_error(self, error: AppError, **ids: object) -> None:
         details = {"code": error.code, "message": error.message, "retryable": error.spec.retryable}
