@@ -65,7 +65,7 @@ def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_throug
 def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
     events = RunEvents("r", "s", "default")
     assert told(events, asked({"id": "i9", "reason": "confirm", "message": "Really?"})) == ["tools_proposed"]
-    assert list(events.asking) == ["i9"]
+    assert list(events.pending_approvals) == ["i9"]
 
 
 def test_nothing_follows_the_end_of_a_run() -> None:
@@ -180,7 +180,7 @@ def test_a_tool_needs_a_name_and_there_are_not_too_many() -> None:
     with pytest.raises(AppError, match=str(MAX_TOOLS)):
         tools.register("other", many[-1:], "")
     tools.register("s", [], "")
-    assert dict(tools.tools_by_name) == {}
+    assert dict(tools.current) == {}
 
 
 def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
