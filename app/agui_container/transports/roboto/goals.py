@@ -17,9 +17,7 @@ TEXT: JSON = {"type": "string"}
 
 
 def goal_declarations(goals: Sequence[Goal]) -> list[JSON]:
-    """Return ``forwardedProps.goals``. Two goals of one type get different names, because AG-UI identifies
-    goals by name.
-    """
+    """Return ``forwardedProps.goals``. Two goals of one type get different names, because AG-UI requires it."""
     seen: Counter[str] = Counter()
     rows: list[JSON] = []
     for goal in goals:
