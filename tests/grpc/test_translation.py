@@ -17,7 +17,7 @@ from agui_container.transports.grpc.options import RozWire
 from agui_container.transports.grpc.roz.events import TurnEvents
 from agui_container.transports.grpc.roz.requests import history_of, tool_message, tool_of, user_message
 from agui_container.transports.grpc.roz.team import TeamEvents
-from agui_container.transports.grpc.roz.tools import MAX_TOOLS, ClientTools, offered
+from agui_container.transports.grpc.roz.tools import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.transports.grpc.roz.wire import Wire
 
 Event = dict[str, Any]
@@ -65,13 +65,13 @@ def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_throug
 def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
     events = RunEvents("r", "s", "default")
     assert told(events, asked({"id": "i9", "reason": "confirm", "message": "Really?"})) == ["tools_proposed"]
-    assert list(events.asking) == ["i9"]
+    assert list(events.pending_approvals) == ["i9"]
 
 
 def test_nothing_follows_the_end_of_a_run() -> None:
     events = RunEvents("r", "s", "default")
     assert told(events, event("RUN_ERROR", message="no")) == ["failed"]
-    assert events.failed("again") == events.cancelled() == []
+    assert events.fail("again") == events.cancel() == []
 
 
 def test_what_a_subagent_does_inside_is_not_shown() -> None:
@@ -100,7 +100,7 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
 def turn(generation: RozWire = RozWire.V0_2, tools: Iterable[roz.ToolSchema] = ()) -> TurnEvents:
     numbers = count(1)
     wire = Wire(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
-    return TurnEvents(wire, "m1", offered(tools), [("pay", "ask", "physical", "money")], lambda: 100.0)
+    return TurnEvents(wire, "m1", tools_by_name(tools), [("pay", "ask", "physical", "money")], lambda: 100.0)
 
 
 def kinds(responses: list[roz.SessionResponse]) -> list[str]:
@@ -180,7 +180,7 @@ def test_a_tool_needs_a_name_and_there_are_not_too_many() -> None:
     with pytest.raises(AppError, match=str(MAX_TOOLS)):
         tools.register("other", many[-1:], "")
     tools.register("s", [], "")
-    assert dict(tools.offered) == {}
+    assert dict(tools.current) == {}
 
 
 def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:

@@ -15,7 +15,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.transports.roboto.messages import Active, shown, unanswered
+from agui_container.transports.roboto.messages import Active, session_messages, unanswered_calls
 from agui_container.transports.roboto.notes import CANCELLED, Failure, MessageNotes, Notes
 from agui_container.transports.roboto.requests import ToolSpec
 
@@ -39,7 +39,7 @@ def rows(messages: Sequence[Message], active: Active | None = None, notes: Notes
     """Each message in short: role, status and what its blocks are."""
     return [
         (it.role, it.status, [block.get("text") or block.get("tool_use_id") or "error" for block in it.blocks])
-        for it in shown(messages, notes, 0.0, active)
+        for it in session_messages(messages, notes, 0.0, active)
     ]
 
 
@@ -129,7 +129,7 @@ def test_a_call_that_the_user_has_passed_over_holds_nothing_back() -> None:
 
 
 def shown_roles(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(it.role, it.status) for it in shown(messages, NOTES, 0.0, Active())]
+    return [(it.role, it.status) for it in session_messages(messages, NOTES, 0.0, Active())]
 
 
 def test_what_was_shown_of_a_run_is_never_taken_back() -> None:
@@ -143,7 +143,7 @@ def test_what_was_shown_of_a_run_is_never_taken_back() -> None:
     ]
     before: list[list[object]] = []
     for messages, active in states:
-        blocks = [list(it.blocks) for it in shown(messages, NOTES, 0.0, active)]
+        blocks = [list(it.blocks) for it in session_messages(messages, NOTES, 0.0, active)]
         assert len(blocks) >= len(before)
         assert all(now[: len(then)] == then for then, now in zip(before, blocks, strict=False))
         before = [list[object](it) for it in blocks]
@@ -173,7 +173,7 @@ def test_an_error_without_an_answer_is_a_message_of_its_own() -> None:
 
 
 def block_of(message: Message) -> dict[str, object]:
-    return shown([user(), says("a", None, "c1"), message], NOTES, 0.0, None)[-1].blocks[0]
+    return session_messages([user(), says("a", None, "c1"), message], NOTES, 0.0, None)[-1].blocks[0]
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_a_failed_result_says_so() -> None:
 
 
 def test_a_use_says_whose_it_is() -> None:
-    (_, ours) = shown([user(), says("a", None, "c1")], Notes(), 0.0, None)
-    (_, theirs) = shown([user(), says("a", None, "c1")], NOTES, 0.0, None)
+    (_, ours) = session_messages([user(), says("a", None, "c1")], Notes(), 0.0, None)
+    (_, theirs) = session_messages([user(), says("a", None, "c1")], NOTES, 0.0, None)
     assert [it.blocks[0]["answered_by_server"] for it in (ours, theirs)] == [True, False]
     assert ours.blocks[0]["input"] == {"at": 1}
 
@@ -204,13 +204,13 @@ def test_a_use_says_whose_it_is() -> None:
 def test_arguments_that_are_no_object_are_none() -> None:
     call = ToolCall(id="c1", function=FunctionCall(name="client_look", arguments="{"))
     message = AssistantMessage(id="a", tool_calls=[call])
-    assert shown([message], NOTES, 0.0, None)[0].blocks[0]["input"] is None
+    assert session_messages([message], NOTES, 0.0, None)[0].blocks[0]["input"] is None
 
 
 def test_what_the_client_was_showing_is_a_block_where_the_client_knows_it() -> None:
     message = user(notes=MessageNotes(created=5.0, context={"dataset_ids": ["ds_1"]}))
-    (without,) = shown([message], NOTES, 1.0, None)
-    (with_it,) = shown([message], NOTES, 1.0, None, with_context=True)
+    (without,) = session_messages([message], NOTES, 1.0, None)
+    (with_it,) = session_messages([message], NOTES, 1.0, None, with_context=True)
     assert (len(without.blocks), without.created) == (1, 5.0)
     assert with_it.blocks[1] == {"content_type": "client_context", "context": {"dataset_ids": ["ds_1"]}}
 
@@ -222,5 +222,5 @@ def test_metadata_of_another_client_under_our_name_says_nothing() -> None:
 
 def test_unanswered_calls_are_those_since_the_user_spoke() -> None:
     old = [user("u1"), says("a", None, "c0"), user("u2")]
-    assert unanswered([*old, says("b", None, "c1"), says("c", None, "c2"), result("c1")]) == {"c2": "client_look"}
-    assert unanswered(old) == {}
+    assert unanswered_calls([*old, says("b", None, "c1"), says("c", None, "c2"), result("c1")]) == {"c2": "client_look"}
+    assert unanswered_calls(old) == {}

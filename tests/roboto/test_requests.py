@@ -6,7 +6,7 @@ import pytest
 
 from agui_container.protocol.errors import AppError
 from agui_container.transports.roboto import inputs
-from agui_container.transports.roboto.goals import contexts, declared
+from agui_container.transports.roboto.goals import contexts, goal_declarations
 from agui_container.transports.roboto.notes import MessageNotes, Notes
 from agui_container.transports.roboto.requests import (
     CreateEvents,
@@ -87,7 +87,7 @@ def test_the_older_name_of_the_context_is_taken_and_unknown_members_are_ignored(
 
 
 def test_each_goal_asks_for_the_result_that_the_package_reads() -> None:
-    rows = declared([SUMMARY, TRIAGE, EVENTS])
+    rows = goal_declarations([SUMMARY, TRIAGE, EVENTS])
     shapes = {str(row["type"]): row["schema"] for row in rows}
     assert json.loads(json.dumps(shapes))["dataset_summary"]["required"] == ["summary"]
     decision = json.loads(json.dumps(shapes))["dataset_triage"]["properties"]["label_decisions"]["items"]
@@ -99,12 +99,12 @@ def test_each_goal_asks_for_the_result_that_the_package_reads() -> None:
 
 
 def test_two_goals_of_one_type_have_two_names() -> None:
-    assert [row["type"] for row in declared([SUMMARY, SUMMARY])] == ["dataset_summary", "dataset_summary_2"]
+    assert [row["type"] for row in goal_declarations([SUMMARY, SUMMARY])] == ["dataset_summary", "dataset_summary_2"]
 
 
 def test_a_generic_goal_is_declared_as_it_is() -> None:
     goal = read(GenericGoal, {"goal_type": "report", "schema": {"type": "object"}, "description": "A report."})
-    assert declared([goal]) == [{"type": "report", "schema": {"type": "object"}, "description": "A report."}]
+    assert goal_declarations([goal]) == [{"type": "report", "schema": {"type": "object"}, "description": "A report."}]
     assert contexts([goal]) == []
 
 
@@ -128,7 +128,7 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
         "system_prompt": "Be brief.",
         "client_context": {"dataset_ids": ["ds_1"], "view_ids": []},
     }
-    found = inputs.started(run(goals=(SUMMARY,)), read(StartRequest, body))
+    found = inputs.start_input(run(goals=(SUMMARY,)), read(StartRequest, body))
     assert [(it.role, it.content) for it in found.messages] == [
         ("system", "Be brief."),
         ("assistant", "Welcome."),
@@ -147,7 +147,7 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
 def test_a_scope_is_told_with_every_run_of_the_session() -> None:
     request = read(SendRequest, {"message": HELLO, "analysis_scope": {"start_time": 1}})
     notes = Notes(scope=request.analysis_scope)
-    found = inputs.sent(inputs.Run("t1", "r1", 5.0, notes), request)
+    found = inputs.message_input(inputs.Run("t1", "r1", 5.0, notes), request)
     assert [it.value for it in found.context or ()] == ['{"start_time":1}']
     assert MessageNotes.of(found.messages[0].metadata).sent
 
@@ -161,7 +161,7 @@ def test_a_scope_is_told_with_every_run_of_the_session() -> None:
 )
 def test_a_turn_without_words_gets_words_of_the_server(body: object, text: str, skill: object) -> None:
     request = read(SendRequest, body)
-    found = inputs.sent(run(goals=tuple(goals_of(request))), request)
+    found = inputs.message_input(run(goals=tuple(goals_of(request))), request)
     assert [it.content for it in found.messages] == [text]
     assert (found.forwarded_props or {}).get("skill") == skill
     assert not MessageNotes.of(found.messages[0].metadata).sent  # no client holds it
@@ -176,7 +176,7 @@ def test_results_become_tool_messages() -> None:
         ]
     }
     results: list[ToolResult] = read(ToolResultsRequest, body).tool_results
-    found = inputs.answered(run(), results)
+    found = inputs.results_input(run(), results)
     rows = [(it.tool_call_id, it.content, it.error) for it in found.messages if it.role == "tool"]
     assert rows == [
         ("c1", '{"a": 1}', None),

@@ -243,7 +243,7 @@ async def test_one_look_at_a_session_that_rests_is_answered_at_once_and_polling_
 
 
 async def test_a_session_that_rests_is_looked_at_for_what_others_do(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "LOOK_SECONDS", MOMENT)
+    monkeypatch.setattr(views, "CHECK_SECONDS", MOMENT)
     held = await api.finished(await api.start("stream 1"))
     polling = asyncio.create_task(api.delta({**held, **await api.delta(held)}))
     await api.http.patch(f"/threads/{held['thread_id']}", json={"title": "Renamed"})

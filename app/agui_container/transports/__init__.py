@@ -1,4 +1,5 @@
-"""The transports. Each only translates: parse, start or attach, send envelopes, map errors.
+"""Transports: HTTP with SSE or protobuf, WebSocket, gRPC, Roboto's sessions, and the chat page.
 
-Rule: transports know the engine's door and ``core``, never a plug-in and never each other.
+Rule: a transport only translates. It parses a request, starts or attaches to a run, sends envelopes and maps errors. It
+imports the engine's ``Service`` and ``protocol``, never a plug-in and never another transport.
 """

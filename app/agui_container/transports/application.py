@@ -1,7 +1,8 @@
-"""Answers to exceptions that nothing else has handled. They are raised on, for the server to log.
+"""The FastAPI application, with a response for exceptions that no other handler has caught.
 
-Rule: it wraps the request and not ``send``. Starlette's own layer wraps each ``send`` to see whether a response has
-begun, which would close the direct way to the connection for streams. A server refuses a second beginning by itself.
+Rule: such an exception is answered by INTERNAL_ERROR and raised again, so that the server logs it. ``send`` is not
+wrapped. Starlette's own layer wraps ``send`` to see whether a response has begun, but a stream can only write to its
+connection directly if nothing wraps ``send``. The check is not needed, because servers refuse a second response.
 """
 
 import contextlib
@@ -17,19 +18,19 @@ from agui_container.transports.fastapi_class import FastAPI
 
 
 class ErrorMiddleware:
-    """ASGI middleware in the place of Starlette's ``ServerErrorMiddleware``."""
+    """ASGI middleware that replaces Starlette's ``ServerErrorMiddleware``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or serve one socket. Raises what either raises."""
+        """Handle one request or socket. An exception is answered over HTTP and raised again."""
         try:
             await self.app(scope, receive, send)
         except Exception as error:
             if scope["type"] == "http":
                 response = await on_error(Request(scope), error)
-                with contextlib.suppress(Exception):  # one has begun, or nobody is there any more
+                with contextlib.suppress(Exception):  # a response has begun, or the client is gone
                     await response(scope, receive, send)
             raise
 

@@ -1,7 +1,8 @@
-"""Admit requests and sockets: find the request id and the caller in the headers, and refuse forbidden web pages.
+"""Middleware that identifies the caller of each request and WebSocket, and refuses forbidden web pages.
 
-Rule: every request and socket passes here first. Identity comes from headers, never from a body. Source: AgentCore's
-headers, and its bearer token in ``Sec-WebSocket-Protocol`` (docs/architecture.md).
+Rule: every request and WebSocket passes this middleware first. Identity comes from headers, never from a body.
+
+Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Protocol`` (docs/architecture.md).
 """
 
 import base64
@@ -19,7 +20,7 @@ from agui_container.transports.error_responses import error_response, reject_soc
 
 INVOCATIONS = "/invocations"
 SESSION_HEADER = "x-amzn-bedrock-agentcore-runtime-session-id"
-QUERY_HEADERS = "x-amzn-bedrock-agentcore-runtime-"
+QUERY_HEADER_PREFIX = "x-amzn-bedrock-agentcore-runtime-"
 REQUEST_ID_HEADERS = ("x-amzn-bedrock-agentcore-runtime-request-id", "x-amzn-requestid", "x-request-id")
 BEARER_PROTOCOL = "base64UrlBearerAuthorization"
 MAX_SESSION_ID = 256
@@ -29,11 +30,10 @@ NOT_FORWARDED = re.compile(
     r"accept|accept-.*|connection|content-.*|cookie|host|keep-alive|origin|proxy-.*|referer|sec-.*|te|trailer"
     r"|transfer-encoding|upgrade|user-agent|x-forwarded-.*|forwarded"
 )
-"""Headers an agent never sees: the transport's own and cookies, as in AgentCore's restricted table."""
-
+"""Headers that an agent never sees: those of the transport, and cookies. Source: AgentCore's restricted headers."""
 
 OUTER_SEND = "agui.outer_send"
-"""Key in the scope's state: ``send`` as this middleware was given it (``event_stream.chunk_writer``)."""
+"""Key in the scope's state for the ``send`` that this middleware received (see ``event_stream.chunk_writer``)."""
 
 
 class CallerMiddleware:
@@ -41,9 +41,9 @@ class CallerMiddleware:
 
     Args:
         browsers: decides which web pages may call.
-        by_session: whether the session header says who owns threads and runs; otherwise everybody owns all.
+        by_session: True if the session header names the owner of threads and runs. Otherwise all callers share them.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
-            4xx or 5xx, so behind it only a 200 can say what was wrong.
+            4xx or 5xx, so behind AgentCore only a 200 can carry the error.
     """
 
     def __init__(self, app: ASGIApp, *, browsers: BrowserPolicy, by_session: bool, refused_status: int | None) -> None:
@@ -53,21 +53,21 @@ class CallerMiddleware:
         self._refused_status = refused_status
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the connection in, with its caller in ``request.state``, or refuse it."""
+        """Put the caller into ``request.state`` and call the application, or refuse the request."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         connection = HTTPConnection(scope)
-        sent = connection.headers.items()
-        caller = self._caller(connection, sent)
-        state = scope.setdefault("state", {})  # what ``connection.state`` shows
+        headers = connection.headers.items()
+        caller = make_caller(agent_headers(connection, headers), by_session=self._by_session)
+        state = scope.setdefault("state", {})  # the data of ``request.state``
         state["caller"] = caller
         state[OUTER_SEND] = send
         state["refused_status"] = self._refused_status if scope["path"] == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
-            self._browsers.check(sent, scope)
-            check_session(sent, caller)
+            self._browsers.check(headers, scope)
+            check_session(headers, caller)
         except AppError as error:
             if scope["type"] == "websocket":
                 await reject_socket(error, send)
@@ -76,56 +76,58 @@ class CallerMiddleware:
             return
         await self._app(scope, receive, send)
 
-    def _caller(self, connection: HTTPConnection, sent: Headers) -> Caller:
-        return identified(agent_headers(connection, sent), by_session=self._by_session)
 
-
-def identified(headers: Mapping[str, str], *, by_session: bool) -> Caller:
-    """The caller behind forwarded headers, which are lower-cased."""
+def make_caller(headers: Mapping[str, str], *, by_session: bool) -> Caller:
+    """Return the caller that forwarded headers describe. Header names are in lower case."""
     session_id = headers.get(SESSION_HEADER)
-    given = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
+    request_id = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
     return Caller(
         owner=f"session:{session_id}" if by_session and session_id else "everybody",
-        request_id=given if PLAIN_ID.fullmatch(given) else str(uuid.uuid4()),
+        request_id=request_id if PLAIN_ID.fullmatch(request_id) else str(uuid.uuid4()),
         session_id=session_id,
         headers=headers,
     )
 
 
-def check_session(sent: Headers, caller: Caller) -> None:
-    """Raises ``AppError`` VALIDATION_ERROR for a session id that is longer than AgentCore makes them, and for several.
+def check_session(headers: Headers, caller: Caller) -> None:
+    """Check the session header.
 
-    Of several one may be a gateway's and another its caller's, and nobody says which.
+    Raises:
+        AppError: VALIDATION_ERROR if the id is longer than AgentCore's ids, or if the header was sent more than once.
+            Of two such headers one could be a gateway's and the other its client's, and the server cannot tell which.
     """
-    if sum(name == SESSION_HEADER for name, _ in sent) > 1:
+    if sum(name == SESSION_HEADER for name, _ in headers) > 1:
         raise AppError(ErrorCode.VALIDATION_ERROR, "The session header may be sent once.")
     if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")
 
 
 def caller_of(connection: HTTPConnection) -> Caller:
-    """The caller that the gate found."""
+    """Return the caller that ``CallerMiddleware`` has identified."""
     caller: Caller = connection.scope["state"]["caller"]
     return caller
 
 
-def agent_headers(connection: HTTPConnection, sent: Headers) -> Mapping[str, str]:
-    """The headers an agent may see, lower-cased. A socket's may also come as its query or its subprotocol."""
-    headers = {name: value for name, value in sent if not NOT_FORWARDED.fullmatch(name)}
+def agent_headers(connection: HTTPConnection, headers: Headers) -> Mapping[str, str]:
+    """Return the headers that an agent may see, by name in lower case.
+
+    For a WebSocket, query parameters and the subprotocol are read as well, because browsers cannot set headers there.
+    """
+    forwarded = {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}
     if connection.scope["type"] == "websocket":
         for name, value in connection.query_params.items():
-            if name.lower().startswith(QUERY_HEADERS):
-                headers.setdefault(name.lower(), value)
+            if name.lower().startswith(QUERY_HEADER_PREFIX):
+                forwarded.setdefault(name.lower(), value)
         token = protocol_token(connection)
         if token is not None:
-            headers.setdefault("authorization", f"Bearer {token}")
-    return headers
+            forwarded.setdefault("authorization", f"Bearer {token}")
+    return forwarded
 
 
 def protocol_token(connection: HTTPConnection) -> str | None:
-    """The bearer token that a browser puts into ``Sec-WebSocket-Protocol``; it can set no other header."""
-    for offered in connection.scope.get("subprotocols", ()):
-        name, _, encoded = offered.partition(".")
+    """Return the bearer token in ``Sec-WebSocket-Protocol``, or None. Browsers cannot set ``Authorization`` there."""
+    for subprotocol in connection.scope.get("subprotocols", ()):
+        name, _, encoded = subprotocol.partition(".")
         if name == BEARER_PROTOCOL and encoded:
             try:
                 return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()

@@ -1,4 +1,7 @@
-"""What the commands that need no stream answer, the same on every transport."""
+"""Results of the commands that need no stream.
+
+Rule: a command has the same result on every transport.
+"""
 
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
@@ -6,13 +9,17 @@ from agui_container.protocol.commands import Attach, Cancel, Capabilities, Comma
 
 
 class CommandResponder:
-    """Everything that can be asked of a service besides a run."""
+    """Executes commands on a service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     async def answer(self, command: Command, caller: Caller) -> dict[str, object]:
-        """The command's result: camelCase JSON. Raises ``AppError`` where it cannot be had."""
+        """Execute a command and return its result, a JSON object with camelCase names.
+
+        Raises:
+            AppError: as raised by the engine, for example RUN_NOT_FOUND.
+        """
         match command:
             case Cancel():
                 return await self._service.runs.cancel(caller, command.thread_id, command.run_id)

@@ -1,9 +1,11 @@
-"""How a refused request looks: one RUN_ERROR, and the status from the error table.
+"""HTTP responses and WebSocket rejections for requests that fail before a run exists.
 
-Rule: the body is the same for every code and route, as in AgentCore's contract; what a client is told is what
-``AppError`` says, and the log has the rest under the same request id. The gate has put the caller, and the status that
-replaces the table's where AgentCore would hide the body, into the request's state. A refusal that comes as a success is
-a stream, in the format that was asked for; with any other status it is SSE, because clients show such a body as text.
+Rule: the body is one RUN_ERROR event, the same for every code and route, as AgentCore's contract demands. The client
+gets the message of the ``AppError``; everything else is in the log under the same request id.
+
+The status is that of the error table, unless ``CallerMiddleware`` has put another one into ``request.state``, because
+AgentCore would replace the body. A response with status 200 is a stream in the requested format. A response with any
+other status is SSE, because clients show such a body as text.
 """
 
 import logging
@@ -23,28 +25,35 @@ logger = logging.getLogger(__name__)
 
 
 def error_response(error: AppError, request: HTTPConnection, *, status: int | None = None) -> Response:
-    """The response that tells of ``error``; ``status`` is for what HTTP itself has a status for."""
-    logger.info("refused: %s %s", error.code, error.message)
+    """Return the response for an error.
+
+    Args:
+        error: the error, with its code and message.
+        request: the request, whose state ``CallerMiddleware`` has filled.
+        status: HTTP status instead of the error table's, for example 405.
+    """
+    logger.info("request refused code=%s message=%s", error.code, error.message)
     request_id = request.state.caller.request_id
     headers = {"Cache-Control": "no-store", "Vary": "Accept", "X-Request-Id": request_id}
-    shown = request.state.refused_status or status or error.spec.http
-    form = requested_format(request) if shown == SUCCESS else SseFormat()
-    return Response(form.refusal(encode(run_error(error, request_id))), shown, headers, media_type=form.media_type)
+    http_status = request.state.refused_status or status or error.spec.http
+    event_format = requested_format(request) if http_status == SUCCESS else SseFormat()
+    body = event_format.error_body(encode(run_error(error, request_id)))
+    return Response(body, http_status, headers, media_type=event_format.media_type)
 
 
 async def reject_socket(error: AppError, send: Send) -> None:
-    """Refuse a socket before it is accepted; the server answers the handshake with 403."""
-    logger.info("refused: %s %s", error.code, error.message)
+    """Reject a WebSocket before it is accepted. The server answers the handshake with 403."""
+    logger.info("socket refused code=%s message=%s", error.code, error.message)
     await send({"type": "websocket.close", "code": error.spec.ws_close, "reason": error.code})
 
 
 async def on_app_error(request: Request, error: Exception) -> Response:
-    """Exception handler for ``AppError``."""
+    """Handle an ``AppError``."""
     return error_response(error if isinstance(error, AppError) else internal_error(), request)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """Exception handler for what routing refuses: no such route, not this method."""
+    """Handle an ``HTTPException`` of the router: an unknown path, or a method that is not allowed."""
     if not isinstance(error, HTTPException):
         return error_response(internal_error(), request)
     response = error_response(
@@ -55,10 +64,10 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_error(request: Request, _error: Exception) -> Response:
-    """Exception handler for everything else; the framework logs the traceback."""
+    """Handle any other exception. The framework logs the traceback."""
     return error_response(internal_error(), request)
 
 
 def internal_error() -> AppError:
-    """What a client is told of a fault of ours."""
+    """Return the error for a fault of the server, without details of the cause."""
     return AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause.")

@@ -1,8 +1,8 @@
-"""A run as an HTTP response.
+"""The streaming HTTP response of a run.
 
-Rule: one write at a time, and one write for all that is ready. New events are pushed to the connection by the flusher
-if it takes them at once; else this response's own task writes them, where waiting harms nobody. The subscription is
-closed however the response ends.
+Rule: one write at a time, and one write for all events that are ready. The flusher pushes new events to the connection
+if the connection accepts them at once. Otherwise the task of this response writes them, because only this task may
+wait. The subscription is closed however the response ends.
 """
 
 import asyncio
@@ -21,36 +21,41 @@ from agui_container.transports.formats import Format
 from agui_container.transports.stream_monitor import StreamMonitor
 
 SEND_SECONDS = 60.0
-"""A reader that takes nothing for so long is disconnected, because unread bytes are kept for it. It may come back and
-read on."""
+"""Seconds without progress of a write until a slow reader is disconnected, because unread bytes use memory. The client
+may reconnect and continue."""
 
 LAST_BYTES = 16_000
-"""Up to this size the last events leave together with the response's end. A larger write must be taken first, because
-with the end a server that stops counts the reader as gone."""
+"""Largest write, in bytes, that is sent together with the end of the response. A larger one is sent before the end,
+because a server that shuts down does not wait for readers whose response has ended."""
 
 logger = logging.getLogger(__name__)
 
 
 class ChunkConnection(Protocol):
-    """Our server's connection, under ``agui.connection`` in the scope's extensions."""
+    """Connection of this project's server, in the scope's extensions as ``agui.connection``."""
 
     def write_chunk(self, send: Send, body: bytes) -> bool:
-        """Write a chunk at once, or return False: ``send`` is not its own, or it takes nothing now."""
+        """Write a chunk without waiting.
+
+        Returns False if ``send`` is not the connection's own, or if the connection would have to wait.
+        """
 
 
 class EventStreamResponse:
-    """The events of a run from a subscription's position on.
+    """Response with the events of a run, from the position of a subscription.
 
     Args:
-        subscription: closed at the end.
-        form: how events are written.
-        request_id: told in a header.
-        monitor: lets the stream notice silence, which a comment breaks, and a write that is not taken, which ends it.
+        subscription: source of the events; closed at the end.
+        event_format: encoding of the events.
+        request_id: value of the header ``X-Request-Id``.
+        monitor: calls ``check`` periodically, which ends silence by a comment and disconnects a slow reader.
     """
 
-    def __init__(self, subscription: Subscription, form: Format, request_id: str, monitor: StreamMonitor) -> None:
+    def __init__(
+        self, subscription: Subscription, event_format: Format, request_id: str, monitor: StreamMonitor
+    ) -> None:
         self._subscription = subscription
-        self._form = form
+        self._format = event_format
         self._request_id = request_id
         self._monitor = monitor
         self._deadline = asyncio.timeout(None)
@@ -58,7 +63,7 @@ class EventStreamResponse:
         self._last_write = asyncio.get_running_loop().time()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the run ends or the client leaves. Raises what ``send`` raises."""
+        """Send events until the run ends or the client disconnects. Exceptions of ``send`` are raised."""
         if scope["method"] == "HEAD":
             self._subscription.close()  # headers only
         self._send, self._write_chunk = send, chunk_writer(scope)
@@ -83,7 +88,7 @@ class EventStreamResponse:
         return self._subscription.run.key.run_id
 
     async def _stop_at_disconnect(self, receive: Receive) -> None:
-        """Close the subscription once the client has left. A read from the store in progress is not cut off."""
+        """Close the subscription when the client disconnects. A read from the store is not interrupted."""
         while (await receive())["type"] != "http.disconnect":
             pass
         self._subscription.close()
@@ -91,11 +96,11 @@ class EventStreamResponse:
             self._expire()
 
     def _expire(self) -> None:
-        if not self._deadline.expired():  # middleware may end a cancelled write slowly
+        if not self._deadline.expired():  # middleware may need time to end a cancelled write
             self._deadline.reschedule(asyncio.get_running_loop().time())
 
     async def _write_all(self) -> None:
-        headers = [*self._form.head, (b"x-request-id", self._request_id.encode("latin-1"))]
+        headers = [*self._format.headers, (b"x-request-id", self._request_id.encode("latin-1"))]
         await self._send_message({"type": "http.response.start", "status": 200, "headers": headers})
         self._subscription.push_to(self._push)
         is_complete = False
@@ -105,22 +110,22 @@ class EventStreamResponse:
                 is_complete = self._subscription.is_exhausted and len(body) <= LAST_BYTES
                 del batch  # the write may take long
                 await self._send_body(body, more=not is_complete)
-        except AppError as error:  # the stream ends here, the run does not: the client may read on later
+        except AppError as error:  # the stream ends, but the run continues and the client may reconnect
             logger.warning("stream ended run=%s code=%s", self._run_id, error.code)
         if not is_complete:
             await self._send_body(b"", more=False)
 
     async def _body(self, batch: Batch) -> bytes:
-        return await self._form.body(self._subscription.run.log, batch) if batch.data else self._form.comment
+        return await self._format.body(self._subscription.run.log, batch) if batch.data else self._format.comment
 
     def _push(self, batch: Batch) -> bool:
-        """Write a batch at once if the connection takes it."""
+        """Write a batch without waiting. Returns False if the connection does not accept it."""
         if self._write_chunk is None:
             return False
         try:
-            body = self._form.body_now(batch)
+            body = self._format.body_now(batch)
             self._has_written = body is not None and self._write_chunk(body)
-        except Exception:  # noqa: BLE001 - this response's task meets the same failure, and may raise it
+        except Exception:  # noqa: BLE001 - the task of this response meets the same failure and raises it
             return False
         return self._has_written
 
@@ -133,23 +138,22 @@ class EventStreamResponse:
         self._is_sending, self._has_written = False, True
 
     def check(self, now: float) -> None:
-        """Break a long silence with a comment; give up on a reader that takes nothing."""
+        """Send a comment after a long silence, and disconnect a slow reader. ``now`` is the loop's time in seconds."""
         if self._has_written:
             self._has_written, self._last_write = False, now
         idle = now - self._last_write
         if self._is_sending and idle >= SEND_SECONDS:
             self._is_slow = True
             self._expire()
-        elif not self._is_sending and idle >= self._monitor.keepalive and self._form.comment:
+        elif not self._is_sending and idle >= self._monitor.keepalive and self._format.comment:
             self._subscription.interrupt()
 
 
 def chunk_writer(scope: Scope) -> Callable[[bytes], bool] | None:
-    """The direct way to the connection; None under other servers.
+    """Return a function that writes to the connection directly, or None under another server.
 
-    Between ``CallerMiddleware`` and the response there is only Starlette's own handling of exceptions, which passes
-    chunks on as they are. So the way is open if nothing stands between that middleware and the connection, which
-    ``write_chunk`` checks.
+    Between ``CallerMiddleware`` and the response there is only Starlette's exception handling, which does not change
+    chunks. ``write_chunk`` checks that no middleware stands between ``CallerMiddleware`` and the connection.
     """
     connection: ChunkConnection | None = scope.get("extensions", {}).get("agui.connection")
     send: Send | None = scope.get("state", {}).get(OUTER_SEND)

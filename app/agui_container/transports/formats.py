@@ -1,9 +1,10 @@
-"""The two forms a run has over HTTP, Server-Sent Events and protobuf frames, and which one a request gets.
+"""Event formats over HTTP, Server-Sent Events and protobuf frames, and the choice between them.
 
-Rule: a request gets protobuf when its ``Accept`` names it, by itself or as ``application/*``, with a quality above 0;
-everything else gets SSE. How much one type is preferred over the other does not count. A bare ``*/*`` gets SSE, which
-AgentCore's contract promises to clients that ask for nothing (decision 0017). Sources: AG-UI spec 1.1,
-basic/transports/http-protobuf#negotiation and http-sse; RFC 9110, 12.5.1.
+Rule: a request gets protobuf if its ``Accept`` header names protobuf, or ``application/*``, with a quality above 0. All
+other requests get SSE. The order of preference between the two does not matter. A bare ``*/*`` gets SSE, because
+AgentCore's contract promises SSE to clients that name no type (decision 0017).
+
+Sources: AG-UI spec 1.1, basic/transports/http-protobuf#negotiation and http-sse; RFC 9110, section 12.5.1.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,111 +19,110 @@ from agui_container.protocol.wire import envelope
 
 EVENT_STREAM = "text/event-stream"
 PROTOBUF = "application/vnd.ag-ui.event+proto"
-"""The whole Content-Type: the official client takes it with anything behind it for SSE."""
+"""The complete Content-Type. With parameters behind it, the official client would read the body as SSE."""
 
 HEADERS = {"Cache-Control": "no-cache, no-transform", "Vary": "Accept", "X-Accel-Buffering": "no"}
 
 RANGES = (PROTOBUF, "application/*")
-"""What admits protobuf; the most specific that is there decides."""
+"""Media ranges that admit protobuf, the most specific first. The first one that a request names decides."""
+
+RawHeaders = tuple[tuple[bytes, bytes], ...]
+"""Headers in the form of ASGI: pairs of name and value."""
 
 
-Head = tuple[tuple[bytes, bytes], ...]
-"""Headers as ASGI has them."""
+def stream_headers(media_type: str) -> RawHeaders:
+    """Return the headers of a streaming response, without ``Connection``, which the server sets.
 
-
-def stream_headers(media_type: str) -> Head:
-    """The headers of a stream, as sse-starlette has them. What becomes of the connection is the server's to say.
-
-    Made with the formats, not with a process's first stream: on an event loop it loads 8 ms of anyio.
+    The formats call this at import, because a call on the event loop would import a part of anyio there.
     """
     response = EventSourceResponse(iter(()), headers=HEADERS, media_type=media_type)
     return tuple(header for header in response.raw_headers if header[0] != b"connection")
 
 
 class Format(Protocol):
-    """How events leave over HTTP."""
+    """An encoding of events for HTTP bodies."""
 
     media_type: str
-    head: Head
-    """What a response that streams begins with, besides the id of its request."""
+    headers: RawHeaders
+    """Headers of a streaming response, without the request id."""
     comment: bytes
-    """What says only that the stream still stands; empty where the format has no such thing."""
+    """Bytes that keep a silent stream alive. Empty if the format has no comments."""
 
     def body_now(self, batch: envelope.Batch) -> bytes | None:
-        """One write for a batch; None if that may take a while."""
+        """Encode a batch, or return None if encoding may take long."""
 
     async def body(self, log: ReadableLog, batch: envelope.Batch) -> bytes:
-        """One write for a batch of this log."""
+        """Encode a batch of a log."""
 
-    def whole(self, data: Sequence[bytes]) -> bytes:
-        """A body that is complete already, of events as JSON."""
+    def complete_body(self, data: Sequence[bytes]) -> bytes:
+        """Encode a complete body from events in JSON."""
 
-    def refusal(self, data: bytes) -> bytes:
-        """The one event of a request that was refused."""
+    def error_body(self, data: bytes) -> bytes:
+        """Encode the RUN_ERROR event, in JSON, of a refused request."""
 
 
 class SseFormat:
-    """Server-Sent Events: ``id`` is the event's number, and a comment breaks long silence."""
+    """Server-Sent Events. The field ``id`` is the event's number in its run."""
 
     media_type = EVENT_STREAM
-    head = stream_headers(EVENT_STREAM)
+    headers = stream_headers(EVENT_STREAM)
     comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
 
     def body_now(self, batch: envelope.Batch) -> bytes:
-        """One write for a batch."""
+        """Encode a batch."""
         return envelope.sse_frames(batch.data, batch.first)
 
     async def body(self, _: ReadableLog, batch: envelope.Batch) -> bytes:
-        """One write for a batch."""
+        """Encode a batch. SSE needs no log."""
         return self.body_now(batch)
 
-    def whole(self, data: Sequence[bytes]) -> bytes:
-        """A body that is complete already, of events as JSON."""
+    def complete_body(self, data: Sequence[bytes]) -> bytes:
+        """Encode a complete body from events in JSON."""
         return envelope.sse_frames(data, 1)
 
-    def refusal(self, data: bytes) -> bytes:
-        """The one event of a request that was refused; it has no number."""
+    def error_body(self, data: bytes) -> bytes:
+        """Encode the error of a refused request, without an ``id``."""
         return envelope.sse_error_frame(data)
 
 
 class ProtobufFormat:
-    """One event per frame and nothing else: no numbers, which a reader counts for itself, and no sign of life."""
+    """Protobuf frames, one event each. The format has neither event numbers nor comments; readers count the events."""
 
     media_type = PROTOBUF
-    head = stream_headers(PROTOBUF)
+    headers = stream_headers(PROTOBUF)
     comment = b""
 
     def body_now(self, _: envelope.Batch) -> None:
-        """Nothing: events are encoded once for all readers, which may take a while."""
+        """Return None. The encoding is shared by all readers of a log and may have to be computed first."""
 
     async def body(self, log: ReadableLog, batch: envelope.Batch) -> bytes:
-        """One write: these events of this log."""
-        return b"".join(await log.transcoded(_frame()).encode(batch))
+        """Encode a batch, or use the encoding that another reader of the log has caused."""
+        return b"".join(await log.transcoded(_frame_encoder()).encode(batch))
 
-    def whole(self, data: Sequence[bytes]) -> bytes:
-        """A body that is complete already, of events as JSON."""
-        return b"".join(map(_frame(), data))
+    def complete_body(self, data: Sequence[bytes]) -> bytes:
+        """Encode a complete body from events in JSON."""
+        return b"".join(map(_frame_encoder(), data))
 
-    def refusal(self, data: bytes) -> bytes:
-        """The one event of a request that was refused."""
-        return _frame()(data)
+    def error_body(self, data: bytes) -> bytes:
+        """Encode the error of a refused request."""
+        return _frame_encoder()(data)
 
 
-def _frame() -> Callable[[bytes], bytes]:
-    from agui_container.protocol.wire.protobuf.encoder import encode_frame  # noqa: PLC0415 - not before somebody asks for it
+def _frame_encoder() -> Callable[[bytes], bytes]:
+    from agui_container.protocol.wire.protobuf.encoder import encode_frame  # noqa: PLC0415 - most processes need none
 
     return encode_frame
 
 
 def requested_format(connection: HTTPConnection) -> Format:
-    """The format that a request's ``Accept`` asks for."""
+    """Return the format that a request's ``Accept`` headers ask for."""
     accept = ",".join(connection.headers.getlist("accept"))
     return ProtobufFormat() if accepts_protobuf(accept) else SseFormat()
 
 
 @lru_cache(maxsize=16)
 def accepts_protobuf(accept: str) -> bool:
-    """Whether an ``Accept`` header's value asks for protobuf. Ranges that cannot be read do not count."""
+    """True if the value of an ``Accept`` header asks for protobuf. Malformed ranges are ignored."""
     best: dict[str, float] = {}
     for part in accept.lower().split(","):
         name, *parameters = (text.strip() for text in part.split(";"))
@@ -133,7 +133,10 @@ def accepts_protobuf(accept: str) -> bool:
 
 
 def _quality(parameters: list[str]) -> float | None:
-    """A range's ``q``; None for a range with parameters of its own, because the media type has none."""
+    """Return the ``q`` of a media range.
+
+    None if the range has parameters of its own, because the media type of protobuf has none.
+    """
     if not parameters or not parameters[0]:
         return 1.0
     name, _, value = parameters[0].partition("=")

@@ -1,7 +1,9 @@
 """Runs over HTTP: ``POST /invocations`` and ``GET /runs/{runId}/events``, in the format that the request asks for.
 
-Rule: one event per frame, and what is ready goes out in one write. A reader that leaves or takes nothing is the same
-to the run in every format. Source: AG-UI spec 1.1, basic/transports/http-sse and http-protobuf.
+Rule: one event per frame, and one write for all events that are ready. A client that disconnects or reads slowly
+affects its run in the same way in every format.
+
+Source: AG-UI spec 1.1, basic/transports/http-sse and http-protobuf.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,58 +21,61 @@ from agui_container.protocol.commands import Attach
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.parser import CommandRequest, RunRequest
-from agui_container.protocol.parser import Request as Asked
+from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire import envelope
 from agui_container.transports.caller_middleware import INVOCATIONS, caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.event_stream import EventStreamResponse
 from agui_container.transports.formats import HEADERS, Format, SseFormat, requested_format
-from agui_container.transports.legacy_clients import LegacySseFormat, is_legacy
+from agui_container.transports.legacy_clients import LegacySseFormat, is_legacy_client
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.request_body import parse_body, read_body
 from agui_container.transports.stream_monitor import StreamMonitor
 
 
 class Endpoint(Struct, frozen=True):
-    """A route's own ASGI application."""
+    """ASGI application of one route.
 
-    answer: Callable[[Request], Awaitable[ASGIApp]]
+    Attributes:
+        respond: makes the response, itself an ASGI application, for a request.
+    """
+
+    respond: Callable[[Request], Awaitable[ASGIApp]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Raises what the answer raises."""
-        response = await self.answer(Request(scope, receive))
+        """Respond to one request. Exceptions of the response are raised."""
+        response = await self.respond(Request(scope, receive))
         await response(scope, receive, send)
 
 
 def routes(service: Service, commands: CommandResponder, *, max_body: int, keepalive: float) -> list[BaseRoute]:
-    """The routes that stream.
+    """Return the routes that stream runs.
 
     Args:
-        service: the engine's door.
-        commands: what else can be asked.
-        max_body: bytes of a request body.
-        keepalive: seconds of silence before a comment, where the format has comments.
+        service: the engine.
+        commands: answers to commands.
+        max_body: largest request body, in bytes.
+        keepalive: seconds of silence before a comment, if the format has comments.
     """
     monitor = StreamMonitor(keepalive)
 
     async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
-        asked = await parse_body(await read_body(request, max_body, service))
-        form = format_for(asked, request)
-        if isinstance(asked, RunRequest):
-            subscription = await service.admit(asked.run_input, caller, asked.size)
-            return EventStreamResponse(subscription, form, caller.request_id, monitor)
-        if isinstance(asked.command, Attach):
-            subscription = await service.attach(
-                caller, asked.command.thread_id, asked.command.run_id, asked.command.after
-            )
-            return EventStreamResponse(subscription, form, caller.request_id, monitor)
-        return await answered(asked, caller, form)
+        agent_request = await parse_body(await read_body(request, max_body, service))
+        event_format = format_for(agent_request, request)
+        if isinstance(agent_request, RunRequest):
+            subscription = await service.admit(agent_request.run_input, caller, agent_request.size)
+            return EventStreamResponse(subscription, event_format, caller.request_id, monitor)
+        command = agent_request.command
+        if isinstance(command, Attach):
+            subscription = await service.attach(caller, command.thread_id, command.run_id, command.after)
+            return EventStreamResponse(subscription, event_format, caller.request_id, monitor)
+        return await execute(agent_request, caller, event_format)
 
-    async def answered(asked: CommandRequest, caller: Caller, form: Format) -> Response:
-        result = await commands.answer(asked.command, caller)
-        ids = asked.thread_id or service.new_id(), asked.run_id or service.new_id()
-        return command_run(*ids, {"command": asked.command.type, **result}, caller, form)
+    async def execute(request: CommandRequest, caller: Caller, event_format: Format) -> Response:
+        result = await commands.answer(request.command, caller)
+        ids = request.thread_id or service.new_id(), request.run_id or service.new_id()
+        return command_run(*ids, {"command": request.command.type, **result}, caller, event_format)
 
     async def events(request: Request) -> Response | EventStreamResponse:
         caller, run_id = caller_of(request), request.path_params["runId"]
@@ -87,22 +92,25 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
     ]
 
 
-def format_for(asked: Asked, request: Request) -> Format:
-    """The format of an answer to what was asked."""
-    form = requested_format(request)
-    return LegacySseFormat() if is_legacy(asked) and isinstance(form, SseFormat) else form
+def format_for(agent_request: AgentRequest, request: Request) -> Format:
+    """Return the format of the response. Legacy clients that read SSE get reduced events."""
+    event_format = requested_format(request)
+    is_sse = isinstance(event_format, SseFormat)
+    return LegacySseFormat() if is_sse and is_legacy_client(agent_request) else event_format
 
 
 def no_content_response(caller: Caller) -> Response:
-    """204, which tells a browser's EventSource to stop: after a stream that ends, empty or not, it comes back."""
+    """Return status 204. A browser's EventSource reconnects after any stream that ends, unless it gets this status."""
     return Response(status_code=204, headers={**HEADERS, "X-Request-Id": caller.request_id})
 
 
-def command_run(thread_id: str, run_id: str, result: dict[str, object], caller: Caller, form: Format) -> Response:
-    """The answer to a command as a small legal run, so that the official client can ask.
+def command_run(
+    thread_id: str, run_id: str, result: dict[str, object], caller: Caller, event_format: Format
+) -> Response:
+    """Return the result of a command as a complete run of three events, which the official client can read.
 
     Raises:
-        AppError: PAYLOAD_TOO_LARGE for an answer that no event can hold.
+        AppError: PAYLOAD_TOO_LARGE if the result exceeds the size of an event.
     """
     events = (
         RunStartedEvent(thread_id=thread_id, run_id=run_id, protocol_version=PROTOCOL_VERSION),
@@ -114,4 +122,4 @@ def command_run(thread_id: str, run_id: str, result: dict[str, object], caller: 
         encoded = [encode(event) for event in events]
     except IllegalEvent:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, "The answer is too large for one event.") from None
-    return Response(form.whole(encoded), headers=headers, media_type=form.media_type)
+    return Response(event_format.complete_body(encoded), headers=headers, media_type=event_format.media_type)

@@ -1,7 +1,11 @@
-"""Events for clients from before AG-UI 1.0, which fail a whole run over an outcome or a result of a later shape.
+"""Events for legacy clients, built on a version of AG-UI before 1.0.
 
-Rule: who sends a ``RunAgentInput`` without ``protocolVersion`` is such a client. It gets the same events with the same
-ids in the same order; what its schemas refuse is taken out, nothing is made up, and what is lost by it is in the log.
+The schemas of such a client reject some outcomes and tool results of AG-UI 1.0, and the whole run then fails there. A
+client is a legacy client if its ``RunAgentInput`` has no ``protocolVersion``.
+
+Rule: a legacy client gets the same events with the same ids in the same order. Parts that its schemas reject are
+removed, nothing is invented, and each loss is logged.
+
 Sources: AG-UI spec 1.1, basic/versioning; the schemas of ``@ag-ui/core`` 0.0.59.
 """
 
@@ -19,61 +23,63 @@ logger = logging.getLogger(__name__)
 
 
 class LegacySseFormat(SseFormat):
-    """Server-Sent Events for a client from before AG-UI 1.0."""
+    """Server-Sent Events for a legacy client."""
 
     def body_now(self, batch: envelope.Batch) -> bytes:
-        """One write for a batch."""
+        """Encode a batch of reduced events."""
         return envelope.sse_frames([reduce_event(event) for event in batch.data], batch.first)
 
 
-def is_legacy(asked: Request) -> bool:
-    """Whether a client from before AG-UI 1.0 asks. A command by itself is none of AG-UI's, so who sends it knows us."""
-    if isinstance(asked, CommandRequest):
-        return asked.is_legacy_client
-    return asked.run_input.protocol_version is None
+def is_legacy_client(request: Request) -> bool:
+    """True if a legacy client sent the request.
+
+    A bare command is not part of AG-UI. A client that sends one was written for this server and is no legacy client.
+    """
+    if isinstance(request, CommandRequest):
+        return request.is_legacy_client
+    return request.run_input.protocol_version is None
 
 
 def reduce_event(data: bytes) -> bytes:
-    """An event's JSON as such a client takes it; that of nearly all events, untouched."""
-    if not data.startswith(HEADS):
+    """Return the JSON of an event in a form that a legacy client accepts. Most events are returned unchanged."""
+    if not data.startswith(REDUCED_PREFIXES):
         return data
     event = orjson.loads(data)
-    REDUCE[event["type"]](event)
+    REDUCERS[event["type"]](event)
     return orjson.dumps(event)
 
 
-def _outcome(event: dict[str, Any]) -> None:
-    """An outcome of a later shape is left out, as before there were any: then the open calls are the client's."""
+def _reduce_outcome(event: dict[str, Any]) -> None:
+    """Remove an outcome that is new in 1.0. Without one, the client runs the open calls, as before 1.0."""
     match event.get("outcome"):
         case {"type": "success", "pendingToolCallIds": _}:
             del event["outcome"]
         case {"type": "cancelled"}:
             del event["outcome"]
-            _warn("RUN_FINISHED lacks the outcome `cancelled`", event["runId"])
+            logger.warning("legacy client: outcome removed run=%s outcome=cancelled", event["runId"])
 
 
-def _content(event: dict[str, Any]) -> None:
-    """The text of a result that has parts."""
+def _reduce_content(event: dict[str, Any]) -> None:
+    """Replace the content parts of a tool result by their text."""
     parts = event["content"]
     if isinstance(parts, list):
         event["content"] = "".join(part["text"] for part in parts if part["type"] == "text")
         if any(part["type"] != "text" for part in parts):
-            _warn("a tool's result lacks its images, audio and files", event["toolCallId"])
+            logger.warning("legacy client: media of a tool result removed call=%s", event["toolCallId"])
 
 
-def _messages(event: dict[str, Any]) -> None:
+def _reduce_messages(event: dict[str, Any]) -> None:
     for message in event["messages"]:
         if message["role"] == "tool":
-            _content(message)
+            _reduce_content(message)
 
 
-def _warn(lost: str, where: str) -> None:
-    logger.warning("%s (%s): a client that declares no protocolVersion is from before AG-UI 1.0", lost, where)
-
-
-REDUCE: Mapping[str, Callable[[dict[str, Any]], None]] = {
-    "RUN_FINISHED": _outcome,
-    "TOOL_CALL_RESULT": _content,
-    "MESSAGES_SNAPSHOT": _messages,
+REDUCERS: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "RUN_FINISHED": _reduce_outcome,
+    "TOOL_CALL_RESULT": _reduce_content,
+    "MESSAGES_SNAPSHOT": _reduce_messages,
 }
-HEADS = tuple(b'{"type":"%b"' % name.encode() for name in REDUCE)
+"""Functions by event type. Each reduces a decoded event in place."""
+
+REDUCED_PREFIXES = tuple(b'{"type":"%b"' % name.encode() for name in REDUCERS)
+"""First bytes of the events that may have to be reduced."""

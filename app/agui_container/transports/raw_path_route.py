@@ -1,7 +1,7 @@
-"""Routes with ids in them.
+"""Routes whose paths contain ids.
 
-Rule: a path is matched as it was sent. A slash separates, and one that is written as ``%2F`` is part of an id, so every
-id has exactly one address and no id can pass for another route.
+Rule: a path is matched before it is decoded. ``/`` separates segments, and ``%2F`` is part of an id. So every id has
+exactly one address, and no id can match another route.
 """
 
 from urllib.parse import quote, unquote
@@ -11,12 +11,13 @@ from starlette.types import Scope
 
 
 class RawPathRoute(Route):
-    """A route whose parameters are single segments of the path as it was sent, decoded afterwards."""
+    """A route whose parameters are single segments of the raw path, decoded after the match."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """As every route, on the path that still has its escapes."""
-        sent: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
-        match, found = super().matches({**scope, "path": sent.decode("latin-1")})
+        """Match the raw path and decode the parameters."""
+        raw_path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+        match, child_scope = super().matches({**scope, "path": raw_path.decode("latin-1")})
         if match is not Match.NONE:
-            found["path_params"] = {name: unquote(value) for name, value in found["path_params"].items()}
-        return match, found
+            parameters = child_scope["path_params"]
+            child_scope["path_params"] = {name: unquote(value) for name, value in parameters.items()}
+        return match, child_scope

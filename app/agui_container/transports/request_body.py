@@ -1,7 +1,7 @@
-"""Request bodies: read whole, within a size and a time, and parsed off the event loop when they are large.
+"""Read and parse request bodies within limits of size and time.
 
-Rule: large ones are parsed one after the other. The interpreter does not go faster when they are parsed side by side;
-they only take their memory at the same time, and everybody else's turns.
+Rule: a large body is parsed in a thread, so that it does not block the event loop. Only one body is parsed there at a
+time. Parsing in parallel would not be faster, because of the interpreter lock, and would need more memory at once.
 """
 
 import asyncio
@@ -18,31 +18,31 @@ from starlette.requests import Request
 from agui_container.engine.registry.registry import shutting_down
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.parser import Request as Asked
+from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.parser import parse, parse_fields
 
 logger = logging.getLogger(__name__)
 
 READ_SECONDS = 60.0
-"""A client that has not sent its body by then gets a refusal."""
+"""Seconds in which a client must have sent its body."""
 
 DISCARDED_BYTES = 100_000_000
-"""How much of a body that is too large is still read, so that the client gets to see the refusal."""
+"""Bytes of a body that are read at most. A body that is too large is read so far, so that the client sees the error."""
 
 LARGE_BYTES = 100_000
-"""Bodies above this are parsed in a thread: a megabyte takes tens of milliseconds."""
+"""Largest body, in bytes, that is parsed on the event loop."""
 
 T = TypeVar("T")
 
-_turn: RunVar[CapacityLimiter] = RunVar("large_body")
+_parse_limiter: RunVar[CapacityLimiter] = RunVar("large_body")
 
 
 async def read_body(request: Request, max_bytes: int, service: Service) -> bytes:
     """Read the whole body of a request.
 
     Raises:
-        AppError: PAYLOAD_TOO_LARGE; VALIDATION_ERROR if the body is compressed or does not arrive; SHUTTING_DOWN if the
-            server cancels the request while ``service`` is draining.
+        AppError: PAYLOAD_TOO_LARGE if the body exceeds ``max_bytes``; VALIDATION_ERROR if it is compressed or
+            incomplete; SHUTTING_DOWN if the server cancels the request while ``service`` is draining.
         TimeoutError, asyncio.CancelledError: as raised by the caller's own timeout or cancellation.
     """
     if request.headers.get("content-encoding", "identity") != "identity":
@@ -72,23 +72,41 @@ async def read_body(request: Request, max_bytes: int, service: Service) -> bytes
 
 
 def incomplete_body_error() -> AppError:
-    """What a request gets whose body ends early. A new one each time: one that is raised holds the frames of it."""
+    """Return the error for a body that ends early. Each call makes a new one: a raised error refers to frames."""
     return AppError(ErrorCode.VALIDATION_ERROR, "The body did not arrive in full.")
 
 
 def check_size(size: int, max_bytes: int) -> None:
-    """Raises ``AppError`` PAYLOAD_TOO_LARGE."""
+    """Check a size in bytes.
+
+    Raises:
+        AppError: PAYLOAD_TOO_LARGE if ``size`` exceeds ``max_bytes``.
+    """
     if size > max_bytes:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body has more than {max_bytes} bytes.")
 
 
+<<<<<<< HEAD
 async def parse_body(body: bytes) -> Asked:
     """What the body asks for. Raises ``AppError`` VALIDATION_ERROR."""
     return await _parse(partial(parse, warn=logger.warning), body)
+=======
+async def parse_body(body: bytes) -> AgentRequest:
+    """Parse a run input or a command.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    return await _parse(partial(parse, tell=logger.warning), body)
+>>>>>>> p-transports
 
 
 async def parse_body_fields(body: bytes) -> dict[str, object]:
-    """What the body adds to its route. Raises ``AppError`` VALIDATION_ERROR."""
+    """Parse a JSON object whose fields complete those of the URL. An empty body is an empty object.
+
+    Raises:
+        AppError: VALIDATION_ERROR if the body is no JSON object.
+    """
     return await _parse(parse_fields, body or b"{}")
 
 
@@ -99,10 +117,10 @@ async def _parse(parser: Callable[[bytes], T], body: bytes) -> T:
 
 
 def _parse_slot() -> CapacityLimiter:
-    # Made here and kept per event loop: a limiter belongs to the loop it was first used in.
+    # One limiter per event loop, because a limiter belongs to the loop that uses it first.
     try:
-        return _turn.get()
+        return _parse_limiter.get()
     except LookupError:
         limiter = CapacityLimiter(1)
-        _turn.set(limiter)
+        _parse_limiter.set(limiter)
         return limiter

@@ -1,8 +1,8 @@
-"""The plain HTTP routes: health, capabilities and the caller's runs.
+"""HTTP routes that return JSON: health, capabilities, and the caller's runs and threads.
 
-The routes of threads: each is a command of ``agui_container.protocol.commands`` written as a URL.
+Each route of a thread is a command of ``agui_container.protocol.commands``, written as a URL.
 
-Rule: the path says more than the body, and the body more than the query.
+Rule: if a field is given more than once, the path overrides the body, and the body overrides the query.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,9 +23,12 @@ from agui_container.transports.request_body import parse_body_fields, read_body
 
 NOT_READY = 503
 
+NO_STORE = {"Cache-Control": "no-store"}
+"""Headers of a response that caches must not store, because the same URL shows each caller something else."""
+
 
 def routes(service: Service) -> list[BaseRoute]:
-    """The routes that answer at once."""
+    """Return the routes of health, capabilities and runs."""
 
     async def ping(_: Request) -> Response:
         return JSONResponse(service.health.report(), 200 if service.health.ready else NOT_READY)
@@ -52,47 +55,48 @@ def routes(service: Service) -> list[BaseRoute]:
 
 
 def is_ping(scope: Scope) -> bool:
-    """Whether this asks for health, as platforms do every other second: nothing to trace."""
+    """True for a health check. Platforms send one every few seconds, so health checks are not traced."""
     return scope.get("path") == "/ping"
 
 
 def run_reference(request: Request) -> tuple[Caller, str | None, str]:
-    """Who asks for which run: the caller, a thread where one is named, the run."""
+    """Return the caller, the thread id if the query has one, and the run id."""
     return caller_of(request), request.query_params.get("threadId"), request.path_params["runId"]
 
 
-NOT_KEPT = {"Cache-Control": "no-store"}
-"""One address shows each caller something else, so nothing between may keep it."""
-
-
 def thread_routes(service: Service, commands: CommandResponder, *, max_body: int) -> list[BaseRoute]:
-    """Return the routes of threads. ``max_body`` bounds a body in bytes."""
+    """Return the routes of threads.
 
-    async def asked(request: Request, kind: str) -> dict[str, object]:
-        """What the command gives."""
+    Args:
+        service: the engine.
+        commands: answers to commands.
+        max_body: largest request body, in bytes.
+    """
+
+    async def execute(request: Request, command_type: str) -> dict[str, object]:
         body = await read_body(request, max_body, service) if request.method in {"POST", "PATCH"} else b""
-        fields = {**request.query_params, **await parse_body_fields(body), **request.path_params, "type": kind}
+        fields = {**request.query_params, **await parse_body_fields(body), **request.path_params, "type": command_type}
         return await commands.answer(parse_command(fields), caller_of(request))
 
-    def answers(kind: str) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            body = to_json(await asked(request, kind))  # a third of what the framework's own takes
-            return Response(body, headers=NOT_KEPT, media_type="application/json")
+    def endpoint(command_type: str) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(request: Request) -> Response:
+            body = to_json(await execute(request, command_type))  # faster than JSONResponse
+            return Response(body, headers=NO_STORE, media_type="application/json")
 
-        return answer
+        return respond
 
     async def transcript(request: Request) -> Response:
-        result = await asked(request, "threads.transcript")
-        return PlainTextResponse(str(result["transcript"]), headers=NOT_KEPT)
+        result = await execute(request, "threads.transcript")
+        return PlainTextResponse(str(result["transcript"]), headers=NO_STORE)
 
     thread = "/threads/{threadId}"
     return [
-        RawPathRoute("/threads", answers("threads.list")),
-        RawPathRoute(thread, answers("threads.get"), methods=["GET"]),
-        RawPathRoute(thread, answers("threads.rename"), methods=["PATCH"]),
-        RawPathRoute(thread, answers("threads.delete"), methods=["DELETE"]),
+        RawPathRoute("/threads", endpoint("threads.list")),
+        RawPathRoute(thread, endpoint("threads.get"), methods=["GET"]),
+        RawPathRoute(thread, endpoint("threads.rename"), methods=["PATCH"]),
+        RawPathRoute(thread, endpoint("threads.delete"), methods=["DELETE"]),
         RawPathRoute(f"{thread}/transcript", transcript),
-        RawPathRoute(f"{thread}/delta", answers("threads.delta")),
-        RawPathRoute(f"{thread}/fork", answers("threads.fork"), methods=["POST"]),
-        RawPathRoute(f"{thread}/messages/{{messageId}}/feedback", answers("threads.feedback"), methods=["POST"]),
+        RawPathRoute(f"{thread}/delta", endpoint("threads.delta")),
+        RawPathRoute(f"{thread}/fork", endpoint("threads.fork"), methods=["POST"]),
+        RawPathRoute(f"{thread}/messages/{{messageId}}/feedback", endpoint("threads.feedback"), methods=["POST"]),
     ]

@@ -1,6 +1,6 @@
 """One periodic check of all open streams of a process.
 
-Rule: a stream has no timer of its own. It notices what is due up to two intervals late.
+Rule: a stream has no timer of its own. An action that is due may happen up to two intervals late.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ CHECK_SECONDS = 1.0
 
 
 class MonitoredStream(Protocol):
-    """A stream that is checked."""
+    """A stream with periodic checks."""
 
     def check(self, now: float) -> None:
-        """Act on what is due. ``now`` is the event loop's time, in seconds."""
+        """Perform the actions that are due. ``now`` is the event loop's time, in seconds."""
 
 
 class StreamMonitor:
@@ -30,14 +30,14 @@ class StreamMonitor:
         self._scheduled_on: asyncio.AbstractEventLoop | None = None
 
     def add(self, stream: MonitoredStream) -> None:
-        """Check a stream from now on."""
+        """Start checking a stream."""
         self._streams.add(stream)
         loop = asyncio.get_running_loop()
         if self._scheduled_on is not loop:  # an application may outlive an event loop that was closed
             self._schedule(loop)
 
     def remove(self, stream: MonitoredStream) -> None:
-        """Stop checking a stream. Harmless when called again."""
+        """Stop checking a stream. Further calls have no effect."""
         self._streams.discard(stream)
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,4 +1,5 @@
 """gRPC on the server's own port: the services of roz and kontekst over the one engine, health and reflection.
 
-Rule: only ``handover`` is imported at the start. All else is imported when the first HTTP/2 connection comes.
+Rule: only ``handover`` and ``options`` are imported at the start. Everything else is imported by the first HTTP/2
+connection.
 """

@@ -1,8 +1,9 @@
-"""One gRPC call: messages in within bounds, messages out in one write, and errors from the one table.
+"""One gRPC call: bounded messages in, messages out in one write, and errors from the error table.
 
-Rule: a message larger than the limit is refused before it is read, compressed or not. A client that takes nothing for a
-minute loses its call, and no other. Exception text stays in the log. Sources: gRPC over HTTP/2, and its compression
-specification.
+Rule: a message larger than the limit is refused before it is read, compressed or not. A client that does not read for a
+minute loses its call; other calls are not affected. Exception text stays in the log.
+
+Sources: gRPC over HTTP/2, and its compression specification.
 """
 
 import asyncio
@@ -22,19 +23,19 @@ from h2.exceptions import ProtocolError
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, identified
+from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
 
 SEND_SECONDS = 60.0
-"""A client that takes nothing for so long loses its call."""
+"""Seconds without progress of a write until the call of a slow client is ended."""
 
 PREFIX = Layout(">?I")
-"""Whether a message is compressed, and its length in bytes."""
+"""Prefix of a message: a flag for compression, and the length in bytes."""
 
 GZIP = 31
-"""zlib's word for a gzip header around the data."""
+"""``wbits`` by which zlib expects a gzip header."""
 
-UNEXPECTED = "The server failed; its log has the cause."
+INTERNAL_ERROR_MESSAGE = "The server failed; its log has the cause."
 
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
@@ -53,8 +54,8 @@ class Admission:
     """The rules for every call.
 
     Attributes:
-        max_bytes: of one message, compressed or not.
-        by_session: whether the session header says who owns threads and runs.
+        max_bytes: largest message in bytes, before and after decompression.
+        by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
     """
 
@@ -63,21 +64,25 @@ class Admission:
     origins: Collection[str]
 
     def caller(self, stream: "Stream[In, Out]") -> Caller:
-        """The caller behind a call's metadata. Raises ``AppError`` as HTTP requests do."""
-        sent = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
-        origin = next((value for name, value in sent if name == "origin"), None)
-        caller = identified(
-            {name: value for name, value in sent if not NOT_FORWARDED.fullmatch(name)}, by_session=self.by_session
+        """Return the caller that a call's metadata describe.
+
+        Raises:
+            AppError: ACCESS_DENIED for a foreign origin, VALIDATION_ERROR for a bad session header.
+        """
+        headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
+        origin = next((value for name, value in headers if name == "origin"), None)
+        caller = make_caller(
+            {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}, by_session=self.by_session
         )
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.origins:
             raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
-        check_session(sent, caller)
+        check_session(headers, caller)
         return caller
 
 
 class Call(Generic[In, Out]):
-    """A call that is being answered.
+    """A call in progress.
 
     Attributes:
         caller: the client.
@@ -89,24 +94,24 @@ class Call(Generic[In, Out]):
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
         self._max_bytes = max_bytes
-        self._sending = asyncio.Lock()
+        self._send_lock = asyncio.Lock()
 
     @property
     def is_open(self) -> bool:
-        """Whether the client still takes messages."""
+        """True while the client can receive messages."""
         return self._stream._stream.closable
 
     @property
     def port(self) -> int:
-        """The port of the server that the client is connected to."""
+        """Port of the server that the client is connected to."""
         address: tuple[str, int] = self._stream._stream._transport.get_extra_info("sockname")
         return address[1]
 
     async def receive(self) -> In | None:
-        """The next message; None when the client has sent its last one.
+        """Return the next message, or None after the client's last one.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for bytes that are no message.
+            AppError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for a message that cannot be decoded.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
         raw = self._stream._stream
@@ -117,24 +122,24 @@ class Call(Generic[In, Out]):
             compressed, size = PREFIX.unpack(head)
             self._check_size(size)
             body = await raw.recv_data(size)
-        except AssertionError:  # grpclib's word for a stream that ends inside a message
+        except AssertionError:  # raised by grpclib if the stream ends inside a message
             raise AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.") from None
         try:
-            message: In = self._stream._recv_type.FromString(self._inflated(body) if compressed else body)
+            message: In = self._stream._recv_type.FromString(self._decompress(body) if compressed else body)
         except DecodeError:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
         return message
 
     async def send(self, messages: Iterable[Out]) -> None:
-        """Send messages in one write, behind those that are being sent.
+        """Send messages in one write, after the messages that are already being sent.
 
         Raises:
-            AppError: RATE_LIMIT_EXCEEDED, the client takes nothing.
+            AppError: RATE_LIMIT_EXCEEDED if the client does not read.
         """
-        data = b"".join([PREFIX.pack(0, len(body)) + body for body in map(_encoded, messages)])
+        data = b"".join([PREFIX.pack(0, len(body)) + body for body in map(_encode, messages)])
         if not data:
             return
-        async with self._sending:
+        async with self._send_lock:
             try:
                 async with asyncio.timeout(SEND_SECONDS):
                     if not self._stream._send_initial_metadata_done:
@@ -149,7 +154,7 @@ class Call(Generic[In, Out]):
         if size > self._max_bytes:
             raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"A message may have {self._max_bytes} bytes at most.")
 
-    def _inflated(self, body: bytes) -> bytes:
+    def _decompress(self, body: bytes) -> bytes:
         encoding = self.metadata.get("grpc-encoding", "identity")
         if encoding != "gzip":
             raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
@@ -164,59 +169,59 @@ class Call(Generic[In, Out]):
         return data
 
 
-def _encoded(message: Message) -> bytes:
+def _encode(message: Message) -> bytes:
     return message.SerializeToString()
 
 
-Answer = Callable[[Call[In, Out]], Awaitable[None]]
+CallHandler = Callable[[Call[In, Out]], Awaitable[None]]
 
 
 def method(
-    answer: Answer[In, Out],
+    handler: CallHandler[In, Out],
     admission: Admission,
     request_type: type[In],
     reply_type: type[Out],
     cardinality: Cardinality = Cardinality.STREAM_STREAM,
 ) -> Method:
-    """A service's method for grpclib: every failure of ``answer`` becomes a status with a safe message."""
+    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message."""
 
-    async def answered(stream: "Stream[In, Out]") -> None:
+    async def handle(stream: "Stream[In, Out]") -> None:
         request_id = ""
         try:
             caller = admission.caller(stream)
             request_id = caller.request_id
-            await answer(Call(stream, caller, admission.max_bytes))
+            await handler(Call(stream, caller, admission.max_bytes))
         except GRPCError:
             raise
         except Exception as failure:
-            if is_departure(failure):
-                logger.debug("gRPC call left by its client method=%s", stream._method_name)
+            if is_disconnect(failure):
+                logger.debug("gRPC client disconnected method=%s", stream._method_name)
                 return
-            error = expected(failure)
+            error = find_app_error(failure)
             if error is None:
                 logger.exception("gRPC call failed method=%s", stream._method_name)
-                error = AppError(ErrorCode.INTERNAL_ERROR, UNEXPECTED)
-            await refuse(stream, status_of(error), error, request_id)
+                error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
+            await end_with_error(stream, status_of(error), error, request_id)
 
-    return Method(answered, cardinality, request_type, reply_type)
+    return Method(handle, cardinality, request_type, reply_type)
 
 
-def expected(failure: Exception) -> AppError | None:
-    """The error that a client may see in what the tasks of a call have raised together; None where there is none."""
+def find_app_error(failure: Exception) -> AppError | None:
+    """Return the first ``AppError`` in a failure or its exception groups, or None."""
     if isinstance(failure, ExceptionGroup):
-        return next((error for each in failure.exceptions if (error := expected(each)) is not None), None)
+        return next((error for each in failure.exceptions if (error := find_app_error(each)) is not None), None)
     return failure if isinstance(failure, AppError) else None
 
 
-def is_departure(failure: Exception) -> bool:
-    """Whether the tasks of a call have failed only because its client is gone: h2 sends nothing to a closed stream."""
+def is_disconnect(failure: Exception) -> bool:
+    """True if a failure has no other cause than a client that disconnected. h2 refuses to write to a closed stream."""
     if isinstance(failure, ExceptionGroup):
-        return all(map(is_departure, failure.exceptions))
+        return all(map(is_disconnect, failure.exceptions))
     return isinstance(failure, (ProtocolError, ConnectionError))
 
 
-async def refuse(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
-    """End a call with an error. The trailers name its code and the request."""
+async def end_with_error(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
+    """End a call with an error. The trailers carry the error code and the request id."""
     known = {"agui-code": error.code.value, "x-request-id": request_id}
     metadata = {name: value for name, value in known.items() if value}
     await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)

@@ -1,9 +1,10 @@
-"""HTTP/2 connections: grpclib's protocol, with the bounds and repairs that a public server needs.
+"""HTTP/2 connections: grpclib's protocol, with the limits and repairs that a public server needs.
 
-Repairs of grpclib 0.4.9, each with a test: an unknown frame is ignored; an empty DATA frame breaks no message;
-a protocol error is answered by GOAWAY; GOAWAY goes out before a close, and open calls end with a status. The message
-size limit and gzip are in ``call``. The tests list the private names of grpclib that both modules use, so that a new
-release is noticed.
+Rule: each repair of grpclib 0.4.9 has a test. An unknown frame is ignored. An empty DATA frame does not end a message.
+A protocol error is answered by GOAWAY. GOAWAY is sent before a close, and open calls end with a status.
+
+The limit of a message's size and gzip are in ``call``. The tests list the private names of grpclib that both modules
+use, so that an incompatible release is noticed.
 """
 
 import asyncio
@@ -43,20 +44,20 @@ MAX_CONTROLS = 1_000
 
 STREAM_WINDOW = 128 * 1024
 CONNECTION_WINDOW = 256 * 1024
-"""Bytes that a client may send before the application has taken them."""
+"""Bytes that a client may send before the application has read them."""
 
 MAX_UNUSED = 2 * CONNECTION_WINDOW
-"""Bytes that may come while nothing becomes of them. h2 looks at the length of a frame when all of it is there."""
+"""Bytes that may arrive without completing a frame. h2 checks the length of a frame only once the frame is complete."""
 
 END_SECONDS = 0.2
-"""How long calls that are over may take to say so when the server shuts down; then the open ones are ended."""
+"""Seconds after a shutdown has begun until open calls are ended. Finished calls can send their status until then."""
 
 PING_SECONDS = 60.0
 PONG_SECONDS = 20.0
-"""How often a connection is asked whether its client is still there, and how long it may take to say so."""
+"""Seconds between two pings to a client, and seconds in which the client must answer one."""
 
 IDLE_SECONDS = 600.0
-"""How long a connection may be open without a call."""
+"""Seconds that a connection may be open without a call."""
 
 H2_CONFIG = H2Configuration(client_side=False, header_encoding="ascii", validate_outbound_headers=False)
 CONFIG = Configuration(
@@ -77,56 +78,56 @@ logger = logging.getLogger(__name__)
 
 
 class CallStream(Stream):
-    """The HTTP/2 stream of one call. Its ``headers`` are the request's."""
+    """HTTP/2 stream of one call. ``headers`` are those of the request."""
 
     async def send_headers(self, headers: Headers, end_stream: bool = False) -> None:  # noqa: FBT001, FBT002 - grpclib's
-        """Send headers; the first ones say which compressions are understood."""
+        """Send headers. The first ones name the supported compressions."""
         if headers and headers[0][0] == ":status":
             headers = [*headers, ("grpc-accept-encoding", "identity,gzip")]
         await super().send_headers(headers, end_stream)
 
 
 class H2(Connection):
-    """The state of a connection."""
+    """State of a connection."""
 
     def create_stream(self, *, stream_id: int | None = None, wrapper: Wrapper | None = None) -> CallStream:
         """Make the stream of a new call."""
         return CallStream(self, self._connection, self._transport, stream_id=stream_id, wrapper=wrapper)
 
     def flush(self) -> None:
-        """Write what h2 has ready, unless the connection is closed."""
+        """Write the pending output of h2, unless the connection is closed."""
         if not self.is_closing():
             super().flush()
 
     def go_away(self, code: ErrorCodes) -> None:
-        """Tell the client that no new call is taken. Calls that are open can go on, which h2's own way forbids."""
+        """Send GOAWAY: no new call is accepted, and open calls continue. h2's own method would end them."""
         if not self.is_closing():
             frame = GoAwayFrame(0, self._connection.highest_inbound_stream_id, code)
             self._transport.write(frame.serialize())
 
 
 class Events(EventsProcessor):
-    """Passes on what a client sends."""
+    """Dispatcher of h2's events."""
 
     def process(self, event: Event) -> None:
-        """Handle one event of h2; ignore what nothing here handles."""
+        """Handle one event of h2. Events without a handler are ignored."""
         if isinstance(event, DataReceived) and not event.flow_controlled_length:
-            return  # grpclib would take it for the end of the stream
+            return  # grpclib would read it as the end of the stream
         if type(event) in getattr(self, "processors", ()):
             super().process(event)
 
 
 class Calls(Handler):
-    """The tasks of a connection's calls.
+    """Tasks of the calls of one connection.
 
     Args:
         methods: the services' methods by path.
-        changed: called when a call begins or ends.
+        on_change: called when a call begins or ends.
     """
 
-    def __init__(self, methods: dict[str, Method], changed: Callable[[], None]) -> None:
+    def __init__(self, methods: dict[str, Method], on_change: Callable[[], None]) -> None:
         super().__init__(methods, ProtoCodec(), None, _DispatchServerEvents())
-        self._changed = changed
+        self._on_change = on_change
         self.draining = False
 
     def accept(self, stream: Stream, headers: Headers, release_stream: Callable[[], None]) -> None:
@@ -135,14 +136,14 @@ class Calls(Handler):
 
         def release() -> None:
             release_stream()
-            self._changed()
+            self._on_change()
 
         if self.draining:
             stream.reset_nowait(ErrorCodes.REFUSED_STREAM)
             release()
             return
         super().accept(stream, headers, release)
-        self._changed()
+        self._on_change()
 
 
 class GrpcProtocol(H2Protocol):
@@ -150,23 +151,23 @@ class GrpcProtocol(H2Protocol):
 
     Args:
         methods: the services' methods by path.
-        connections: where the connection is found by a server that shuts down.
-        admitted: whether there is room for one more connection.
+        connections: set of open connections, which the server shuts down at its end.
+        has_room: False if the server has too many connections; this one is then closed.
     """
 
     handler: Calls
     connection: H2
 
-    def __init__(self, methods: dict[str, Method], connections: set[asyncio.Protocol], *, admitted: bool) -> None:
+    def __init__(self, methods: dict[str, Method], connections: set[asyncio.Protocol], *, has_room: bool) -> None:
         super().__init__(Calls(methods, self._calls_changed), CONFIG, H2_CONFIG)
         self._connections = connections
-        self._admitted = admitted
+        self._has_room = has_room
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.TimerHandle | None = None
-        self._controls, self._counted_since, self._unused = 0, 0.0, 0
+        self._controls, self._window_start, self._unused = 0, 0.0, 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say what may be sent. As in grpclib, with the limit of open calls and with parts of our own."""
+        """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
         sock = transport.get_extra_info("socket")
         if sock is not None:
             _set_nodelay(sock)
@@ -181,26 +182,26 @@ class GrpcProtocol(H2Protocol):
         self.connection.initialize()
         self.processor = Events(self.handler, self.connection)
         self._connections.add(self)
-        if not self._admitted:
+        if not self._has_room:
             self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many connections")
         self._calls_changed()
 
     def data_received(self, data: bytes) -> None:
-        """Handle what a client has sent. What is no HTTP/2 ends the connection."""
+        """Handle bytes of the client. Bytes that are not HTTP/2 end the connection."""
         if self.connection.is_closing():
             return
         try:
             events = self.connection.feed(data)
-        except Exception as error:  # noqa: BLE001 - h2 raises more than its own for bytes that are no header
-            logger.info("gRPC connection closed: protocol error cause=%r", error)
-            self.connection.flush()  # h2 has a GOAWAY ready that says why
+        except Exception as error:  # noqa: BLE001 - h2 raises exceptions of any type for malformed headers
+            logger.info("gRPC connection closed reason=%s cause=%r", "protocol error", error)
+            self.connection.flush()  # h2 has prepared a GOAWAY with the reason
             self.processor.close("Protocol error")
             return
         self._unused = 0 if events else self._unused + len(data)
         if self._unused > MAX_UNUSED:
             self._end(ErrorCodes.FRAME_SIZE_ERROR, "a frame is too large")
             return
-        if not self._is_calm(events):
+        if not self._is_within_control_limit(events):
             self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many control frames")
             return
         self.connection.flush()
@@ -209,25 +210,25 @@ class GrpcProtocol(H2Protocol):
         self.connection.flush()
 
     def pause_writing(self) -> None:
-        """The client takes nothing: nothing more is read of it, because answers to pings would pile up."""
+        """Stop reading while the client does not read, because answers to its pings would accumulate."""
         super().pause_writing()
         if not self.connection.is_closing():
             self.connection._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """The client takes again."""
+        """Resume reading once the client reads again."""
         super().resume_writing()
         if not self.connection.is_closing():
             self.connection._transport.resume_reading()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End the calls as a dropped connection does."""
+        """End the calls of a lost connection."""
         self._connections.discard(self)
         self._stop_idling()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Take no more calls, end the open ones with UNAVAILABLE soon, then close. uvicorn calls this at its end."""
+        """Refuse new calls, end open ones with UNAVAILABLE soon, then close. uvicorn calls this when it shuts down."""
         if self.handler.draining or self.connection.is_closing():
             return
         self.handler.draining = True
@@ -241,7 +242,7 @@ class GrpcProtocol(H2Protocol):
                 stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))
 
     def _calls_changed(self) -> None:
-        """Close a connection that has no calls: at once when the server shuts down, else after a while."""
+        """Close a connection without calls: at once during a shutdown, otherwise after ``IDLE_SECONDS``."""
         if self.connection.is_closing():
             return
         self._stop_idling()
@@ -257,19 +258,19 @@ class GrpcProtocol(H2Protocol):
             self._idle.cancel()
             self._idle = None
 
-    def _is_calm(self, events: list[Event]) -> bool:
-        """Whether a client keeps its control frames within bounds."""
+    def _is_within_control_limit(self, events: list[Event]) -> bool:
+        """Count control frames. Returns False if the client has exceeded ``MAX_CONTROLS`` in this second."""
         count = sum(isinstance(event, CONTROLS) or _is_empty(event) for event in events)
         if not count:
             return True
         now = self._loop.time()
-        if now - self._counted_since >= 1:
-            self._controls, self._counted_since = 0, now
+        if now - self._window_start >= 1:
+            self._controls, self._window_start = 0, now
         self._controls += count
         return self._controls <= MAX_CONTROLS
 
     def _end(self, code: ErrorCodes, reason: str) -> None:
-        logger.info("gRPC connection closed: %s", reason)
+        logger.info("gRPC connection closed reason=%s", reason)
         self.connection.go_away(code)
         self.processor.close(reason)
 

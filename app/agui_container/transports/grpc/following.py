@@ -1,7 +1,7 @@
-"""Waiting on a thread: for a client's answer, or for a run that somebody else has begun there.
+"""Wait for the continuation of a thread: an answer of this client, or a run that another client has begun.
 
-Rule: a thread belongs to all of its owner's clients. Whoever answers first continues it, over any transport, and the
-others follow.
+Rule: a thread belongs to all clients of its owner. The first client that answers continues the thread, over any
+transport, and the other clients follow its run.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 
 POLL_SECONDS = 1.0
-"""Between two looks at whether another client has continued a thread."""
+"""Seconds between two checks for a run of another client."""
 
 T = TypeVar("T")
 
 
-async def newer_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str:
-    """Wait until the thread has another run than ``run_id``; the id of that run."""
+async def wait_for_newer_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str:
+    """Wait until the latest run of a thread is not ``run_id``, and return the id of that run."""
     while True:
         await asyncio.sleep(POLL_SECONDS)
         try:
@@ -33,7 +33,7 @@ async def newer_run(service: Service, caller: Caller, thread_id: str, run_id: st
 
 
 async def first_of(wanted: Coroutine[object, object, T], other: Coroutine[object, object, str]) -> T | str:
-    """The result of whichever ends first; the other one is cancelled. Raises what the first one raises."""
+    """Return the result, or raise the exception, of the coroutine that ends first. The other one is cancelled."""
     tasks = asyncio.ensure_future(wanted), asyncio.ensure_future(other)
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

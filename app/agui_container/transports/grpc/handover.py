@@ -1,8 +1,10 @@
-"""The first bytes of a connection: HTTP/2 is handed over to gRPC, everything else stays with uvicorn.
+"""Protocol detection by the first bytes of a connection: HTTP/2 is handed over to gRPC, all else stays with uvicorn.
 
-Rule: bytes are held back only while they are a true prefix of HTTP/2's 24-byte preface. A connection that stalls inside
-the preface still has uvicorn's wait for a first head, which closes it. gRPC is imported by the first HTTP/2 connection,
-in a thread, because it takes a tenth of a second in which other connections are served. Source: RFC 9113, section 3.4.
+Rule: bytes are buffered only while they are a proper prefix of HTTP/2's 24-byte preface. A connection that stalls
+inside the preface is closed by uvicorn's timeout for a first request. The first HTTP/2 connection imports gRPC, in
+a thread, so that the import does not block other connections.
+
+Source: RFC 9113, section 3.4.
 """
 
 import asyncio
@@ -17,34 +19,34 @@ logger = logging.getLogger(__name__)
 
 
 class HttpConnection(Protocol):
-    """A connection of the HTTP server that has not read a request yet."""
+    """Connection of the HTTP server that has not read a request yet."""
 
     transport: asyncio.Transport
 
     @property
     def connections(self) -> set[asyncio.Protocol]:
-        """The connections that the HTTP server shuts down at its end."""
+        """Open connections, which the HTTP server shuts down at its end."""
 
     def release(self) -> asyncio.Transport:
         """Give up the transport."""
 
 
 class Http2Server(Protocol):
-    """Makes the protocols of HTTP/2 connections."""
+    """Factory of the protocols of HTTP/2 connections."""
 
     def connect(self, connections: "set[asyncio.Protocol]") -> asyncio.Protocol:
-        """A protocol that keeps itself in ``connections`` while its connection is open, and has ``shutdown()``."""
+        """Return a protocol with ``shutdown()``, which is in ``connections`` while its connection is open."""
 
 
 Load = Callable[[], Callable[[], Http2Server]]
-"""Imports gRPC, and gives a function that makes its server. The import runs in a thread, the function on the loop."""
+"""Function that imports gRPC, in a thread, and returns a factory of its server, which is called on the event loop."""
 
 
 class Handover:
-    """Hands connections over; callable for the ``Opening`` of a new connection.
+    """Hands connections over to gRPC. A call returns the ``Opening`` of a new connection.
 
     Args:
-        load: imports the server when it is first needed.
+        load: imports the server for the first HTTP/2 connection.
     """
 
     def __init__(self, load: Load) -> None:
@@ -54,11 +56,14 @@ class Handover:
         self._waiting: list[tuple[HttpConnection, bytes]] = []
 
     def __call__(self) -> "Opening":
-        """The reader of a new connection's first bytes."""
+        """Return the reader of a new connection's first bytes."""
         return Opening(self)
 
     def hand_over(self, connection: HttpConnection, data: bytes) -> None:
-        """Give an HTTP/2 connection its protocol, now or when gRPC is imported. ``data`` has been read of it."""
+        """Give an HTTP/2 connection its protocol, at once or after the import of gRPC.
+
+        ``data`` are the bytes that have been read from the connection.
+        """
         if self._server is not None:
             switch(connection, data, self._server)
             return
@@ -83,36 +88,36 @@ class Handover:
                     switch(connection, data, self._server)
 
     async def aclose(self) -> None:
-        """Wait for an import that has begun."""
+        """Wait for an import in progress."""
         if self._loading is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([self._loading])
 
 
 class Opening:
-    """The first bytes of one connection."""
+    """Reader of the first bytes of one connection."""
 
-    __slots__ = ("_handover", "_held")
+    __slots__ = ("_buffer", "_handover")
 
     def __init__(self, handover: Handover) -> None:
         self._handover = handover
-        self._held = b""
+        self._buffer = b""
 
     def read(self, connection: HttpConnection, data: bytes) -> bytes:
-        """The bytes that the HTTP server is to read: none while they may be HTTP/2's, and none of HTTP/2's."""
-        held = self._held + data
-        if len(held) < len(PREFACE) and PREFACE.startswith(held):
-            self._held = held
+        """Return the bytes for the HTTP server: none while HTTP/2 is possible, and none of an HTTP/2 connection."""
+        buffer = self._buffer + data
+        if len(buffer) < len(PREFACE) and PREFACE.startswith(buffer):
+            self._buffer = buffer
             return b""
-        if not held.startswith(PREFACE):
-            return held
-        self._held = b""
-        self._handover.hand_over(connection, held)
+        if not buffer.startswith(PREFACE):
+            return buffer
+        self._buffer = b""
+        self._handover.hand_over(connection, buffer)
         return b""
 
 
 def switch(connection: HttpConnection, data: bytes, server: Http2Server) -> None:
-    """Put an HTTP/2 protocol in the place of the HTTP server's."""
+    """Replace the HTTP server's protocol of a connection by an HTTP/2 protocol."""
     protocol = server.connect(connection.connections)
     transport = connection.release()
     transport.set_protocol(protocol)

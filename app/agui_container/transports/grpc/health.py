@@ -1,7 +1,7 @@
-"""The standard health service: a client learns whether it may call.
+"""The standard health service.
 
-Rule: it says what ``/ping`` says: SERVING once the engine is initialised, NOT_SERVING before and while it drains.
-Source: grpc.health.v1.
+Rule: the status agrees with ``/ping``. SERVING once the engine is initialised; NOT_SERVING before, and while the engine
+drains. Source: grpc.health.v1.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from agui_container.transports.grpc.call import Admission, Call, method
 
-LOOK_SECONDS = 1.0
-"""Between two looks for a client that watches."""
+WATCH_SECONDS = 1.0
+"""Seconds between two checks for a client that watches."""
 
 HealthCall = Call[HealthCheckRequest, HealthCheckResponse]
 
@@ -24,8 +24,8 @@ class Health:
     """``grpc.health.v1.Health``.
 
     Args:
-        names: the services whose health can be asked for; the empty name is the whole server.
-        is_serving: whether calls are taken now.
+        names: names of the services; the empty name stands for the whole server.
+        is_serving: returns True while calls are accepted.
     """
 
     def __init__(self, names: Collection[str], is_serving: Callable[[], bool], admission: Admission) -> None:
@@ -42,22 +42,22 @@ class Health:
         }
 
     async def check(self, call: HealthCall) -> None:
-        """Say how a service stands. Raises ``GRPCError`` NOT_FOUND for one that is not here."""
+        """Send the status of a service. Raises ``GRPCError`` NOT_FOUND for an unknown service."""
         request = await call.receive() or HealthCheckRequest()
         if request.service not in self._names:
             raise GRPCError(Status.NOT_FOUND, "There is no such service.")
         await call.send([HealthCheckResponse(status=self._status(request.service))])
 
     async def watch(self, call: HealthCall) -> None:
-        """Say how a service stands, and whenever that changes, until the client leaves."""
+        """Send the status of a service, and every change of it, until the client disconnects."""
         request = await call.receive() or HealthCheckRequest()
-        told = None
+        last_status = None
         while True:
             status = self._status(request.service)
-            if status != told:
+            if status != last_status:
                 await call.send([HealthCheckResponse(status=status)])
-                told = status
-            await asyncio.sleep(LOOK_SECONDS)
+                last_status = status
+            await asyncio.sleep(WATCH_SECONDS)
 
     def _status(self, name: str) -> "HealthCheckResponse.ServingStatus.ValueType":
         if name not in self._names:

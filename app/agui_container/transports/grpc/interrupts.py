@@ -1,6 +1,6 @@
 """Interrupts of a run as approvals of tool calls, the same for every gRPC protocol.
 
-Rule: pure data. The id that a client answers by is the tool call's, or the interrupt's own where it asks for no call.
+Rule: pure functions. A client answers by the id of the tool call, or by the interrupt's own id if there is no call.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ Event = Mapping[str, Any]
 
 
 class ApprovalRequest(Struct, frozen=True):
-    """One call that waits for a decision.
+    """A call that waits for a decision.
 
     Attributes:
-        call_id: the id that a client decides by.
-        interrupt_id: the id that the engine is answered by.
-        arguments: the call's arguments as JSON text; ``{}`` where there are none.
+        call_id: id of the call for the client.
+        interrupt_id: id of the interrupt for the engine.
+        arguments: the call's arguments as JSON text; ``{}`` if there are none.
         reason: the policy's reason, or the interrupt's message.
         preview: the tool's preview of the call, or an empty text.
         expires_at: ISO 8601 time of the approval's end, or an empty text.
@@ -35,7 +35,7 @@ class ApprovalRequest(Struct, frozen=True):
 
 
 def approval_requests(finished: Event) -> list[ApprovalRequest]:
-    """The approvals that a RUN_FINISHED event asks for; none where it has another outcome."""
+    """Return the approvals that a RUN_FINISHED event asks for. An event with another outcome has none."""
     outcome = finished.get("outcome") or {}
     if outcome.get("type") != "interrupt":
         return []
@@ -43,20 +43,20 @@ def approval_requests(finished: Event) -> list[ApprovalRequest]:
 
 
 def _request(interrupt: Event) -> ApprovalRequest:
-    about = interrupt.get("metadata") or {}
+    metadata = interrupt.get("metadata") or {}
     return ApprovalRequest(
         call_id=interrupt.get("toolCallId") or interrupt["id"],
         interrupt_id=interrupt["id"],
-        name=about.get("toolName") or interrupt.get("reason") or "",
-        arguments=about.get("arguments") or "{}",
-        reason=about.get("reason") or interrupt.get("message") or "",
-        preview=about.get("preview") or "",
+        name=metadata.get("toolName") or interrupt.get("reason") or "",
+        arguments=metadata.get("arguments") or "{}",
+        reason=metadata.get("reason") or interrupt.get("message") or "",
+        preview=metadata.get("preview") or "",
         expires_at=interrupt.get("expiresAt") or "",
     )
 
 
 def decision(request: ApprovalRequest, *, approved: bool, reason: str = "") -> ResumeEntry:
-    """The answer to an approval request."""
+    """Return the answer to an approval request."""
     payload: dict[str, object] = {"approved": approved}
     if reason and not approved:
         payload["reason"] = reason
@@ -64,12 +64,12 @@ def decision(request: ApprovalRequest, *, approved: bool, reason: str = "") -> R
 
 
 def abandonment(request: ApprovalRequest) -> ResumeEntry:
-    """The answer of a client that wants no decision any more."""
+    """Return the answer that cancels an approval request."""
     return ResumeEntry(interrupt_id=request.interrupt_id, status="cancelled")
 
 
 def text_of(content: object) -> str:
-    """The text of a tool result's content, which is text or content parts."""
+    """Return the text of a tool result's content, which is text or content parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -77,5 +77,5 @@ def text_of(content: object) -> str:
 
 
 def is_failure(result: Event) -> bool:
-    """Whether a TOOL_CALL_RESULT event is the result of a call that failed."""
+    """True if a TOOL_CALL_RESULT event is the result of a failed call."""
     return (result.get("metadata") or {}).get("failed") is True

@@ -1,4 +1,7 @@
-"""The choices that the gRPC services are built with. Nothing of gRPC is imported here."""
+"""Options of the gRPC services.
+
+Rule: this module is imported at the start, so it does not import gRPC.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from enum import StrEnum
 
 
 class RozWire(StrEnum):
-    """The generation of roz clients that answers are written for."""
+    """Generation of roz clients that responses are written for."""
 
     BOTH = "both"
     V0_2 = "0.2"
@@ -15,14 +18,14 @@ class RozWire(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """The facts that a status shows.
+    """Facts that the status of the daemon shows.
 
     Attributes:
         host: address that the server listens on.
-        endpoint: URL of the model server; empty for the offline model, which needs none, and where it is not known.
-        data_dir: folder of the database file; empty where threads are kept elsewhere.
+        endpoint: URL of the model server; empty if it is unknown, and for the offline model.
+        data_dir: folder of the database file; empty if another store is used.
         started_at: Unix seconds, or None before the start.
-        shutdown: ends the process in order; None where that is not allowed.
+        shutdown: shuts the process down in order; None if clients may not do so.
     """
 
     host: str
@@ -34,19 +37,19 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class GrpcOptions:
-    """All of them.
+    """Options of all gRPC services.
 
     Attributes:
-        max_bytes: of one message.
-        by_session: whether the session header says who owns threads and runs.
+        max_bytes: largest message, in bytes.
+        by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
         keepalive: seconds of silence before a session is sent a keepalive.
         agent_names: names that kontekst clients may use for this server's agent.
-        model: name of the model that answers where a client chooses none.
+        model: name of the model for clients that choose none.
         models: names of the models that a client may choose.
         permissions: the tool policy's rules as ``(tool_pattern, policy, category, reason)``.
         context_tokens: budget of one model call's prompt; 0 is no budget.
-        on_busy: what a message that comes during a turn does: ``reject``, ``enqueue`` or ``interrupt``.
+        on_busy: policy for a message during a turn: ``reject``, ``enqueue`` or ``interrupt``.
     """
 
     max_bytes: int

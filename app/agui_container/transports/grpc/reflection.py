@@ -1,4 +1,4 @@
-"""Server reflection, v1 and v1alpha: clients such as grpcurl learn the services from the server.
+"""Server reflection, v1 and v1alpha, by which clients such as grpcurl list the services.
 
 Source: grpclib's implementation of the standard protocol.
 """
@@ -11,6 +11,6 @@ from agui_container.transports.grpc.call import Servable
 
 
 def with_reflection(services: Sequence[Servable]) -> Sequence[Servable]:
-    """The services and the two reflection services, which list them."""
+    """Return the services and the two reflection services that describe them."""
     added: Sequence[Servable] = ServerReflection.extend(list(services))[len(services) :]  # type: ignore[assignment]
     return [*services, *added]

@@ -12,14 +12,14 @@ from agui_container.transports.grpc.call import Servable
 from agui_container.transports.grpc.connection import GrpcProtocol
 
 MAX_CONNECTIONS = 1_000
-"""gRPC connections of one process."""
+"""Number of gRPC connections that one process accepts."""
 
 
 class GrpcServer:
     """Implements ``handover.Http2Server``.
 
     Args:
-        services: what is served, reflection and health included.
+        services: all services, including reflection and health.
     """
 
     def __init__(self, services: Sequence[Servable]) -> None:
@@ -28,6 +28,6 @@ class GrpcServer:
             self._methods.update(service.__mapping__())
 
     def connect(self, connections: set[asyncio.Protocol]) -> GrpcProtocol:
-        """The protocol of a new connection, which ends at once where there are too many."""
+        """Return the protocol of a new connection. The connection is closed if there are too many."""
         count = sum(isinstance(connection, GrpcProtocol) for connection in connections)
-        return GrpcProtocol(self._methods, connections, admitted=count < MAX_CONNECTIONS)
+        return GrpcProtocol(self._methods, connections, has_room=count < MAX_CONNECTIONS)

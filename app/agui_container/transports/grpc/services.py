@@ -1,4 +1,4 @@
-"""All gRPC services of one server, wired."""
+"""Construction of all gRPC services of one server."""
 
 from agui_container.engine.service import Service
 from agui_container.transports.grpc.call import Admission, Servable
@@ -12,7 +12,7 @@ from agui_container.transports.grpc.server import GrpcServer
 
 
 def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
-    """The gRPC server of an engine."""
+    """Build the gRPC server of an engine."""
     admission = Admission(options.max_bytes, options.by_session, frozenset(options.origins))
     agents: list[Servable] = [
         RozService(service, admission, options),

@@ -8,5 +8,5 @@ STATUSES = {code: Status[row.grpc] for code, row in ERRORS.items()}
 
 
 def status_of(error: AppError) -> Status:
-    """The status of a call that this error ends."""
+    """Return the status for a call that ends with this error."""
     return STATUSES[error.code]

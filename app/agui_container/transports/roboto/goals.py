@@ -1,6 +1,6 @@
-"""Roboto's goals as AG-UI's, and back.
+"""Roboto's goals as goals of AG-UI.
 
-Rule: pure. The agent must bring data in the shape of Roboto's own result for a goal, so that a client builds its typed
+Rule: pure functions. The schema of a goal's data is that of Roboto's own result, so that a client can build its typed
 result from the call that achieved the goal.
 """
 
@@ -16,8 +16,8 @@ JSON = dict[str, object]
 TEXT: JSON = {"type": "string"}
 
 
-def declared(goals: Sequence[Goal]) -> list[JSON]:
-    """Return ``forwardedProps.goals``. Two goals of one type get different names, because AG-UI tells them apart so."""
+def goal_declarations(goals: Sequence[Goal]) -> list[JSON]:
+    """Return ``forwardedProps.goals``. Two goals of one type get different names, because AG-UI requires it."""
     seen: Counter[str] = Counter()
     rows: list[JSON] = []
     for goal in goals:
@@ -29,16 +29,16 @@ def declared(goals: Sequence[Goal]) -> list[JSON]:
 
 
 def contexts(goals: Sequence[Goal]) -> list[Context]:
-    """Return each goal as an entry of the run's context: vocabularies are longer than a description may be."""
+    """Return each goal as context of the run, because vocabularies exceed the length of a description."""
     return [
         Context(description=f"The goal {row['type']}", value=goal.model_dump_json(by_alias=True, exclude_none=True))
-        for row, goal in zip(declared(goals), goals, strict=True)
+        for row, goal in zip(goal_declarations(goals), goals, strict=True)
         if not isinstance(goal, GenericGoal)
     ]
 
 
 def description_of(goal: Goal) -> str:
-    """Return what the agent is told of a goal."""
+    """Return the description of a goal for the agent."""
     match goal:
         case DatasetSummary():
             return f"Summarise the dataset {goal.dataset_id}. The context has the format."

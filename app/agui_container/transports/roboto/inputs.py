@@ -1,6 +1,6 @@
 """Roboto's requests as run inputs.
 
-Rule: pure; ids and times are given. A request becomes one run, in the words that any AG-UI client would use.
+Rule: pure functions; ids and times are parameters. A request becomes one run input, like that of any AG-UI client.
 """
 
 import json
@@ -38,11 +38,11 @@ SCOPE = "The range of time to analyse, in nanoseconds since the epoch, both ends
 
 
 class Run(Struct, frozen=True):
-    """What a run is made of besides the request.
+    """Facts of a run besides those of the request.
 
     Attributes:
         now: Unix seconds.
-        notes: the session's facts, those of the request included.
+        notes: facts of the session, including those of the request.
     """
 
     thread_id: str
@@ -52,32 +52,32 @@ class Run(Struct, frozen=True):
     goals: Sequence[Goal] = ()
 
 
-def started(run: Run, request: StartRequest) -> RunAgentInput:
+def start_input(run: Run, request: StartRequest) -> RunAgentInput:
     """Return the input of the run that begins a session."""
     earlier, last = list(request.messages), None
     if earlier and earlier[-1].role == "user":
         last = earlier.pop()
     prompt = [SystemMessage(id=f"{run.run_id}-system", content=request.system_prompt)] if request.system_prompt else []
-    seeded = [_seeded(message, f"{run.run_id}-{at}", run.now) for at, message in enumerate(earlier)]
-    return _asking(run, request, [*prompt, *seeded, _question(run, request, last, is_held=False)])
+    earlier_messages = [_earlier_message(message, f"{run.run_id}-{at}", run.now) for at, message in enumerate(earlier)]
+    return _turn_input(run, request, [*prompt, *earlier_messages, _question(run, request, last, is_sent=False)])
 
 
-def sent(run: Run, request: SendRequest) -> RunAgentInput:
+def message_input(run: Run, request: SendRequest) -> RunAgentInput:
     """Return the input of the run that answers a message."""
-    question = _question(run, request, request.message, is_held=request.message is not None)
-    return _asking(run, request, [question])
+    question = _question(run, request, request.message, is_sent=request.message is not None)
+    return _turn_input(run, request, [question])
 
 
-def answered(run: Run, results: Sequence[ToolResult]) -> RunAgentInput:
-    """Return the input of the run that goes on with the results of client tools."""
+def results_input(run: Run, results: Sequence[ToolResult]) -> RunAgentInput:
+    """Return the input of the run that continues with results of client tools."""
     messages = [_result(f"{run.run_id}-{at}", result) for at, result in enumerate(results)]
     return _run_input(run, messages, _contexts(None, run.notes.scope), {})
 
 
-def _asking(run: Run, request: StartRequest | SendRequest, messages: Sequence[Message]) -> RunAgentInput:
+def _turn_input(run: Run, request: StartRequest | SendRequest, messages: Sequence[Message]) -> RunAgentInput:
     forwarded: dict[str, object] = {}
     if run.goals:
-        forwarded["goals"] = roboto_goals.declared(run.goals)
+        forwarded["goals"] = roboto_goals.goal_declarations(run.goals)
     if request.invoke_skills:
         forwarded["skill"] = {"name": request.invoke_skills[0].skill_id}
     contexts = [*_contexts(request.client_context, run.notes.scope), *roboto_goals.contexts(run.goals)]
@@ -87,7 +87,7 @@ def _asking(run: Run, request: StartRequest | SendRequest, messages: Sequence[Me
 def _run_input(
     run: Run, messages: Sequence[Message], contexts: Sequence[Context], forwarded: Mapping[str, object]
 ) -> RunAgentInput:
-    """The input of a run. A second run on the thread is refused, whatever ``AGUI_ON_BUSY`` says."""
+    """Return the input of a run. ``onBusy`` refuses a second run on the thread, whatever ``AGUI_ON_BUSY`` is."""
     return RunAgentInput(
         thread_id=run.thread_id,
         run_id=run.run_id,
@@ -101,15 +101,15 @@ def _run_input(
 
 
 def _question(
-    run: Run, request: StartRequest | SendRequest, message: SentMessage | None, *, is_held: bool
+    run: Run, request: StartRequest | SendRequest, message: SentMessage | None, *, is_sent: bool
 ) -> UserMessage:
-    """The message that begins a turn; where the client sent none, one that says what the turn is for."""
+    """Return the message that begins a turn. Without a message of the client, the text names the turn's purpose."""
     skills = request.invoke_skills or ()
     text = ACHIEVE_GOALS if run.goals or not skills else USE_SKILL.format(skill=skills[0].skill_id)
     notes = MessageNotes(
         run.run_id,
         run.now,
-        sent=is_held,
+        sent=is_sent,
         goals=[goal.model_dump(mode="json", by_alias=True) for goal in run.goals],
         context=request.client_context,
     )
@@ -117,7 +117,7 @@ def _question(
     return UserMessage(id=f"{run.run_id}-user", content=content, metadata=notes.metadata())
 
 
-def _seeded(message: SentMessage, message_id: str, now: float) -> Message:
+def _earlier_message(message: SentMessage, message_id: str, now: float) -> Message:
     if message.role == "user":
         return UserMessage(id=message_id, content=message.text, metadata=MessageNotes(created=now).metadata())
     return AssistantMessage(id=message_id, content=message.text)
@@ -140,9 +140,9 @@ def _tool(spec: ToolSpec) -> Tool:
     return Tool(name=spec.name, description=spec.description, parameters=spec.input_schema or {"type": "object"})
 
 
-def _contexts(viewing: Mapping[str, object] | None, scope: Scope | None) -> list[Context]:
-    known = {name: value for name, value in (viewing or {}).items() if value}
-    contexts = [Context(description=VIEWING, value=json.dumps(known, ensure_ascii=False))] if known else []
+def _contexts(client_context: Mapping[str, object] | None, scope: Scope | None) -> list[Context]:
+    view = {name: value for name, value in (client_context or {}).items() if value}
+    contexts = [Context(description=VIEWING, value=json.dumps(view, ensure_ascii=False))] if view else []
     if scope is not None and (scope.start_time is not None or scope.end_time is not None):
         contexts.append(Context(description=SCOPE, value=scope.model_dump_json(exclude_none=True)))
     return contexts

@@ -1,9 +1,11 @@
-"""AG-UI messages as Roboto shows them.
+"""AG-UI messages as messages of a Roboto session.
 
-Rule: pure, and what has been shown is never taken back. A client holds messages by index and can only add to them, so
-while a run is active a message is held back until nothing can come before it: a later message waits for the end of the
-one before and for the results of its calls. Calls that no result separates stand in one message, because a client looks
-for unanswered calls in the last message of the assistant only. Subagents, reasoning and instructions are not shown.
+Rule: pure functions. A message that a client has received never changes, except that more is appended to it. A client
+stores messages by index and can only append. While a run is active, a message is therefore withheld until its index is
+final: until the previous message has ended and all of its calls have results.
+
+Calls without a result between them are in one message, because a client looks for unanswered calls only in the last
+message of the assistant. Messages of subagents, reasoning and instructions are not shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +26,7 @@ TEXT = "text"
 
 
 class Active(Struct, frozen=True):
-    """What is open in the active run: ids of text messages and of calls whose end has not come."""
+    """Ids of the text messages and calls in the active run that have not ended."""
 
     messages: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
@@ -34,9 +36,9 @@ class Message(Struct):
     """A message of a session.
 
     Attributes:
-        ids: the AG-UI messages that it shows, in order.
+        ids: ids of the AG-UI messages in this message, in order.
         created: Unix seconds.
-        sent: the client that sent it holds it already.
+        sent: True if the client has the message already, because the client sent it.
     """
 
     role: str
@@ -48,54 +50,54 @@ class Message(Struct):
 
     @property
     def is_final(self) -> bool:
-        """True once nothing more is added to it."""
+        """True if nothing more can be appended to the message."""
         return self.status != GENERATING
 
     @property
     def has_calls(self) -> bool:
-        """True where it has a tool use."""
+        """True if the message contains a tool use."""
         return any(block["content_type"] == "tool_use" for block in self.blocks)
 
 
-def shown(
+def session_messages(
     messages: Sequence[AguiMessage], notes: Notes, created: float, active: Active | None, *, with_context: bool = False
 ) -> list[Message]:
     """Return a thread as a session.
 
     Args:
-        messages: all of the thread; of an active run, as far as it has come.
-        notes: the session's facts.
-        created: when the thread began, in Unix seconds.
-        active: what is open, where a run is active.
-        with_context: whether the client knows blocks of the kind ``client_context``.
+        messages: all messages of the thread, including those of an active run so far.
+        notes: facts of the session.
+        created: creation time of the thread, in Unix seconds.
+        active: messages and calls that have not ended, or None without an active run.
+        with_context: True if the client knows blocks of the type ``client_context``.
     """
-    answered = _answered(messages)
+    answered_calls = _answered_calls(messages)
     session = _Session(notes, created, active or Active(), with_context=with_context)
-    for message in messages if active is None else _settled(messages, active, answered):
+    for message in messages if active is None else _final_messages(messages, active, answered_calls):
         session.add(message)
     if active is not None:
-        session.mark_generating(answered)
+        session.mark_generating(answered_calls)
     return session.messages
 
 
-def unanswered(messages: Sequence[AguiMessage]) -> Mapping[str, str]:
-    """Return the calls since the user last spoke that have no result: id to name."""
-    answered = _answered(messages)
+def unanswered_calls(messages: Sequence[AguiMessage]) -> Mapping[str, str]:
+    """Return the names of the calls without a result since the last user message, by id."""
+    answered_calls = _answered_calls(messages)
     calls: dict[str, str] = {}
     for message in messages:
         if isinstance(message, UserMessage):
             calls.clear()
         elif isinstance(message, AssistantMessage) and message.subagent_run_id is None:
-            calls |= {call.id: call.function.name for call in message.tool_calls or () if call.id not in answered}
+            calls |= {call.id: call.function.name for call in message.tool_calls or () if call.id not in answered_calls}
     return calls
 
 
-def _answered(messages: Sequence[AguiMessage]) -> set[str]:
+def _answered_calls(messages: Sequence[AguiMessage]) -> set[str]:
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
 
 
-def _settled(messages: Sequence[AguiMessage], active: Active, answered: set[str]) -> Iterator[AguiMessage]:
-    """The messages of a thread whose place cannot change any more."""
+def _final_messages(messages: Sequence[AguiMessage], active: Active, answered_calls: set[str]) -> Iterator[AguiMessage]:
+    """Yield the messages of a thread whose index cannot change any more."""
     is_waiting = False
     for message in messages:
         match message:
@@ -108,12 +110,12 @@ def _settled(messages: Sequence[AguiMessage], active: Active, answered: set[str]
                 if message.id in active.messages or calls & active.calls:
                     yield message
                     return
-                is_waiting = not calls <= answered
+                is_waiting = not calls <= answered_calls
         yield message
 
 
 class _Session:
-    """The messages of a session while they are put together."""
+    """Builder of a session's messages."""
 
     def __init__(self, notes: Notes, created: float, active: Active, *, with_context: bool) -> None:
         self.messages: list[Message] = []
@@ -125,7 +127,7 @@ class _Session:
         self._names: dict[str, str] = {}
 
     def add(self, message: AguiMessage) -> None:
-        """Add a message of the thread, and the error of a turn that failed behind it."""
+        """Add a message of the thread, and the error of a turn that failed after it."""
         match message:
             case UserMessage():
                 self._add_user(message)
@@ -137,14 +139,14 @@ class _Session:
         if failure is not None:
             self._add_failure(failure)
 
-    def mark_generating(self, answered: set[str]) -> None:
-        """Say of the last message that more of it may come."""
+    def mark_generating(self, answered_calls: set[str]) -> None:
+        """Mark the last message as generating if more can be appended to it."""
         last = self.messages[-1] if self.messages else None
         if last is None or last.status != COMPLETED or last.role == USER:
             return
-        asking = self.messages[-2:-1]
+        previous = self.messages[-2:-1]
         is_waiting = any(
-            "input" in block and block["tool_use_id"] not in answered for it in asking for block in it.blocks
+            "input" in block and block["tool_use_id"] not in answered_calls for it in previous for block in it.blocks
         )
         if last.role == ASSISTANT or is_waiting:
             last.status = GENERATING
@@ -169,9 +171,9 @@ class _Session:
         for call in message.tool_calls or ():
             if call.id not in self._active.calls:
                 self._names[call.id] = call.function.name
-                target.blocks.append(self._use(call))
+                target.blocks.append(self._tool_use_block(call))
 
-    def _use(self, call: ToolCall) -> Block:
+    def _tool_use_block(self, call: ToolCall) -> Block:
         return {
             "content_type": "tool_use",
             "tool_name": call.function.name,
@@ -212,7 +214,7 @@ def text_block(text: str) -> Block:
 
 
 def result_block(message: ToolMessage, name: str) -> Block:
-    """Return the result of a call. Clients take its output from ``raw_response``, which must be an object."""
+    """Return the result of a call as a block. Clients read the object ``raw_response``."""
     notes, duration = MessageNotes.of(message.metadata), (message.metadata or {}).get(DURATION)
     output = _output(message)
     return {
@@ -227,7 +229,7 @@ def result_block(message: ToolMessage, name: str) -> Block:
 
 
 def arguments_of(call: ToolCall) -> object:
-    """Return the arguments of a call: an object, or None where the model wrote none."""
+    """Return the arguments of a call, or None if they are no JSON object."""
     try:
         arguments = from_json(call.function.arguments)
     except ValueError:
@@ -254,6 +256,6 @@ def _texts(message: UserMessage) -> Iterator[str]:
 
 
 def _part_text(part: object) -> str:
-    """Return the text of a part; of any other part its kind, because Roboto has no blocks for media."""
+    """Return the text of a part, or the type of a part without text, because Roboto has no blocks for media."""
     text = getattr(part, "text", None)
     return text if isinstance(text, str) else f"[{getattr(part, 'type', 'content')}]"

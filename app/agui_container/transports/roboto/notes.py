@@ -1,6 +1,6 @@
-"""What a session has that a thread has not, kept in the thread's metadata.
+"""Facts of a session that a thread does not have, stored in the thread's metadata.
 
-Rule: each fact has a name of its own in there, so that two requests at once change two facts.
+Rule: each fact has its own key in the metadata, so that concurrent requests can change different facts.
 """
 
 from collections.abc import Mapping
@@ -13,24 +13,23 @@ from pydantic_core import from_json
 from agui_container.transports.roboto.requests import Scope, ToolSpec
 
 PREFIX = "roboto."
-"""The names of these facts in the metadata begin with it."""
+"""Prefix of the keys in the metadata."""
 
 MAX_FAILURES = 100
-"""Failed turns that a session remembers; older ones are shown without their error."""
+"""Number of failed turns that a session stores. Older ones are shown without their error."""
 
 MESSAGE = "roboto"
-"""The key of these facts in the ``metadata`` of a message."""
-
+"""Key of the facts in the ``metadata`` of a message."""
 
 CANCELLED = "CANCELLED"
-"""The code of a turn that was cancelled, which is no error."""
+"""Code of a cancelled turn. It is not in the error table."""
 
 LOCAL = "local"
-"""The organisation of a session that was begun without one. This server knows no organisations."""
+"""Organisation of a session that names none. This server has no organisations."""
 
 
 class Failure(BaseModel):
-    """A turn that ended without what was asked. ``code`` is one of the error table, or CANCELLED."""
+    """A failed or cancelled turn. ``code`` is one of the error table, or CANCELLED."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,17 +38,17 @@ class Failure(BaseModel):
 
     @property
     def status(self) -> str:
-        """The status of the message that shows it."""
+        """Status of the message that shows the failure."""
         return "cancelled" if self.code == CANCELLED else "failed"
 
 
 class Notes(BaseModel):
-    """The facts of a session.
+    """Facts of a session.
 
     Attributes:
-        tools: client tools, by name the last that was declared.
-        failures: by the id of the message behind which the turn failed.
-        forked_from: the index of the last message that was copied, in a fork.
+        tools: client tools; of several with one name, the last one.
+        failures: failed turns, by the id of the message after which the turn failed.
+        forked_from: index of the last copied message, if the session is a copy.
     """
 
     model_config = ConfigDict(frozen=True, protected_namespaces=(), extra="ignore")
@@ -65,23 +64,23 @@ class Notes(BaseModel):
 
     @classmethod
     def of(cls, metadata: bytes | None) -> "Notes":
-        """Read the facts of a session. A thread of another protocol has none of them."""
-        kept = from_json(metadata) if metadata else {}
+        """Read the facts of a session from the metadata. A thread of another protocol has none."""
+        facts = from_json(metadata) if metadata else {}
         return cls.model_validate(
-            {name.removeprefix(PREFIX): value for name, value in kept.items() if name.startswith(PREFIX)}
+            {name.removeprefix(PREFIX): value for name, value in facts.items() if name.startswith(PREFIX)}
         )
 
     def with_tools(self, tools: list[ToolSpec] | None) -> list[ToolSpec]:
-        """Return the session's tools with these added, or put in place of those of their names."""
+        """Return the session's tools, with these added. A tool with the same name is replaced."""
         return list({tool.name: tool for tool in (*self.tools, *(tools or ()))}.values())
 
     def with_failure(self, message_id: str, failure: Failure) -> dict[str, Failure]:
-        """Return the session's failures and this one, the last ``MAX_FAILURES`` of them."""
+        """Return the last ``MAX_FAILURES`` failures of the session, including this one."""
         failures = {**self.failures, message_id: failure}
         return dict(list(failures.items())[-MAX_FAILURES:])
 
 
-def written(**facts: object) -> dict[str, object]:
+def as_metadata(**facts: object) -> dict[str, object]:
     """Return facts as metadata."""
     return {f"{PREFIX}{name}": _plain(value) for name, value in facts.items()}
 
@@ -97,15 +96,15 @@ def _plain(value: object) -> object:
 
 
 class MessageNotes(Struct, frozen=True):
-    """The facts of one message, in its ``metadata``.
+    """Facts of one message, in its ``metadata``.
 
     Attributes:
-        run_id: the run that it began.
+        run_id: id of the run that the message began.
         created: Unix seconds.
-        sent: the client has the message already, because it sent it to a session that it held.
-        goals: goals as they were declared with it.
-        context: what the client was showing.
-        status, runtime_ms: of the result of a client's tool.
+        sent: True if the client has the message already, because the client sent it to an existing session.
+        goals: goals that the client declared with the message.
+        context: context that the client sent with the message.
+        status, runtime_ms: status and duration of a client's tool, for its result.
     """
 
     run_id: str | None = None
@@ -118,13 +117,13 @@ class MessageNotes(Struct, frozen=True):
 
     @classmethod
     def of(cls, metadata: Mapping[str, object] | None) -> "MessageNotes":
-        """Read the facts of a message; one that another client sent has none."""
+        """Read the facts of a message. A message of another client has none."""
         try:
             return convert((metadata or {}).get(MESSAGE) or {}, cls)
-        except ValidationError:  # another client's own facts under this name
+        except ValidationError:  # metadata of another client under the same key
             return cls()
 
     def metadata(self) -> dict[str, object]:
         """Return the message's ``metadata``."""
-        kept = {name: getattr(self, name) for name in self.__struct_fields__}
-        return {MESSAGE: {name: value for name, value in kept.items() if value}}
+        facts = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {MESSAGE: {name: value for name, value in facts.items() if value}}

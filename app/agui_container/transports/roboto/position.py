@@ -1,8 +1,8 @@
-"""How much of a session a client holds, as the token that it sends back, and what it lacks.
+"""Position of a client in a session, as a token that the client sends back, and the difference to the session.
 
-Rule: pure. A client appends to its last message and puts new ones behind it, so a position is a count of messages and
-how much of the last one was sent: characters of text, and other blocks. The digest of everything before tells whether
-the session is still the one that was sent; an edit through another protocol makes it another one.
+Rule: pure functions. A client appends to its last message and adds new messages after it. A position is therefore a
+number of messages and the extent of the last one: characters of text, and number of other blocks. A digest of the
+earlier messages detects a session that was edited through another protocol.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ class Position(Struct, frozen=True):
     """A place in a session.
 
     Attributes:
-        count: messages that the client holds.
-        chars, blocks: text of the last one in characters, and its blocks of other kinds.
-        is_final: whether the last one was sent as final.
-        prefix: digest of the messages that it holds.
+        count: number of messages that the client has.
+        chars, blocks: characters of text, and number of other blocks, in the last one.
+        is_final: True if the last one was sent as final.
+        prefix: digest of the messages that the client has.
         facts: digest of the status and the title.
         goals: digest of the goals.
-        unchanged_at: when the client was last told that nothing had changed, in Unix seconds; 0 where it was not.
+        unchanged_at: time of the last response without a change, in Unix seconds; 0 if there was none.
     """
 
     count: int
@@ -46,7 +46,7 @@ class Position(Struct, frozen=True):
 
     @classmethod
     def behind(cls, messages: Sequence[Message], facts: object, goals: object) -> "Position":
-        """Return the place behind all of these."""
+        """Return the position after all of these messages."""
         last = messages[-1] if messages else None
         chars, blocks = (0, 0) if last is None else extent(last)
         return cls(
@@ -61,11 +61,11 @@ class Position(Struct, frozen=True):
 
     @classmethod
     def parse(cls, token: str) -> "Position":
-        """Read a token. Raises ``AppError`` VALIDATION_ERROR."""
-        found = TOKEN.fullmatch(token)
-        if found is None:
+        """Parse a token. Raises ``AppError`` VALIDATION_ERROR."""
+        match = TOKEN.fullmatch(token)
+        if match is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "next_token: must be a continuation_token of this session.")
-        count, chars, blocks, final, prefix, facts, goals, at = found.groups()
+        count, chars, blocks, final, prefix, facts, goals, at = match.groups()
         return cls(int(count), int(chars), int(blocks), final == "1", prefix, facts, goals, int(at))
 
     @property
@@ -80,18 +80,23 @@ NOTHING = Position(0, 0, 0, is_final=True, prefix="", facts="", goals="")
 
 
 class Missing(Struct, frozen=True):
-    """What a client lacks: messages by their indexes, and whether it must drop what it holds."""
+    """Difference between a client and a session.
+
+    Attributes:
+        messages: missing messages or parts of messages, by index.
+        is_reset: True if the client must drop the messages that it has.
+    """
 
     messages: Mapping[int, Message]
     is_reset: bool = False
 
 
 def missing(messages: Sequence[Message], position: Position) -> Missing:
-    """Return what a client at this position lacks of these messages."""
+    """Return the messages, or parts of them, that a client at this position does not have."""
     if not position.count:
         return Missing(dict(enumerate(messages)))
-    held = messages[: position.count]
-    if len(held) < position.count or prefix_digest(held) != position.prefix:
+    known = messages[: position.count]
+    if len(known) < position.count or prefix_digest(known) != position.prefix:
         return Missing(dict(enumerate(messages)), is_reset=True)
     later = {at: as_sent(messages[at]) for at in range(position.count, len(messages))}
     last = messages[position.count - 1]
@@ -102,7 +107,7 @@ def missing(messages: Sequence[Message], position: Position) -> Missing:
 
 
 def as_sent(message: Message) -> Message:
-    """Return a message for a client that does not hold it. Its own words it has put in its place already."""
+    """Return a message for a client without it. A client has added the content of its own messages already."""
     return with_blocks(message, []) if message.sent else message
 
 
@@ -112,7 +117,7 @@ def with_blocks(message: Message, blocks: list[Block]) -> Message:
 
 
 def blocks_after(message: Message, chars: int, blocks: int) -> list[Block]:
-    """Return the blocks of a message but for so many characters of text and so many blocks of other kinds."""
+    """Return the blocks of a message without the first characters of text and the first other blocks."""
     rest: list[Block] = []
     for block in message.blocks:
         if block["content_type"] != TEXT:
@@ -128,13 +133,13 @@ def blocks_after(message: Message, chars: int, blocks: int) -> list[Block]:
 
 
 def extent(message: Message) -> tuple[int, int]:
-    """Return how many characters of text, and how many blocks of other kinds, a message has."""
+    """Return the number of characters of text, and the number of other blocks, in a message."""
     texts = [str(block["text"]) for block in message.blocks if block["content_type"] == TEXT]
     return sum(map(len, texts)), len(message.blocks) - len(texts)
 
 
 def prefix_digest(messages: Sequence[Message]) -> str:
-    """Return a digest of messages in order. Of the last one only its beginning counts, because it may grow."""
+    """Return a digest of messages in order. Only the first id of the last one counts, because it may grow."""
     before = [(message.role, message.ids, extent(message)) for message in messages[:-1]]
     last = [(message.role, message.ids[:1]) for message in messages[-1:]]
     return digest([before, last])

@@ -1,6 +1,7 @@
 """Records and deltas of sessions as JSON objects.
 
-Rule: pure. ``thread_id``, ``session_id`` and ``chat_id`` are one id, because each generation of clients reads another.
+Rule: pure functions. ``thread_id``, ``session_id`` and ``chat_id`` have the same value, because each generation of
+clients reads another of these members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +31,9 @@ class View(Struct, frozen=True):
     """A session at one moment.
 
     Attributes:
-        messages: those that can be shown.
+        messages: messages that can be shown.
         goals: goal records.
-        activity: what it waits for, in words; None where that is nothing special.
+        activity: text about an answer that the session waits for, or None.
     """
 
     thread: ThreadRecord
@@ -43,7 +44,7 @@ class View(Struct, frozen=True):
     activity: str | None = None
 
     def position(self, count: int | None = None) -> Position:
-        """Return the place behind so many messages, or behind all of them."""
+        """Return the position after ``count`` messages, or after all of them."""
         facts = [self.status, self.thread.title, self.activity]
         return Position.behind(self.messages[:count], facts, self.goals)
 
@@ -81,21 +82,21 @@ def _origin(view: View) -> JSON:
     return {"forked_from_session_id": origin[0], "forked_from_thread_id": origin[0], **at}
 
 
-def feedback_record(view: View, at: int, message_id: str, given: Mapping[str, object]) -> JSON:
-    """Return a FeedbackRecord. ``given`` is what the command ``threads.feedback`` answered."""
+def feedback_record(view: View, at: int, message_id: str, feedback: Mapping[str, object]) -> JSON:
+    """Return a FeedbackRecord. ``feedback`` is the result of the command ``threads.feedback``."""
     owner, thread_id = view.thread.key
     return {
         **ids(thread_id),
         "feedback_id": f"fb_{digest([owner, thread_id, message_id])}",
         "message_sequence_num": at,
         "org_id": view.notes.org_id,
-        "created": time(float(str(given["createdAt"]))),
+        "created": time(float(str(feedback["createdAt"]))),
         "created_by": owner,
-        "modified": time(float(str(given["changedAt"]))),
+        "modified": time(float(str(feedback["changedAt"]))),
         "modified_by": owner,
-        "sentiment": given["sentiment"],
-        "categories": given["categories"],
-        "notes": given.get("notes"),
+        "sentiment": feedback["sentiment"],
+        "categories": feedback["categories"],
+        "notes": feedback.get("notes"),
     }
 
 
@@ -115,29 +116,35 @@ def message_record(message: Message) -> JSON:
 
 
 def delta_record(view: View, position: Position, *, knows_reset: bool) -> JSON | None:
-    """Return the Delta from a position to the view; None where nothing has changed.
+    """Return the Delta from a position to the view, or None if nothing has changed.
 
-    ``knows_reset``: whether the client can drop messages. One that cannot gets only what stands behind those it holds.
+    ``knows_reset`` is True for a client that can drop messages. Another client gets only the messages that follow those
+    that it has.
     """
-    lacks, here = missing(view.messages, position), view.position()
-    messages = lacks.messages
-    if lacks.is_reset and not knows_reset:
+    difference, here = missing(view.messages, position), view.position()
+    messages = difference.messages
+    if difference.is_reset and not knows_reset:
         messages = {at: message for at, message in messages.items() if at >= position.count}
-    if not lacks.messages and not lacks.is_reset and here.facts == position.facts and here.goals == position.goals:
+    if (
+        not difference.messages
+        and not difference.is_reset
+        and here.facts == position.facts
+        and here.goals == position.goals
+    ):
         return None
     return _delta(
         view,
         here,
         messages_by_idx={str(at): message_record(message) for at, message in messages.items()},
         goals=None if here.goals == position.goals else list(view.goals),
-        reset_from_message_sequence_num=0 if lacks.is_reset and knows_reset else None,
+        reset_from_message_sequence_num=0 if difference.is_reset and knows_reset else None,
     )
 
 
 def unchanged_record(view: View, now: float) -> JSON:
-    """Return the Delta for a client that holds everything."""
-    told = replace(view.position(), unchanged_at=int(now))
-    return _delta(view, told, messages_by_idx={}, goals=None, reset_from_message_sequence_num=None)
+    """Return the Delta for a client that has everything."""
+    position = replace(view.position(), unchanged_at=int(now))
+    return _delta(view, position, messages_by_idx={}, goals=None, reset_from_message_sequence_num=None)
 
 
 def _delta(view: View, position: Position, **changed: object) -> JSON:
@@ -170,25 +177,25 @@ def goal_records(
     """Return the goals of a session.
 
     Args:
-        goals: as the thread has them, the oldest first.
-        messages: those of the session.
-        declared: by run, the id of the message that declared its goals, and the goals as they were declared. A run of
-            another protocol has none; its goals stand with the last message of the user.
+        goals: goals of the thread, the oldest first.
+        messages: messages of the session.
+        declared: id of the message that declared a run's goals, and the goals as the client declared them, by run id. A
+            run of another protocol has no entry; its goals get the index of the last user message.
     """
     places = {name: at for at, message in enumerate(messages) for name in message.ids}
-    asked = [at for at, message in enumerate(messages) if message.role == USER]
+    user_indexes = [at for at, message in enumerate(messages) if message.role == USER]
     records = []
     for goal in goals:
         message_id, rows = declared.get(goal.run_id, ("", ()))
         generic: JSON = {"goal_type": goal.type, "schema": from_json(goal.schema)}
         row = rows[goal.index] if goal.index < len(rows) else generic
-        at = places.get(message_id, asked[-1] if asked else 0)
+        at = places.get(message_id, user_indexes[-1] if user_indexes else 0)
         records.append(goal_record(goal, row, at, _achieved_by(goal, messages[at:])))
     return records
 
 
 def _achieved_by(goal: StoredGoal, messages: Sequence[Message]) -> str | None:
-    """Return the id of the call that gave a goal's data."""
+    """Return the id of the call whose input is the goal's data, or None."""
     if goal.result is None:
         return None
     data = from_json(goal.result)
@@ -200,5 +207,5 @@ def _achieved_by(goal: StoredGoal, messages: Sequence[Message]) -> str | None:
 
 
 def time(seconds: float) -> str:
-    """Return Unix seconds in ISO 8601, in UTC."""
+    """Return Unix seconds as ISO 8601 text, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -1,6 +1,6 @@
-"""What Roboto's clients send, field by field.
+"""Requests of Roboto's clients, field by field.
 
-Rule: unknown members are ignored, because newer clients send them. A member that is there and wrong is refused by name.
+Rule: unknown members are ignored, because newer clients send them. An invalid member is refused by its name.
 """
 
 from typing import Annotated, Literal, Self, TypeVar
@@ -17,13 +17,13 @@ MAX_GOALS = 5
 MAX_LABELS = 50
 """Entries of a vocabulary."""
 MAX_SKILLS = 100
-"""Skills that a session may name."""
+"""Skills of a session."""
 MAX_MESSAGES = 1_000
-"""Messages that a session may begin with."""
+"""Messages at the begin of a session."""
 MAX_TOOLS = 200
 """Client tools of a session."""
-SHOWN_ERRORS = 5
-"""Field errors that one refusal lists."""
+MAX_ERRORS = 5
+"""Field errors that one error message lists."""
 
 Words = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
@@ -34,7 +34,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Model(BaseModel):
-    """Base of all of these. ``model_profile`` is Roboto's word, and pydantic keeps that prefix for itself."""
+    """Base of all requests. The empty ``protected_namespaces`` allow the name ``model_profile``."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True)
 
@@ -43,14 +43,14 @@ class Model(BaseModel):
 
 
 class TextBlock(Model):
-    """Text. Clients send no ``content_type`` with it."""
+    """A block of text. Clients send no ``content_type`` with it."""
 
     text: str
     content_type: Literal["text"] = "text"
 
 
 class SentMessage(Model):
-    """A message of the user, or of the assistant where a session begins with a conversation."""
+    """A message of the user, or of the assistant if a session begins with an earlier conversation."""
 
     role: Literal["user", "assistant"]
     content: Annotated[list[TextBlock], Field(min_length=1)]
@@ -83,7 +83,7 @@ class Scope(Model):
 
 
 class SkillCall(Model):
-    """A skill by its id. The version is ignored: this server has one of each."""
+    """A skill by its id. The version is ignored, because this server has one version of each skill."""
 
     skill_id: Annotated[str, StringConstraints(min_length=1)]
     version: int | None = None
@@ -109,7 +109,7 @@ class DatasetTriage(Model):
 
 
 class CreateEvents(Model):
-    """Events that were found in a dataset."""
+    """Events in a dataset."""
 
     goal_type: Literal["create_events"]
     dataset_id: str
@@ -139,7 +139,7 @@ KINDS: dict[str, type[Goal]] = {
 
 
 class _Turn(Model):
-    """The members that begin a turn. Goals are read by ``goals_of``, which knows their kinds."""
+    """Members of a request that begins a turn. ``goals_of`` validates the goals, which have several types."""
 
     client_context: dict[str, object] | None = Field(
         default=None, validation_alias=AliasChoices("client_context", "context")
@@ -151,7 +151,7 @@ class _Turn(Model):
 
 
 class StartRequest(_Turn):
-    """Begin a session."""
+    """Request to begin a session."""
 
     messages: Annotated[list[SentMessage], Field(max_length=MAX_MESSAGES)] = Field(default_factory=list)
     system_prompt: str | None = None
@@ -172,7 +172,7 @@ class StartRequest(_Turn):
 
 
 class SendRequest(_Turn):
-    """Speak to a session."""
+    """Request to send a message to a session."""
 
     message: SentMessage | None = None
 
@@ -196,14 +196,14 @@ class ToolResult(Model):
 
 
 class ToolResultsRequest(Model):
-    """Results of client tools. Old clients send an empty list where they know none of the tools."""
+    """Results of client tools. Old clients send an empty list if they know none of the tools."""
 
     tool_results: Annotated[list[ToolResult], Field(max_length=1_000)]
     client_tools: Annotated[list[ToolSpec] | None, Field(max_length=MAX_TOOLS)] = None
 
 
 class FeedbackRequest(Model):
-    """An opinion on a message."""
+    """Feedback on a message."""
 
     sentiment: Sentiment
     categories: list[Category] = Field(default_factory=list)
@@ -211,25 +211,25 @@ class FeedbackRequest(Model):
 
 
 class ForkRequest(Model):
-    """A copy of a session up to a message, that message included."""
+    """Request to copy a session up to a message, including that message."""
 
     message_sequence_num: int
 
 
 class VisibilityRequest(Model):
-    """Who may see a session."""
+    """Request to set the visibility of a session."""
 
     visibility: Literal["private", "org"]
 
 
 class PinRequest(Model):
-    """Pin a session, or unpin it."""
+    """Request to pin or unpin a session."""
 
     pinned: bool
 
 
 def read(kind: type[T], document: object, path: str = "") -> T:
-    """Read a request from its JSON object.
+    """Validate a JSON object as a request.
 
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
@@ -237,13 +237,13 @@ def read(kind: type[T], document: object, path: str = "") -> T:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        lines = [clip_message(_line(row, path)) for row in found[:SHOWN_ERRORS]]
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        lines = [clip_message(_line(row, path)) for row in errors[:MAX_ERRORS]]
         raise AppError(ErrorCode.VALIDATION_ERROR, "; ".join(lines)) from None
 
 
 def goals_of(request: StartRequest | SendRequest) -> list[Goal]:
-    """Read the goals of a turn. Raises as ``read``."""
+    """Return the validated goals of a turn. Raises ``AppError`` like ``read``."""
     return [_goal(document, f"goals.{at}") for at, document in enumerate(request.goals or ())]
 
 
@@ -253,5 +253,5 @@ def _goal(document: dict[str, object], path: str) -> Goal:
 
 
 def _line(row: ErrorDetails, path: str) -> str:
-    where = ".".join(map(str, ([path] if path else []) + list(row["loc"])))
-    return f"{where}: {row['msg']}." if where else f"{row['msg']}."
+    field = ".".join(map(str, ([path] if path else []) + list(row["loc"])))
+    return f"{field}: {row['msg']}." if field else f"{row['msg']}."

@@ -1,6 +1,6 @@
-"""The routes of Roboto's sessions: each reads a request, asks the sessions, and writes JSON.
+"""Routes of Roboto's sessions. Each reads a request, calls ``Sessions``, and writes JSON.
 
-Rule: every answer is ``{"data": …}``, and every refusal ``{"error": …}`` with the status of the error table.
+Rule: every result is ``{"data": …}``, and every error is ``{"error": …}`` with the status of the error table.
 """
 
 import logging
@@ -21,10 +21,10 @@ from agui_container.transports.roboto.requests import PinRequest, VisibilityRequ
 from agui_container.transports.roboto.sessions import Sessions
 
 OLD_PREFIX, NEW_PREFIX = "/v1/ai/chats", "/v1/ai/threads"
-"""Where clients before 0.46 ask, and where those from then on do."""
+"""Prefixes of the paths for clients before 0.46, and for clients since then."""
 
 CONTEXT_SINCE = "2026-09-30"
-"""The version of Roboto's API from which on clients know blocks of the kind ``client_context``."""
+"""First version of Roboto's API whose clients know blocks of the type ``client_context``."""
 
 API_VERSION, ORG_ID = "x-roboto-api-version", "x-roboto-org-id"
 MAX_ORG_ID = 128
@@ -39,15 +39,15 @@ CLASSES: Mapping[int, str] = {
     429: "RobotoLimitExceededException",
     503: "RobotoServiceUnavailableException",
 }
-"""The exception that a client raises for a status of the error table."""
+"""Exception that a client raises, by status of the error table."""
 
-Answer = Callable[[Request], Awaitable[object]]
+Handler = Callable[[Request], Awaitable[object]]
 
 logger = logging.getLogger(__name__)
 
 
 class Endpoints:
-    """The requests of one generation of clients."""
+    """Endpoints for one generation of clients."""
 
     def __init__(self, service: Service, sessions: Sessions, *, max_body: int, knows_reset: bool) -> None:
         self._service = service
@@ -68,11 +68,12 @@ class Endpoints:
     async def get(self, request: Request) -> object:
         """Read a session."""
         with_messages = request.query_params.get("load_messages", "True").lower() != "false"
-        asked = caller_of(request), session_id(request)
-        return await self._sessions.get(*asked, with_messages=with_messages, with_context=knows_context(request))
+        return await self._sessions.get(
+            caller_of(request), session_id(request), with_messages=with_messages, with_context=knows_context(request)
+        )
 
     async def delta(self, request: Request) -> object:
-        """Read what is new in a session."""
+        """Read the changes of a session."""
         return await self._sessions.views.delta(
             caller_of(request),
             session_id(request),
@@ -82,36 +83,39 @@ class Endpoints:
         )
 
     async def send(self, request: Request) -> object:
-        """Speak to a session."""
+        """Send a message to a session."""
         await self._sessions.send(caller_of(request), session_id(request), *await self._body(request))
         return None
 
     async def tool_results(self, request: Request) -> object:
-        """Give the results of client tools."""
+        """Add results of client tools."""
         await self._sessions.answer(caller_of(request), session_id(request), *await self._body(request))
         return None
 
     async def feedback(self, request: Request) -> object:
-        """Give an opinion on a message."""
+        """Store feedback on a message."""
         body, _ = await self._body(request)
         return await self._sessions.give_feedback(caller_of(request), session_id(request), index(request), body)
 
     async def fork(self, request: Request) -> object:
         """Copy a session."""
         body, _ = await self._body(request)
-        asked = caller_of(request), session_id(request), body
-        return await self._sessions.fork(*asked, with_context=knows_context(request))
+        return await self._sessions.fork(
+            caller_of(request), session_id(request), body, with_context=knows_context(request)
+        )
 
     async def visibility(self, request: Request) -> object:
-        """Keep who may see a session."""
-        asked = read(VisibilityRequest, (await self._body(request))[0])
-        await self._sessions.annotate(caller_of(request), session_id(request), visibility=asked.visibility)
+        """Store the visibility of a session."""
+        body, _ = await self._body(request)
+        visibility = read(VisibilityRequest, body).visibility
+        await self._sessions.annotate(caller_of(request), session_id(request), visibility=visibility)
         return None
 
     async def pin(self, request: Request) -> object:
         """Pin a session, or unpin it."""
-        asked = read(PinRequest, (await self._body(request))[0])
-        await self._sessions.pin(caller_of(request), session_id(request), is_pinned=asked.pinned)
+        body, _ = await self._body(request)
+        is_pinned = read(PinRequest, body).pinned
+        await self._sessions.pin(caller_of(request), session_id(request), is_pinned=is_pinned)
         return None
 
 
@@ -123,22 +127,22 @@ def routes(service: Service, sessions: Sessions, *, max_body: int) -> list[BaseR
     return [
         *_routes(OLD_PREFIX, old),
         *_routes(NEW_PREFIX, new),
-        Route("/v1/ai/{path:path}", answering(_not_served), methods=["GET", "POST", "PUT", "DELETE"]),
+        Route("/v1/ai/{path:path}", json_endpoint(_not_served), methods=["GET", "POST", "PUT", "DELETE"]),
     ]
 
 
 def _routes(prefix: str, endpoints: Endpoints) -> list[BaseRoute]:
     session = f"{prefix}/{{sessionId}}"
     return [
-        RawPathRoute(prefix, answering(endpoints.start), methods=["POST"]),
-        RawPathRoute(session, answering(endpoints.get), methods=["GET"]),
-        RawPathRoute(f"{session}/delta", answering(endpoints.delta), methods=["GET"]),
-        RawPathRoute(f"{session}/messages", answering(endpoints.send), methods=["POST"]),
-        RawPathRoute(f"{session}/tool-results", answering(endpoints.tool_results), methods=["POST"]),
-        RawPathRoute(f"{session}/messages/{{index}}/feedback", answering(endpoints.feedback), methods=["POST"]),
-        RawPathRoute(f"{session}/fork", answering(endpoints.fork), methods=["POST"]),
-        RawPathRoute(f"{session}/visibility", answering(endpoints.visibility), methods=["POST"]),
-        RawPathRoute(f"{session}/pin", answering(endpoints.pin), methods=["POST"]),
+        RawPathRoute(prefix, json_endpoint(endpoints.start), methods=["POST"]),
+        RawPathRoute(session, json_endpoint(endpoints.get), methods=["GET"]),
+        RawPathRoute(f"{session}/delta", json_endpoint(endpoints.delta), methods=["GET"]),
+        RawPathRoute(f"{session}/messages", json_endpoint(endpoints.send), methods=["POST"]),
+        RawPathRoute(f"{session}/tool-results", json_endpoint(endpoints.tool_results), methods=["POST"]),
+        RawPathRoute(f"{session}/messages/{{index}}/feedback", json_endpoint(endpoints.feedback), methods=["POST"]),
+        RawPathRoute(f"{session}/fork", json_endpoint(endpoints.fork), methods=["POST"]),
+        RawPathRoute(f"{session}/visibility", json_endpoint(endpoints.visibility), methods=["POST"]),
+        RawPathRoute(f"{session}/pin", json_endpoint(endpoints.pin), methods=["POST"]),
     ]
 
 
@@ -146,31 +150,33 @@ async def _not_served(_: Request) -> object:
     raise AppError(ErrorCode.THREAD_NOT_FOUND, "This server does not serve this part of Roboto's API.")
 
 
-def answering(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that writes an answer as ``data``, and a refusal as ``error``."""
+def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that writes the result of a handler as ``data``, and an exception as ``error``."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            return written(request, {"data": await answer(request)}, 200)
+            return json_response(request, {"data": await handler(request)}, 200)
         except AppError as error:
-            logger.info("refused: %s %s", error.code, error.message)
-            return refused(request, error)
+            logger.info("request refused code=%s message=%s", error.code, error.message)
+            return error_response(request, error)
         except HTTPException:
             raise
         except Exception:
-            logger.exception("a request of a session failed")
-            return refused(request, AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause."))
+            logger.exception("roboto request failed")
+            return error_response(
+                request, AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause.")
+            )
 
     return endpoint
 
 
-def refused(request: Request, error: AppError) -> Response:
-    """Return an error in Roboto's shape. The status of the error table decides which exception the client raises."""
+def error_response(request: Request, error: AppError) -> Response:
+    """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
     name = CLASSES.get(error.spec.http, "RobotoInternalException")
-    return written(request, {"error": {"error_code": name, "message": error.message}}, error.spec.http)
+    return json_response(request, {"error": {"error_code": name, "message": error.message}}, error.spec.http)
 
 
-def written(request: Request, body: object, status: int) -> Response:
+def json_response(request: Request, body: object, status: int) -> Response:
     """Return a response of JSON."""
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
     return Response(to_json(body), status, headers, media_type="application/json")
@@ -190,5 +196,5 @@ def index(request: Request) -> int:
 
 
 def knows_context(request: Request) -> bool:
-    """Tell whether the client knows blocks of the kind ``client_context``. Versions are dates in ISO 8601."""
+    """True if the client knows blocks of the type ``client_context``. Versions are dates in ISO 8601."""
     return request.headers.get(API_VERSION, "") >= CONTEXT_SINCE

@@ -1,7 +1,7 @@
-"""What clients ask of sessions besides reading them.
+"""Operations on sessions: begin, continue, copy, annotate.
 
-Rule: whatever changes a session goes through the engine's door. So a session is a thread like any other, which can be
-read, continued or cancelled through every protocol.
+Rule: every change of a session is a command or a run of the engine. A session is therefore a thread like any other,
+which can be read, continued or cancelled through every protocol.
 """
 
 import time
@@ -18,8 +18,8 @@ from agui_container.ports.records import ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.roboto import inputs
-from agui_container.transports.roboto.messages import ASSISTANT, Message, unanswered
-from agui_container.transports.roboto.notes import LOCAL, Notes, written
+from agui_container.transports.roboto.messages import ASSISTANT, Message, unanswered_calls
+from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
 from agui_container.transports.roboto.records import JSON, View, feedback_record, session_record
 from agui_container.transports.roboto.requests import (
     FeedbackRequest,
@@ -30,16 +30,16 @@ from agui_container.transports.roboto.requests import (
     goals_of,
     read,
 )
-from agui_container.transports.roboto.views import Views, parsed
+from agui_container.transports.roboto.views import Views, parse_messages
 
 BUSY = "The session is not waiting for a message: the agent is at work."
 
 
 class Sessions:
-    """What clients ask of the sessions over one engine.
+    """Operations on the sessions of one engine.
 
     Attributes:
-        views: the sessions as clients see them.
+        views: reads sessions as clients see them.
     """
 
     def __init__(self, service: Service) -> None:
@@ -49,7 +49,7 @@ class Sessions:
     # --- requests that begin a turn ---
 
     async def start(self, caller: Caller, body: object, size: int, org_id: str | None, *, with_context: bool) -> JSON:
-        """Begin a session. Returns its record; raises ``AppError`` as ``Service.admit``."""
+        """Begin a session. Returns its record. Raises ``AppError`` like ``Service.admit``."""
         request = read(StartRequest, body)
         goals = goals_of(request)
         notes = Notes(
@@ -60,13 +60,17 @@ class Sessions:
             org_id=org_id or LOCAL,
         )
         thread_id, run_id = new_session_id(), self._service.new_id()
-        run_input = inputs.started(inputs.Run(thread_id, run_id, time.time(), notes, goals), request)
-        reader = await self._admit(caller, run_input, size)
-        await self._follow(caller, run_input, reader, notes.model_dump(mode="json"))
+        run_input = inputs.start_input(inputs.Run(thread_id, run_id, time.time(), notes, goals), request)
+        subscription = await self._admit(caller, run_input, size)
+        await self._follow(caller, run_input, subscription, notes.model_dump(mode="json"))
         return session_record(await self.views.view(caller, thread_id, with_context=with_context))
 
     async def send(self, caller: Caller, thread_id: str, body: object, size: int) -> None:
-        """Speak to a session. Raises ``AppError`` VALIDATION_ERROR while the agent is at work, and as ``start``."""
+        """Send a message to a session.
+
+        Raises:
+            AppError: VALIDATION_ERROR while a run is active, and like ``start``.
+        """
         request = read(SendRequest, body)
         goals = goals_of(request)
         thread = (await self._service.threads.delta(caller, thread_id, messages=False)).thread
@@ -76,14 +80,14 @@ class Sessions:
         facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
         notes = notes.model_copy(update=facts)
         run = inputs.Run(thread_id, self._service.new_id(), time.time(), notes, goals)
-        run_input = inputs.sent(run, request)
+        run_input = inputs.message_input(run, request)
         await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
 
     async def answer(self, caller: Caller, thread_id: str, body: object, size: int) -> None:
-        """Go on with the results of client tools.
+        """Continue a session with results of client tools.
 
         Raises:
-            AppError: VALIDATION_ERROR for a result that the session does not wait for, and as ``start``.
+            AppError: VALIDATION_ERROR for a result of a call that is not waiting, and like ``start``.
         """
         request = read(ToolResultsRequest, body)
         delta = await self._service.threads.delta(caller, thread_id)
@@ -95,20 +99,20 @@ class Sessions:
             return
         if self.views.is_active(delta.thread) or delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The session is not waiting for results of client tools.")
-        check_results(request, unanswered(await parsed(delta)))
+        check_results(request, unanswered_calls(await parse_messages(delta)))
         run = inputs.Run(thread_id, self._service.new_id(), time.time(), notes)
-        run_input = inputs.answered(run, request.tool_results)
+        run_input = inputs.results_input(run, request.tool_results)
         await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
 
     async def _admit(self, caller: Caller, run_input: RunAgentInput, size: int) -> Subscription:
-        with refused_while_busy():
+        with busy_as_validation_error():
             return await self._service.admit(run_input, caller, size)
 
     async def _follow(
-        self, caller: Caller, run_input: RunAgentInput, reader: Subscription, facts: Mapping[str, object]
+        self, caller: Caller, run_input: RunAgentInput, subscription: Subscription, facts: Mapping[str, object]
     ) -> None:
-        """Read a run that a client of this protocol began, and keep the facts that came with it."""
-        self.views.follow(caller, run_input.thread_id, run_input.run_id, reader)
+        """Follow a run that a client of this protocol began, and store the facts of the request."""
+        self.views.follow(caller, run_input.thread_id, run_input.run_id, subscription)
         await self.annotate(caller, run_input.thread_id, **facts)
 
     # --- other requests ---
@@ -119,41 +123,41 @@ class Sessions:
         return session_record(view, with_messages=with_messages)
 
     async def give_feedback(self, caller: Caller, thread_id: str, at: int, body: object) -> JSON:
-        """Keep an opinion on a message. Returns its record."""
+        """Store feedback on a message. Returns its record."""
         request = read(FeedbackRequest, body)
         view = await self.views.view(caller, thread_id)
         message = message_at(view, at, ErrorCode.THREAD_NOT_FOUND)
         if message.role != ASSISTANT or not message.ids:
             raise AppError(ErrorCode.VALIDATION_ERROR, "message_sequence_num: is not an answer of the assistant.")
         fields = {"threadId": thread_id, "messageId": message.ids[-1], **request.model_dump(mode="json")}
-        given = await self._service.threads.answer(caller, read(ThreadsFeedback, fields))
-        return feedback_record(view, at, message.ids[-1], given)
+        feedback = await self._service.threads.answer(caller, read(ThreadsFeedback, fields))
+        return feedback_record(view, at, message.ids[-1], feedback)
 
     async def fork(self, caller: Caller, thread_id: str, body: object, *, with_context: bool) -> JSON:
-        """Copy a session up to a message, that message included. Returns the copy's record."""
+        """Copy a session up to a message, including that message. Returns the record of the copy."""
         at = read(ForkRequest, body).message_sequence_num
         view = await self.views.view(caller, thread_id)
         message_at(view, at, ErrorCode.VALIDATION_ERROR)
         last = next(message.ids[-1] for message in reversed(view.messages[: at + 1]) if message.ids)
         command = ThreadsFork(thread_id=thread_id, message_id=last, new_thread_id=new_session_id())
-        with refused_while_busy():
+        with busy_as_validation_error():
             new_id = str((await self._service.threads.answer(caller, command))["threadId"])
         facts = view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
         await self.annotate(caller, new_id, **facts, forked_from=at)
         return session_record(await self.views.view(caller, new_id, with_context=with_context))
 
     async def annotate(self, caller: Caller, thread_id: str, **facts: object) -> None:
-        """Keep facts of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
-        await self._service.threads.annotate(caller, thread_id, written(**facts))
+        """Store facts of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
+        await self._service.threads.annotate(caller, thread_id, as_metadata(**facts))
 
     async def pin(self, caller: Caller, thread_id: str, *, is_pinned: bool) -> None:
-        """Pin a session, or unpin it. Raises ``AppError`` THREAD_NOT_FOUND."""
+        """Pin or unpin a session. Raises ``AppError`` THREAD_NOT_FOUND."""
         await self.annotate(caller, thread_id, pinned_at=time.time() if is_pinned else None)
 
 
 @contextmanager
-def refused_while_busy() -> Iterator[None]:
-    """Refuse what comes while the agent is at work as a mistake of the client, as Roboto does."""
+def busy_as_validation_error() -> Iterator[None]:
+    """Turn THREAD_BUSY into VALIDATION_ERROR, as Roboto does for requests during an active turn."""
     try:
         yield
     except AppError as error:
@@ -163,12 +167,12 @@ def refused_while_busy() -> Iterator[None]:
 
 
 def new_session_id() -> str:
-    """Make an id in the form of Roboto's."""
+    """Return a new id in Roboto's form."""
     return f"ags_{uuid.uuid4().hex}"
 
 
 def message_at(view: View, at: int, code: ErrorCode) -> Message:
-    """Return a message that is complete. Raises ``AppError`` with this code where there is none of this index."""
+    """Return a complete message by index. Raises ``AppError`` with ``code`` if there is no such message."""
     if not 0 <= at < len(view.messages):
         raise AppError(code, "message_sequence_num: there is no such message in this session.")
     message = view.messages[at]
@@ -178,9 +182,9 @@ def message_at(view: View, at: int, code: ErrorCode) -> Message:
 
 
 def check_results(request: ToolResultsRequest, calls: Mapping[str, str]) -> None:
-    """Raise ``AppError`` VALIDATION_ERROR for a result of a call that is unknown, or that has one already."""
-    waiting = dict(calls)
+    """Raise ``AppError`` VALIDATION_ERROR for a result of an unknown call, or a second result of one call."""
+    open_calls = dict(calls)
     for at, result in enumerate(request.tool_results):
-        if waiting.pop(result.tool_use_id, None) is None:
+        if open_calls.pop(result.tool_use_id, None) is None:
             message = f"tool_results.{at}.tool_use_id: no call of this id is waiting for a result."
             raise AppError(ErrorCode.VALIDATION_ERROR, message)

@@ -1,7 +1,7 @@
-"""A run of a session, read from its first event, so that polls find what has come.
+"""A run of a session, read from its first event, so that polls see the events so far.
 
-Rule: Roboto's clients hold no connection, so nothing says that one has left. A turn that a client began is read to the
-end of its run. A run that another client began is read as long as somebody polls.
+Rule: Roboto's clients have no open connection, so the server cannot notice that a client is gone. A run that a client
+of this protocol began is read to its end. A run that another client began is read while clients poll the session.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from agui_container.transports.roboto.messages import Active
 from agui_container.transports.roboto.notes import CANCELLED, Failure
 
 UNPOLLED_SECONDS = 30.0
-"""How long a run of another client is read after the last poll."""
+"""Seconds after the last poll for which a run of another client is read."""
 
-FOLDED = {
+SHOWN = {
     EventType.TEXT_MESSAGE_START,
     EventType.TEXT_MESSAGE_CONTENT,
     EventType.TEXT_MESSAGE_END,
@@ -41,10 +41,10 @@ FOLDED = {
     EventType.TOOL_CALL_RESULT,
     EventType.MESSAGES_SNAPSHOT,
 }
-"""Events that change what a session shows."""
+"""Events that change the messages of a session."""
 
-UNSHOWN = {EventType.TOOL_CALL_START, EventType.TOOL_CALL_ARGS}
-"""Those of them that a poll need not be answered for: a call is shown when its arguments are complete."""
+NOT_ANNOUNCED = {EventType.TOOL_CALL_START, EventType.TOOL_CALL_ARGS}
+"""Events that answer no waiting poll, because a call is shown only when its arguments are complete."""
 
 TERMINAL = {EventType.RUN_FINISHED, EventType.RUN_ERROR}
 
@@ -52,27 +52,27 @@ logger = logging.getLogger(__name__)
 
 
 class Turn:
-    """One run, as far as it has come.
+    """One run and its messages so far.
 
     Args:
-        run_id: the run, for the log.
-        reader: the run from its first event on; closed here.
-        is_own: whether a client of this protocol began the run.
-        before: reads the thread before the run; None once the run has ended, because then the store has all of it.
-        on_end: called with the failure, if there was one, once the run has ended.
+        run_id: id of the run, for the log.
+        subscription: events of the run from the first one; closed at the end.
+        is_own: True if a client of this protocol began the run.
+        before: reads the thread before the run. Returns None after the end of the run, which the store then has.
+        on_end: called at the end of the run, with its failure or None.
     """
 
     def __init__(
         self,
         run_id: str,
-        reader: Subscription,
+        subscription: Subscription,
         *,
         is_own: bool,
         before: Callable[[], Awaitable[Sequence[Message] | None]],
         on_end: Callable[[Failure | None], Awaitable[None]],
     ) -> None:
         self._run_id = run_id
-        self._reader = reader
+        self._subscription = subscription
         self._is_own = is_own
         self._before = before
         self._on_end = on_end
@@ -82,48 +82,48 @@ class Turn:
         self._open_calls: set[str] = set()
         self._failure: Failure | None = None
         self._change = asyncio.Event()
-        self._unpolled: asyncio.TimerHandle | None = None
+        self._poll_timer: asyncio.TimerHandle | None = None
 
     @property
     def messages(self) -> list[Message] | None:
-        """The thread with what has come of the run; None where the store has the same or more."""
+        """Messages of the thread and the run so far, or None if the store has the same or more."""
         return None if self._transcript is None else self._transcript.messages
 
     @property
     def active(self) -> Active:
-        """What is open in the run."""
+        """Messages and calls of the run that have not ended."""
         return Active(frozenset(self._open_messages), frozenset(self._open_calls))
 
     @property
     def change(self) -> asyncio.Event:
-        """Set with the next change. Take it before ``messages``, so that no change is missed."""
+        """Event that the next change sets. Read it before ``messages``, so that no change is missed."""
         return self._change
 
-    def polled(self) -> None:
-        """Note that somebody reads the session."""
+    def note_poll(self) -> None:
+        """Note that a client polls the session."""
         if not self._is_own:
             self._cancel_timer()
-            self._unpolled = asyncio.get_running_loop().call_later(UNPOLLED_SECONDS, self._reader.close)
+            self._poll_timer = asyncio.get_running_loop().call_later(UNPOLLED_SECONDS, self._subscription.close)
 
     async def follow(self) -> None:
-        """Read the run to its end, or until nobody polls."""
+        """Read the run to its end, or until no client polls any more."""
         try:
-            async for batch in self._reader:
+            async for batch in self._subscription:
                 await self._begin()
-                types = {self._take(event_type, data) for _, _, event_type, data in batch.envelopes()}
-                if types & (FOLDED - UNSHOWN):
+                types = {self._process(event_type, data) for _, _, event_type, data in batch.envelopes()}
+                if types & (SHOWN - NOT_ANNOUNCED):
                     self._announce()
             if self._has_ended:
                 await self._on_end(self._failure)
-        except AppError as error:  # it cannot be read on; the run may go on
-            logger.warning("turn cannot be followed run=%s code=%s", self._run_id, error.code)
+        except AppError as error:  # the run cannot be read any further, but it may continue
+            logger.warning("roboto turn cannot be followed run=%s code=%s", self._run_id, error.code)
         finally:
             self._cancel_timer()
-            self._reader.close()
+            self._subscription.close()
             self._announce()
 
     async def _begin(self) -> None:
-        """Read the thread before the run. What the run was given is stored before its first event."""
+        """Read the thread before the run. The run's input is stored before its first event."""
         if not self._has_begun:
             self._has_begun = True
             messages = await self._before()
@@ -134,13 +134,13 @@ class Turn:
         change.set()
 
     def _cancel_timer(self) -> None:
-        if self._unpolled is not None:
-            self._unpolled.cancel()
+        if self._poll_timer is not None:
+            self._poll_timer.cancel()
 
-    def _take(self, event_type: EventType, data: bytes) -> EventType:
+    def _process(self, event_type: EventType, data: bytes) -> EventType:
         if event_type in TERMINAL:
             self._has_ended, self._failure = True, failure_in(EVENT.validate_json(data))
-        elif event_type in FOLDED and self._transcript is not None:
+        elif event_type in SHOWN and self._transcript is not None:
             event = EVENT.validate_json(data)
             self._transcript.feed(event)
             self._note_open(event)
@@ -159,7 +159,7 @@ class Turn:
 
 
 def failure_in(event: BaseEvent) -> Failure | None:
-    """Return why a run failed, by its last event; None where it did not."""
+    """Return the failure that the last event of a run reports, or None."""
     match event:
         case RunErrorEvent():
             return Failure(code=event.code or "AGENT_ERROR", message=event.message)

@@ -1,1 +1,1 @@
-"""The services of kontekst: runs of an agent that ask before every tool, and the daemon's status."""
+"""The services of kontekst: runs of an agent that need an approval for every tool, and the daemon's status."""

@@ -1,7 +1,7 @@
-"""``kontekst.DaemonService``: the server's status, and its end.
+"""``kontekst.DaemonService``: the server's status, and its shutdown.
 
-Rule: the status shows real values or none. The end is refused unless the operator allows it (``AGUI_GRPC_SHUTDOWN``),
-and for callers that have threads of their own on a server that others share.
+Rule: the status shows real values or none. A shutdown is refused unless the operator allows it
+(``AGUI_GRPC_SHUTDOWN``). It is refused to callers with a scope of their own, because others may share the server.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import (
 from agui_container.transports.grpc.options import Daemon
 
 PROBE_SECONDS = 2.0
-"""How long a model endpoint may take to accept a connection."""
+"""Seconds in which a model endpoint must accept a connection."""
 
-KEPT_SECONDS = 5.0
-"""How long the answer of a probe is kept, so that a status that is asked for often costs the endpoint nothing."""
+PROBE_CACHE_SECONDS = 5.0
+"""Seconds for which the result of a probe is reused, so that frequent status requests do not load the endpoint."""
 
 PORTS = {"http": 80, "https": 443}
 
@@ -52,9 +52,9 @@ class DaemonService:
         return {"/kontekst.DaemonService/GetStatus": status, "/kontekst.DaemonService/Shutdown": shutdown}
 
     async def get_status(self, call: Call[GetStatusRequest, GetStatusResponse]) -> None:
-        """Answer with the status. This server runs no llama-server: the fields say how the model's endpoint is."""
+        """Send the status. This server runs no llama-server; the fields for it describe the model's endpoint."""
         await call.receive()
-        healthy = await self._healthy()
+        healthy = await self._is_model_healthy()
         started_at = self._daemon.started_at()
         status = GetStatusResponse(
             bind=f"{self._daemon.host}:{call.port}",
@@ -69,7 +69,11 @@ class DaemonService:
         await call.send([status])
 
     async def shutdown(self, call: Call[ShutdownRequest, ShutdownResponse]) -> None:
-        """End the server in order. Raises ``AppError`` ACCESS_DENIED."""
+        """Shut the server down in order.
+
+        Raises:
+            AppError: ACCESS_DENIED if the operator does not allow it, or if the caller has a scope of its own.
+        """
         await call.receive()
         if self._daemon.shutdown is None:
             raise AppError(ErrorCode.ACCESS_DENIED, "Shutdown is not allowed here; see AGUI_GRPC_SHUTDOWN.")
@@ -79,21 +83,21 @@ class DaemonService:
         logger.warning("shutdown requested over gRPC request=%s", call.caller.request_id)
         asyncio.get_running_loop().call_soon(self._daemon.shutdown)
 
-    async def _healthy(self) -> bool:
+    async def _is_model_healthy(self) -> bool:
         async with self._probing:
             now = time.monotonic()
-            if now - self._probed_at >= KEPT_SECONDS:
-                self._is_healthy, self._probed_at = await accepts(self._daemon.endpoint), now
+            if now - self._probed_at >= PROBE_CACHE_SECONDS:
+                self._is_healthy, self._probed_at = await accepts_connections(self._daemon.endpoint), now
             return self._is_healthy
 
 
 def is_operator(caller: Caller) -> bool:
-    """Whether a caller shares the anonymous scope: one with a session or a principal is one of several."""
+    """True if a caller has the anonymous scope. A caller with a session or a principal may be one of several."""
     return caller.principal is None and caller.owner == "everybody"
 
 
-async def accepts(endpoint: str) -> bool:
-    """Whether the model's endpoint accepts connections; a model without one needs none."""
+async def accepts_connections(endpoint: str) -> bool:
+    """True if the model's endpoint accepts connections, or if the model has no endpoint."""
     if not endpoint:
         return True
     address = urlsplit(endpoint)

@@ -1,8 +1,9 @@
 """AG-UI events of one kontekst run as kontekst's events.
 
-A kontekst run can be several AG-UI runs: each approval ends one and its answer begins the next. Rule: pure translation,
-in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed, tool_started, tool_completed
-or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
+A kontekst run can consist of several AG-UI runs: each approval ends one, and its answer begins the next.
+
+Rule: pure translation, in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed,
+tool_started, tool_completed or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from agui_container.transports.grpc.kontekst.requests import UNBOUNDED
 SNAPSHOT = "context.snapshot"
 
 ROLES = {"reasoning": "assistant", "developer": "system", "activity": "assistant"}
-"""Roles of AG-UI that kontekst does not know, and the roles that stand for them."""
+"""Kontekst's roles for those roles of AG-UI that kontekst does not know."""
 
 
 class Result(Struct, frozen=True):
@@ -29,12 +30,12 @@ class Result(Struct, frozen=True):
 
 
 class RunEvents:
-    """The events of one run.
+    """Events of one run.
 
     Attributes:
-        run_id, session_id: what the client calls the run and its thread.
-        asking: the approvals that wait for the client, by call id.
-        ended: whether the last event has been given.
+        run_id, session_id: ids of the run and its thread for the client.
+        pending_approvals: approvals that wait for the client, by call id.
+        has_ended: True after the last event.
     """
 
     def __init__(self, run_id: str, session_id: str, agent_name: str) -> None:
@@ -44,30 +45,30 @@ class RunEvents:
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._last = "", ""
-        self._in_turn = False
+        self._is_in_turn = False
         self._context: pb.ContextSnapshot | None = None
         self._results: list[Result] = []
         self._started: set[str] = set()
-        self.asking: dict[str, ApprovalRequest] = {}
-        self.ended = False
+        self.pending_approvals: dict[str, ApprovalRequest] = {}
+        self.has_ended = False
 
     def begin(self) -> pb.RunEvent:
-        """The first event."""
+        """Return the first event."""
         return pb.RunEvent(
             started=pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self._agent_name)
         )
 
     def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
-        """The events that one AG-UI event becomes. A subagent's own work is not shown."""
+        """Translate one AG-UI event. Events of subagents are not shown."""
         if event.get("subagentRunId") is not None:
             return []
         match kind:
             case EventType.TEXT_MESSAGE_CONTENT:
-                return [*self._resumed_turn(), self._token(event["delta"])]
+                return [*self._begin_turn(), self._token(event["delta"])]
             case EventType.REASONING_MESSAGE_CONTENT:
-                return [*self._resumed_turn(), self._thought(event["delta"])]
+                return [*self._begin_turn(), self._thought(event["delta"])]
             case EventType.TOOL_CALL_START:
-                return self._resumed_turn()
+                return self._begin_turn()
             case EventType.CUSTOM if event.get("name") == SNAPSHOT:
                 self._context = snapshot(event["value"])
                 return self._turn_completed()
@@ -76,33 +77,33 @@ class RunEvents:
                 self._results.append(Result(event["toolCallId"], text_of(event.get("content")), is_failure(event)))
                 return completed
             case EventType.RUN_FINISHED:
-                return self._finished(event)
+                return self._finish_run(event)
             case EventType.RUN_ERROR:
-                return [*self._tool_events(), *self.failed(event.get("message", ""))]
+                return [*self._tool_events(), *self.fail(event.get("message", ""))]
         return []
 
-    def decided(self, answers: Sequence[ResumeEntry]) -> list[pb.RunEvent]:
-        """The start of each call that was approved."""
+    def apply_decisions(self, answers: Sequence[ResumeEntry]) -> list[pb.RunEvent]:
+        """Apply the answers to the pending approvals. Returns the start of each approved call."""
         approved = {a.interrupt_id for a in answers if isinstance(a.payload, Mapping) and a.payload.get("approved")}
-        requests, self.asking = self.asking, {}
+        requests, self.pending_approvals = self.pending_approvals, {}
         self._started = {call_id for call_id, request in requests.items() if request.interrupt_id in approved}
         return [_tool_started(call_id) for call_id in requests if call_id in self._started]
 
-    def failed(self, error: str) -> list[pb.RunEvent]:
-        """The end of a run that failed. ``error`` is for people."""
+    def fail(self, error: str) -> list[pb.RunEvent]:
+        """Return the end of a failed run. ``error`` is a message for people."""
         return self._end(pb.RunEvent(failed=pb.RunFailedEvent(run_id=self.run_id, error=error)))
 
-    def cancelled(self) -> list[pb.RunEvent]:
-        """The end of a run that was cancelled."""
+    def cancel(self) -> list[pb.RunEvent]:
+        """Return the end of a cancelled run."""
         return self._end(pb.RunEvent(cancelled=pb.RunCancelledEvent(run_id=self.run_id)))
 
     # --- a turn of the model ---
 
-    def _resumed_turn(self) -> list[pb.RunEvent]:
-        """Begin a turn, unless one is open. The tools of the turn before are through then."""
-        if self._in_turn:
+    def _begin_turn(self) -> list[pb.RunEvent]:
+        """Begin a turn unless one is open. All tools of the previous turn have ended by then."""
+        if self._is_in_turn:
             return []
-        self._in_turn = True
+        self._is_in_turn = True
         self._content, self._reasoning = [], []
         return self._tool_events()
 
@@ -115,9 +116,9 @@ class RunEvents:
         return pb.RunEvent(reasoning=pb.ReasoningDeltaEvent(text=text))
 
     def _turn_completed(self) -> list[pb.RunEvent]:
-        if not self._in_turn:
+        if not self._is_in_turn:
             return []
-        self._in_turn = False
+        self._is_in_turn = False
         context, self._context = self._context or pb.ContextSnapshot(), None
         self._last = content, reasoning = "".join(self._content), "".join(self._reasoning)
         completed = pb.TurnCompletedEvent(content=content, reasoning=reasoning, context=context)
@@ -129,7 +130,7 @@ class RunEvents:
     # --- its tools ---
 
     def _tool_events(self) -> list[pb.RunEvent]:
-        """The results that have come, once all of a turn are there."""
+        """Return the events of all results of a turn's tools."""
         results, self._results = self._results, []
         if not results:
             return []
@@ -137,15 +138,15 @@ class RunEvents:
         for result in results:
             if result.call_id not in self._started and not result.failed:
                 events.append(_tool_started(result.call_id))
-            events.append(_tool_ended(result))
+            events.append(_tool_finished(result))
         self._started = set()
         return [*events, pb.RunEvent(tools_completed=pb.ToolsCompletedEvent())]
 
-    def _finished(self, event: Event) -> list[pb.RunEvent]:
+    def _finish_run(self, event: Event) -> list[pb.RunEvent]:
         events = self._turn_completed()
         requests = approval_requests(event)
         if requests:
-            self.asking = {request.call_id: request for request in requests}
+            self.pending_approvals = {request.call_id: request for request in requests}
             calls = [
                 pb.ProposedToolCall(
                     call_id=request.call_id,
@@ -158,15 +159,15 @@ class RunEvents:
             return [*events, pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))]
         events += self._tool_events()
         if (event.get("outcome") or {}).get("type") == "cancelled":
-            return [*events, *self.cancelled()]
+            return [*events, *self.cancel()]
         content, reasoning = self._last
         completed = pb.RunCompletedEvent(run_id=self.run_id, content=content, reasoning=reasoning)
         return [*events, *self._end(pb.RunEvent(completed=completed))]
 
     def _end(self, last: pb.RunEvent) -> list[pb.RunEvent]:
-        if self.ended:
+        if self.has_ended:
             return []
-        self.ended, self.asking = True, {}
+        self.has_ended, self.pending_approvals = True, {}
         return [last]
 
 
@@ -174,14 +175,14 @@ def _tool_started(call_id: str) -> pb.RunEvent:
     return pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))
 
 
-def _tool_ended(result: Result) -> pb.RunEvent:
+def _tool_finished(result: Result) -> pb.RunEvent:
     if result.failed:
         return pb.RunEvent(tool_failed=pb.ToolExecutionFailedEvent(call_id=result.call_id, error=result.text))
     return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=result.call_id, output=result.text))
 
 
 def snapshot(value: Event) -> pb.ContextSnapshot:
-    """A ``context.snapshot`` event's value as kontekst's. Without a budget the sizes that need one are 0."""
+    """Translate the value of a ``context.snapshot`` event. Without a budget, sizes that depend on it are 0."""
     size = 0 if value["contextSize"] >= UNBOUNDED else value["contextSize"]
     fixed = value["systemTokens"] + value["toolTokens"] + value["runTokens"]
     rows = [pb.MessageStats(role="system", tokens=value["systemTokens"], source="system")]

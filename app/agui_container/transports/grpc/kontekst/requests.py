@@ -1,6 +1,6 @@
 """kontekst's commands as inputs of AG-UI runs.
 
-Rule: pure translation. Every run of this protocol asks before every tool, and a denial ends it as cancelled.
+Rule: pure translation. Every run of this protocol needs an approval for every tool, and a denial cancels the run.
 Source: kontekst's API reference (proto/kontekst/kontekst.proto).
 """
 
@@ -12,16 +12,16 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import StartRunCommand
 
 UNBOUNDED = 2**31 - 1
-"""A context budget that no prompt reaches. With a budget the agent counts tokens, which context snapshots report."""
+"""A context budget that no prompt exceeds. The agent counts tokens for context snapshots only if it has a budget."""
 
 PROPS = {"approvals": {"ask": "all", "onDenial": "cancel"}, "budget": {"contextTokens": UNBOUNDED}}
 
 
 def first_input(start: StartRunCommand, thread_id: str, run_id: str, message_id: str) -> RunAgentInput:
-    """The run that a start command asks for.
+    """Return the input of the run that a start command begins.
 
     Raises:
-        AppError: VALIDATION_ERROR for a command that asks for nothing.
+        AppError: VALIDATION_ERROR for a command without a prompt and a skill.
     """
     skill = {"name": start.skill.name, "arguments": start.skill.arguments} if start.HasField("skill") else None
     if not start.prompt and skill is None:
@@ -38,7 +38,7 @@ def first_input(start: StartRunCommand, thread_id: str, run_id: str, message_id:
 
 
 def next_input(start: StartRunCommand, thread_id: str, run_id: str, answers: Sequence[ResumeEntry]) -> RunAgentInput:
-    """The run that goes on with what was decided."""
+    """Return the input of the run that continues with the client's decisions."""
     return RunAgentInput(
         thread_id=thread_id,
         run_id=run_id,

@@ -1,1 +1,1 @@
-"""The service of roz: interactive sessions of an agent with the client's own tools, and the watching of subagents."""
+"""The service of roz: interactive sessions of an agent with tools of the client, and the observation of subagents."""

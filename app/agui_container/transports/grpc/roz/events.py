@@ -1,7 +1,9 @@
 """AG-UI events of one turn as roz's responses.
 
-A turn is the answer to one user message. It can be several AG-UI runs: tools of the client and approvals end one, and
-their results begin the next. Rule: pure translation. A subagent's own work is not shown here; ``team`` shows it.
+A turn is the answer to one user message. A turn can consist of several AG-UI runs: tools of the client and approvals
+end one run, and their results begin the next.
+
+Rule: pure translation. Events of subagents are not shown here; ``team`` translates them.
 """
 
 import json
@@ -16,30 +18,30 @@ from pydantic_core import from_json
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, text_of
-from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, Offered
+from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, ToolsByName
 from agui_container.transports.grpc.roz.wire import Permissions, Responses, Wire
 
 THINKING, CALLING, WAITING, IDLE = "thinking", "calling_tool", "waiting_approval", "idle"
 FULL, MINI, HIDDEN = "full", "mini", "hidden"
 
 STOP_REASONS = {"length": "max_tokens", "filtered": "content_filter"}
-"""The model's word for an early stop, and roz's."""
+"""Roz's stop reasons by those of the model, for an early stop."""
 
 MAX_SUMMARY = 500
-"""Characters of a result that are shown."""
+"""Number of characters of a result that are shown."""
 
 LOAD_SKILL = "load_skill"
 
 
 class ToolCall(Struct):
-    """A call that the model makes."""
+    """A tool call of the model."""
 
     name: str
     arguments: str = ""
 
 
 class ToolRequest(Struct, frozen=True):
-    """A call that the client is to run."""
+    """A tool call that the client must run."""
 
     call_id: str
     name: str
@@ -47,22 +49,22 @@ class ToolRequest(Struct, frozen=True):
 
 
 class TurnEvents:
-    """The responses of one turn.
+    """Responses of one turn.
 
     Args:
         tools: the client's tools in this turn.
         permissions: the server's tool policy.
-        now: Unix seconds.
+        now: clock that returns Unix seconds.
 
     Attributes:
-        tool_requests, approvals: what waits for the client, by call id.
+        tool_requests, approvals: calls that wait for the client, by call id.
         usage: tokens of the turn.
         last_message_id: id of the assistant's message in the thread, for feedback.
         context: tokens in the model's context and their budget, as far as they are known.
     """
 
     def __init__(
-        self, wire: Wire, message_id: str, tools: Offered, permissions: Permissions, now: Callable[[], float]
+        self, wire: Wire, message_id: str, tools: ToolsByName, permissions: Permissions, now: Callable[[], float]
     ) -> None:
         self.message_id = message_id
         self.tool_requests: dict[str, ToolRequest] = {}
@@ -77,75 +79,75 @@ class TurnEvents:
         self._now = now
         self._calls: dict[str, ToolCall] = {}
         self._activity = self._presence = ("", "")
-        self._run_began = now()
+        self._run_began_at = now()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the client has something to answer."""
+        """True if a call waits for the client."""
         return bool(self.tool_requests or self.approvals)
 
     def begin(self, index: int) -> Responses:
-        """The turn begins."""
+        """Begin the turn."""
         self._wire.correlation_id = self.message_id
-        return [*self._wire.turn_started(index), *self._show(THINKING)]
+        return [*self._wire.turn_started(index), *self._set_activity(THINKING)]
 
     def feed(self, kind: EventType, event: Event) -> Responses:  # noqa: C901, PLR0911 - a case for each kind
-        """The responses that one AG-UI event becomes."""
+        """Translate one AG-UI event."""
         if event.get("subagentRunId") is not None:
             return []
         match kind:
             case EventType.TEXT_MESSAGE_CONTENT:
                 self.last_message_id = event["messageId"]
-                return [*self._show(THINKING), *self._wire.text(self.message_id, event["delta"])]
+                return [*self._set_activity(THINKING), *self._wire.text(self.message_id, event["delta"])]
             case EventType.REASONING_MESSAGE_CONTENT:
-                return [*self._show(THINKING), *self._wire.thinking(self.message_id, event["delta"])]
+                return [*self._set_activity(THINKING), *self._wire.thinking(self.message_id, event["delta"])]
             case EventType.TOOL_CALL_START:
                 self._calls[event["toolCallId"]] = ToolCall(event["toolCallName"])
             case EventType.TOOL_CALL_ARGS if event["toolCallId"] in self._calls:
                 self._calls[event["toolCallId"]].arguments += event["delta"]
             case EventType.TOOL_CALL_END:
-                return self._called(event["toolCallId"])
+                return self._tool_call_ended(event["toolCallId"])
             case EventType.TOOL_CALL_RESULT:
                 return self._tool_finished(event["toolCallId"], text_of(event.get("content")))
             case EventType.CUSTOM:
-                return self._custom(event["name"], event.get("value"))
+                return self._custom_event(event["name"], event.get("value"))
             case EventType.RUN_STARTED:
-                self._run_began = self._now()
+                self._run_began_at = self._now()
             case EventType.RUN_FINISHED:
-                return self._run_finished(event)
+                return self._finish_run(event)
             case EventType.RUN_ERROR:
-                return [*self._used(event, "error"), *self.failed(error_of(event))]
+                return [*self._count_usage(event, "error"), *self.fail(error_of(event))]
         return []
 
-    def failed(self, error: AppError) -> Responses:
-        """The turn has failed."""
+    def fail(self, error: AppError) -> Responses:
+        """End the turn with an error."""
         self.stop_reason = "error"
-        self._forget()
-        return self._wire.refused(error)
+        self._clear_pending()
+        return self._wire.session_rejected(error)
 
-    def resolved(self, outcomes: Mapping[str, Mapping[str, object]]) -> Responses:
-        """Everything that waited is answered; ``outcomes`` are those of the approvals, by call id."""
+    def resolve(self, outcomes: Mapping[str, Mapping[str, object]]) -> Responses:
+        """Resolve all waiting calls. ``outcomes`` are those of the approvals, by call id."""
         responses: Responses = []
         for call_id, outcome in outcomes.items():
             responses += self._wire.approval_resolved(call_id, outcome)
             if outcome.get("approved"):
                 responses += self._tool_started(call_id, self.approvals[call_id].name)
-        self._forget()
-        return [*responses, *self._show(THINKING)]
+        self._clear_pending()
+        return [*responses, *self._set_activity(THINKING)]
 
-    def answered(self, call_id: str, result: str) -> Responses:
-        """The client has run a tool."""
+    def add_result(self, call_id: str, result: str) -> Responses:
+        """Add the result of a tool that the client has run."""
         return self._tool_finished(call_id, result)
 
     def complete(self) -> Responses:
-        """The turn is over."""
+        """Complete the turn."""
         finished = self._wire.turn_finished(self.message_id, self.usage, self.stop_reason)
-        return [*finished, *self._show(IDLE)]
+        return [*finished, *self._set_activity(IDLE)]
 
     # --- tools ---
 
-    def _called(self, call_id: str) -> Responses:
-        """A call is complete. One that must be approved, or that the client runs, does not begin yet."""
+    def _tool_call_ended(self, call_id: str) -> Responses:
+        """Report a server tool as started, unless it needs an approval. Tools of the client are requested later."""
         call = self._calls.get(call_id)
         if call is None or call.name in self._tools or self._policy(call.name) != "allow":
             return []
@@ -153,7 +155,7 @@ class TurnEvents:
 
     def _tool_started(self, call_id: str, name: str) -> Responses:
         return [
-            *self._show(CALLING, name, self._category(name)),
+            *self._set_activity(CALLING, name, self._category(name)),
             *self._wire.tool_started(call_id, name, self._category(name)),
         ]
 
@@ -170,51 +172,51 @@ class TurnEvents:
     def _category(self, name: str) -> str:
         if name in self._tools:
             return self._tools[name].category
-        found = (category for pattern, _, category, _ in self._permissions if fnmatchcase(name, pattern))
-        return next(found, None) or ""
+        categories = (category for pattern, _, category, _ in self._permissions if fnmatchcase(name, pattern))
+        return next(categories, None) or ""
 
     # --- the end of a run ---
 
-    def _run_finished(self, event: Event) -> Responses:
+    def _finish_run(self, event: Event) -> Responses:
         outcome = (event.get("outcome") or {}).get("type")
         self.approvals = {request.call_id: request for request in approval_requests(event)}
-        pending = {} if outcome == "cancelled" else self._pending()
-        responses = self._used(event, "tool_use" if self.approvals or pending else self.stop_reason)
+        pending = {} if outcome == "cancelled" else self._pending_calls()
+        responses = self._count_usage(event, "tool_use" if self.approvals or pending else self.stop_reason)
         if outcome == "cancelled":
             self.stop_reason = "cancelled"
             return responses
         for call_id, call in pending.items():
-            responses += self._requested(call_id, call)
+            responses += self._request_tool(call_id, call)
         for request in self.approvals.values():
             detail = {"tool_name": request.name, "tool_call_id": request.call_id, "reason": request.reason}
-            responses += self._show(WAITING, json.dumps(detail), PHYSICAL)
-            responses += self._wire.approval_requested(request, self._seconds_left(request))
+            responses += self._set_activity(WAITING, json.dumps(detail), PHYSICAL)
+            responses += self._wire.approval_requested(request, self._seconds_until_expiry(request))
         return responses
 
-    def _pending(self) -> dict[str, ToolCall]:
-        """Calls without a result that the client is to run."""
+    def _pending_calls(self) -> dict[str, ToolCall]:
+        """Return the calls without a result that the client must run."""
         return {
             call_id: call
             for call_id, call in self._calls.items()
             if call_id not in self.approvals and call.name in self._tools
         }
 
-    def _requested(self, call_id: str, call: ToolCall) -> Responses:
+    def _request_tool(self, call_id: str, call: ToolCall) -> Responses:
         tool = self._tools.get(call.name)
         timeout_ms = tool.timeout_ms if tool else TIMEOUT_MS
         self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms)
-        shown = self._show(CALLING, call.name, self._category(call.name))
-        return [*shown, *self._wire.tool_requested(call_id, call.name, parameters_of(call.arguments), timeout_ms)]
+        activity = self._set_activity(CALLING, call.name, self._category(call.name))
+        return [*activity, *self._wire.tool_requested(call_id, call.name, parameters_of(call.arguments), timeout_ms)]
 
-    def _seconds_left(self, request: ApprovalRequest) -> int:
+    def _seconds_until_expiry(self, request: ApprovalRequest) -> int:
         if not request.expires_at:
             return 0
         return max(0, int(datetime.fromisoformat(request.expires_at).timestamp() - self._now()))
 
-    def _used(self, event: Event, stop_reason: str) -> Responses:
-        """Count the tokens of a run."""
+    def _count_usage(self, event: Event, stop_reason: str) -> Responses:
+        """Add the tokens of a run to the turn's."""
         responses: Responses = []
-        latency_ms = int((self._now() - self._run_began) * 1000)
+        latency_ms = int((self._now() - self._run_began_at) * 1000)
         for row in event.get("usage") or ():
             usage = usage_of(row)
             add(self.usage, usage)
@@ -223,24 +225,24 @@ class TurnEvents:
             )
         return responses
 
-    def _custom(self, name: str, value: object) -> Responses:
-        about = value if isinstance(value, Mapping) else {}
+    def _custom_event(self, name: str, value: object) -> Responses:
+        details = value if isinstance(value, Mapping) else {}
         match name:
             case "context.compacted":
-                return self._wire.compacted(about)
+                return self._wire.compacted(details)
             case "context.snapshot":
-                self.context = int(about.get("totalTokens", 0)), int(about.get("contextSize", 0))
+                self.context = int(details.get("totalTokens", 0)), int(details.get("contextSize", 0))
             case "model.stopped":
-                self.stop_reason = STOP_REASONS.get(str(about.get("reason")), self.stop_reason)
+                self.stop_reason = STOP_REASONS.get(str(details.get("reason")), self.stop_reason)
         return []
 
-    def _forget(self) -> None:
+    def _clear_pending(self) -> None:
         self.tool_requests, self.approvals = {}, {}
 
     # --- for people ---
 
-    def _show(self, state: str, detail: str = "", category: str = "") -> Responses:
-        """Say what the agent does, where that has changed."""
+    def _set_activity(self, state: str, detail: str = "", category: str = "") -> Responses:
+        """Report the agent's activity if it has changed."""
         if self._activity == (state, detail):
             return []
         self._activity = state, detail
@@ -254,7 +256,7 @@ class TurnEvents:
 
 
 def parameters_of(arguments: str) -> dict[str, object]:
-    """A call's arguments as JSON; none where the model wrote something else."""
+    """Decode a call's arguments. Arguments that are no JSON object become an empty one."""
     try:
         parameters: object = from_json(arguments or "{}", allow_inf_nan=False)
     except ValueError:
@@ -263,7 +265,7 @@ def parameters_of(arguments: str) -> dict[str, object]:
 
 
 def usage_of(row: Event) -> pb.TokenUsage:
-    """Tokens as roz counts them: the input without what a cache gave or took, which AG-UI includes."""
+    """Translate token counts. AG-UI's input tokens include cache reads and writes, and roz's do not."""
     cached, written = row.get("cachedInputTokens") or 0, row.get("cacheWriteInputTokens") or 0
     return pb.TokenUsage(
         input_tokens=max(0, (row.get("inputTokens") or 0) - cached - written),
@@ -282,6 +284,6 @@ def add(total: pb.TokenUsage, usage: pb.TokenUsage) -> None:
 
 
 def error_of(event: Event) -> AppError:
-    """The error that a RUN_ERROR event tells of."""
+    """Return the error of a RUN_ERROR event."""
     code = next((known for known in ErrorCode if known == event.get("code")), ErrorCode.AGENT_ERROR)
     return AppError(code, str(event.get("message", "")))

@@ -38,20 +38,20 @@ ROLES = ("user", "assistant", "system", "tool")
 
 def json_of(struct: Struct) -> dict[str, Any]:
     """Turn protobuf's ``Struct`` into JSON; whole numbers are integers, because ``Struct`` has only floats."""
-    document: dict[str, Any] = _whole(MessageToDict(struct))
+    document: dict[str, Any] = _with_integers(MessageToDict(struct))
     return document
 
 
-def _whole(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def _with_integers(value: Any) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {name: _whole(each) for name, each in value.items()}
-    return [_whole(each) for each in value] if isinstance(value, list) else value
+        return {name: _with_integers(each) for name, each in value.items()}
+    return [_with_integers(each) for each in value] if isinstance(value, list) else value
 
 
 def tool_of(schema: pb.ToolSchema) -> Tool:
-    """A tool of the client. Raises ``AppError`` VALIDATION_ERROR for one without a name."""
+    """Return a tool of the client. Raises ``AppError`` VALIDATION_ERROR if the tool has no name."""
     if not schema.name:
         raise AppError(ErrorCode.VALIDATION_ERROR, "tools: a tool needs a name.")
     parameters = json_of(schema.parameters_schema) or {"type": "object", "properties": {}}
@@ -59,14 +59,14 @@ def tool_of(schema: pb.ToolSchema) -> Tool:
 
 
 def user_message(message: pb.UserMessage, message_id: str) -> UserMessage:
-    """The user's words and what came with them."""
+    """Return a user message with its text and context blocks."""
     if not message.context:
         return UserMessage(id=message_id, role="user", content=message.content)
     parts: list[ContentPart] = [TextPart(text=message.content)] if message.content else []
-    return UserMessage(id=message_id, role="user", content=[*parts, *map(_block, message.context)])
+    return UserMessage(id=message_id, role="user", content=[*parts, *map(_content_part, message.context)])
 
 
-def _block(block: pb.ContentBlock) -> ContentPart:
+def _content_part(block: pb.ContentBlock) -> ContentPart:
     label = f"{block.label}:\n" if block.label else ""
     if block.WhichOneof("block") != "binary":
         return TextPart(text=f"{label}{block.text}")
@@ -74,7 +74,7 @@ def _block(block: pb.ContentBlock) -> ContentPart:
 
 
 def media_part(mime_type: str, data: bytes) -> ContentPart:
-    """Bytes as the content part of their kind."""
+    """Return the content part for bytes of a media type."""
     source = DataSource(value=base64.b64encode(data).decode(), mime_type=mime_type)
     match mime_type.partition("/")[0]:
         case "image":
@@ -87,35 +87,35 @@ def media_part(mime_type: str, data: bytes) -> ContentPart:
 
 
 def contexts(texts: Iterable[tuple[str, str]]) -> list[Context]:
-    """Texts for the system prompt, each with its description; empty ones are left out."""
+    """Return texts with descriptions as context for the system prompt. Empty texts are omitted."""
     return [Context(description=description, value=text) for description, text in texts if text]
 
 
 def history_of(messages: Sequence[pb.ConversationMessage]) -> list[Message]:
-    """A conversation from before.
+    """Return the messages of an earlier conversation.
 
     Raises:
-        AppError: VALIDATION_ERROR for a role that there is not.
+        AppError: VALIDATION_ERROR for an unknown role.
     """
     history: list[Message] = []
     for at, message in enumerate(messages):
         if message.role not in ROLES:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"history.{at}.role: must be one of {', '.join(ROLES)}.")
-        history += _past(f"history-{at}", message)
+        history += _history_messages(f"history-{at}", message)
     return history
 
 
-def _past(message_id: str, message: pb.ConversationMessage) -> list[Message]:
+def _history_messages(message_id: str, message: pb.ConversationMessage) -> list[Message]:
     texts = [part.text.text for part in message.parts if part.WhichOneof("part") == "text"]
     results: list[Message] = [
-        _past_result(f"{message_id}-{at}", part.tool_result)
+        _result_message(f"{message_id}-{at}", part.tool_result)
         for at, part in enumerate(message.parts)
         if part.WhichOneof("part") == "tool_result"
     ]
     if message.role == "system":
         return [SystemMessage(id=message_id, role="system", content="\n".join(texts))]
     if message.role == "assistant":
-        return [*_past_answer(message_id, message, texts), *results]
+        return [*_assistant_messages(message_id, message, texts), *results]
     images = [part.image for part in message.parts if part.WhichOneof("part") == "image"]
     if not texts and not images:
         return results
@@ -125,13 +125,13 @@ def _past(message_id: str, message: pb.ConversationMessage) -> list[Message]:
     return [*results, UserMessage(id=message_id, role="user", content=content)]
 
 
-def _past_answer(message_id: str, message: pb.ConversationMessage, texts: Sequence[str]) -> list[Message]:
-    thoughts: list[Message] = []
+def _assistant_messages(message_id: str, message: pb.ConversationMessage, texts: Sequence[str]) -> list[Message]:
+    reasoning: list[Message] = []
     calls = []
     for at, part in enumerate(message.parts):
         if part.WhichOneof("part") == "thinking":
             thought = part.thinking
-            thoughts.append(
+            reasoning.append(
                 ReasoningMessage(
                     id=f"{message_id}-{at}",
                     role="reasoning",
@@ -144,12 +144,14 @@ def _past_answer(message_id: str, message: pb.ConversationMessage, texts: Sequen
             function = FunctionCall(name=part.tool_use.name, arguments=arguments)
             calls.append(ToolCall(id=part.tool_use.id, type="function", function=function))
     if not texts and not calls:
-        return thoughts
-    said = AssistantMessage(id=message_id, role="assistant", content="\n".join(texts) or None, tool_calls=calls or None)
-    return [*thoughts, said]
+        return reasoning
+    answer = AssistantMessage(
+        id=message_id, role="assistant", content="\n".join(texts) or None, tool_calls=calls or None
+    )
+    return [*reasoning, answer]
 
 
-def _past_result(message_id: str, result: pb.ToolResultContent) -> ToolMessage:
+def _result_message(message_id: str, result: pb.ToolResultContent) -> ToolMessage:
     return ToolMessage(
         id=message_id,
         role="tool",
@@ -160,8 +162,8 @@ def _past_result(message_id: str, result: pb.ToolResultContent) -> ToolMessage:
 
 
 def tool_message(result: pb.ToolResult) -> ToolMessage:
-    """The result of a tool that the client has run."""
-    about: Mapping[str, object] = {
+    """Return the result of a tool that the client has run."""
+    details: Mapping[str, object] = {
         "exitCode": result.exit_code if result.HasField("exit_code") else None,
         "truncated": result.truncated or None,
         "durationMs": result.duration_ms if result.HasField("duration_ms") else None,
@@ -172,11 +174,11 @@ def tool_message(result: pb.ToolResult) -> ToolMessage:
         tool_call_id=result.tool_call_id,
         content=result.result,
         error=None if result.success else (result.result or "The tool failed."),
-        metadata={name: value for name, value in about.items() if value is not None} or None,
+        metadata={name: value for name, value in details.items() if value is not None} or None,
     )
 
 
 def late_message(call_id: str, timeout_ms: int) -> ToolMessage:
-    """The result of a client's tool that did not answer in time."""
+    """Return the result of a client's tool that has exceeded its timeout."""
     text = f"Error: the tool did not answer within {timeout_ms} ms."
     return ToolMessage(id=f"result-{call_id}", role="tool", tool_call_id=call_id, content=text, error=text)

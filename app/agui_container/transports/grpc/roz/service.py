@@ -1,6 +1,6 @@
-"""``roz.v1.AgentService``: sessions, and the watching of subagents.
+"""``roz.v1.AgentService``: sessions, and the observation of subagents.
 
-Rule: translate only. Sources: proto/roz/v1/agent.proto; docs/grpc.md says what becomes of each message.
+Rule: translate only. Sources: proto/roz/v1/agent.proto. docs/grpc.md describes the translation of each message.
 """
 
 import time
@@ -14,7 +14,7 @@ from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Admission, Call, method
-from agui_container.transports.grpc.following import newer_run
+from agui_container.transports.grpc.following import wait_for_newer_run
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
 from agui_container.transports.grpc.roz.session import Session, SessionCall
@@ -38,29 +38,31 @@ class AgentService:
         return {"/roz.v1.AgentService/StreamSession": session, "/roz.v1.AgentService/WatchTeam": team}
 
     async def stream_session(self, call: SessionCall) -> None:
-        """Serve one session. Raises ``AppError`` for messages that cannot be read."""
+        """Serve one session. Raises ``AppError`` for messages that cannot be decoded."""
         wire = Wire(self._options.roz_wire, self._service.new_id, time.time)
         await Session(call, self._service, self._options, wire).serve()
 
     async def watch_team(self, call: WatchCall) -> None:
-        """Show the subagents of a run, or of a thread's runs from its latest on, until nothing more is to come.
+        """Stream the events of a run's subagents.
+
+        If the task is a thread, the stream continues with the next runs until one ends without open calls.
 
         Raises:
-            AppError: RUN_NOT_FOUND for a task that is neither.
+            AppError: RUN_NOT_FOUND if the task is neither a run nor a thread.
         """
         request = await call.receive()
         task_id = request.task_id if request else ""
         if not task_id:
             raise AppError(ErrorCode.VALIDATION_ERROR, "task_id: the id of a thread or a run is expected.")
         events = TeamEvents(task_id, has_approvals=self._options.roz_wire is not RozWire.V0_2)
-        reader = await self._found(call.caller, task_id)
-        is_thread = reader.run.key.run_id != task_id
-        thread_id, run_id = reader.run.key.thread_id, reader.run.key.run_id
-        while await self._watch(reader, events, call) and is_thread:
-            run_id = await newer_run(self._service, call.caller, thread_id, run_id)
-            reader = await self._service.attach(call.caller, thread_id, run_id, 0)
+        subscription = await self._attach(call.caller, task_id)
+        is_thread = subscription.run.key.run_id != task_id
+        thread_id, run_id = subscription.run.key.thread_id, subscription.run.key.run_id
+        while await self._forward_events(subscription, events, call) and is_thread:
+            run_id = await wait_for_newer_run(self._service, call.caller, thread_id, run_id)
+            subscription = await self._service.attach(call.caller, thread_id, run_id, 0)
 
-    async def _found(self, caller: Caller, task_id: str) -> Subscription:
+    async def _attach(self, caller: Caller, task_id: str) -> Subscription:
         try:
             return await self._service.attach(caller, None, task_id, 0)
         except AppError as error:
@@ -68,18 +70,18 @@ class AgentService:
                 raise
         return await self._service.attach(caller, task_id, None, 0)
 
-    async def _watch(self, reader: Subscription, events: TeamEvents, call: WatchCall) -> bool:
-        """Show one run; whether it ended with something that a next run goes on from."""
+    async def _forward_events(self, subscription: Subscription, events: TeamEvents, call: WatchCall) -> bool:
+        """Stream one run. Returns True if the run ended with open calls, so that another run will continue it."""
         last: dict[str, object] = {}
         try:
-            async for batch in reader:
+            async for batch in subscription:
                 team: list[pb.TeamEvent] = []
                 for envelope in batch.envelopes():
                     last = orjson.loads(envelope.data)
                     team += events.feed(envelope.type, last)
                 await call.send(team)
         finally:
-            reader.close()
+            subscription.close()
         outcome = last.get("outcome")
         return isinstance(outcome, dict) and (
             outcome.get("type") == "interrupt" or bool(outcome.get("pendingToolCallIds"))

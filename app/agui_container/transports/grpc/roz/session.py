@@ -1,8 +1,8 @@
-"""One session of a roz client: requests are heard while a turn is answered, and turns come one after the other.
+"""One session of a roz client. Requests are received during a turn, and turns run one after the other.
 
-Rule: only I/O is here; ``requests``, ``tools`` and ``events`` translate. A request that cannot be taken is answered by
-an error and harms nothing else. A client that drops its call leaves the run to ``AGUI_ON_DISCONNECT``, and open
-approvals to any other client of the thread.
+Rule: this module does I/O; ``requests``, ``tools`` and ``events`` translate. An invalid request is answered by an error
+and does not affect the rest of the session. After a client has dropped its call, ``AGUI_ON_DISCONNECT`` decides about
+the run, and any other client of the thread can answer open approvals.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import add
 from agui_container.transports.grpc.roz.requests import contexts, history_of, user_message
-from agui_container.transports.grpc.roz.tools import ClientTools, Offered, offered
+from agui_container.transports.grpc.roz.tools import ClientTools, ToolsByName, tools_by_name
 from agui_container.transports.grpc.roz.turn import Turn, TurnRequest
 from agui_container.transports.grpc.roz.wire import Responses, Wire
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
 
 THREAD_METADATA = "agui-thread-id"
-"""Metadata of the call that names the thread to continue; without it a session begins a new one."""
+"""Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
 
 MODES = ("", "react")
 MAX_WAITING = 16
 """Messages that may wait for their turn."""
 
 MAX_ANSWERS = 1_000
-"""Answers whose ids are remembered for feedback."""
+"""Number of answers whose ids are stored for feedback."""
 
 IGNORED = ("webrtc_answer", "ice_candidate", "camera_request")
 
@@ -60,63 +60,63 @@ class Session:
         self._context = 0, 0
         self._answers: OrderedDict[str, str] = OrderedDict()
         self._waiting: list[pb.UserMessage] = []
-        self._has_more = asyncio.Event()
+        self._has_news = asyncio.Event()
         self._turns = 0
         self._turn: Turn | None = None
         self._is_over = self._is_half_closed = False
-        self._said_at = 0.0
+        self._last_sent_at = 0.0
 
     async def serve(self) -> None:
-        """Serve until the client has no more requests, or cancels the session."""
-        self._said_at = asyncio.get_running_loop().time()
+        """Serve until the client half-closes the call, or cancels the session."""
+        self._last_sent_at = asyncio.get_running_loop().time()
         try:
             async with asyncio.TaskGroup() as tasks:
-                answering = tasks.create_task(self._answer(), name="roz turns")
-                beating = tasks.create_task(self._keep_alive(), name="roz keepalive")
+                answer_task = tasks.create_task(self._answer_messages(), name="roz turns")
+                keepalive = tasks.create_task(self._keep_alive(), name="roz keepalive")
                 try:
-                    await self._listen()
+                    await self._receive_requests()
                     if not self._is_over:
                         self._half_close()
-                        await asyncio.wait([answering])
+                        await asyncio.wait([answer_task])
                 finally:
-                    beating.cancel()
-                    answering.cancel()
-            await self._say(self._wire.session_completed("The session is over.", self._usage))
+                    keepalive.cancel()
+                    answer_task.cancel()
+            await self._send(self._wire.session_completed("The session is over.", self._usage))
         except asyncio.CancelledError:
             if self._call.is_open and not self._service.is_serving():
                 shutdown = AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
-                await self._say(self._wire.session_failed(shutdown))
+                await self._send(self._wire.session_failed(shutdown))
             raise
 
     # --- out ---
 
-    async def _say(self, responses: Responses) -> None:
-        self._said_at = asyncio.get_running_loop().time()
+    async def _send(self, responses: Responses) -> None:
+        self._last_sent_at = asyncio.get_running_loop().time()
         await self._call.send(responses)
 
     async def _keep_alive(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            silence = loop.time() - self._said_at
+            silence = loop.time() - self._last_sent_at
             if silence < self._options.keepalive:
                 await asyncio.sleep(self._options.keepalive - silence)
                 continue
             used, most = self._context
-            beat = pb.Keepalive(tokens_used=used or self._usage.input_tokens + self._usage.output_tokens)
+            message = pb.Keepalive(tokens_used=used or self._usage.input_tokens + self._usage.output_tokens)
             if most or self._options.context_tokens:
-                beat.tokens_max = most or self._options.context_tokens
-            await self._say([pb.SessionResponse(keepalive=beat)])
+                message.tokens_max = most or self._options.context_tokens
+            await self._send([pb.SessionResponse(keepalive=message)])
 
     # --- turns ---
 
-    async def _answer(self) -> None:
-        """Answer the messages that wait, one after the other."""
+    async def _answer_messages(self) -> None:
+        """Answer the queued messages, one after the other."""
         while True:
             while not self._waiting:
                 if self._is_half_closed:
                     return
-                self._has_more.clear()
-                await self._has_more.wait()
+                self._has_news.clear()
+                await self._has_news.wait()
             await self._answer_one(self._waiting.pop(0))
 
     async def _answer_one(self, message: pb.UserMessage) -> None:
@@ -124,10 +124,10 @@ class Session:
         try:
             request = self._turn_request(message, message_id)
         except AppError as error:
-            await self._say(self._wire.refused(error))
+            await self._send(self._wire.session_rejected(error))
             return
         self._turns += 1
-        self._turn = turn = Turn(request, self._service, self._call.caller, self._wire, self._options, self._say)
+        self._turn = turn = Turn(request, self._service, self._call.caller, self._wire, self._options, self._send)
         turn.is_half_closed = self._is_half_closed
         try:
             await turn.run(self._turns)
@@ -143,12 +143,12 @@ class Session:
         self._context = turn.events.context or self._context
 
     def _turn_request(self, message: pb.UserMessage, message_id: str) -> TurnRequest:
-        """The run of a message. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
+        """Return the turn of a message. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
         assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
         self._check_mode(message.ai_mode)
-        tools: Offered = offered(message.tools) if message.tools else self._tools.offered
+        tools: ToolsByName = tools_by_name(message.tools) if message.tools else self._tools.current
         texts = [("The user's project", text) for text in self._start.project_context]
-        texts += [(f"Tools of {source}" if source else "Tools", said) for source, said in self._tools.guidance.items()]
+        texts += [(f"Tools of {source}" if source else "Tools", text) for source, text in self._tools.guidance.items()]
         texts.append(("This turn", message.system_context))
         run_input = RunAgentInput(
             thread_id=self._thread_id,
@@ -183,57 +183,57 @@ class Session:
 
     # --- in ---
 
-    async def _listen(self) -> None:
+    async def _receive_requests(self) -> None:
         while not self._is_over and (request := await self._call.receive()) is not None:
             try:
-                await self._hear(request)
+                await self._handle(request)
             except AppError as error:
-                await self._say(self._wire.refused(error))
+                await self._send(self._wire.session_rejected(error))
 
     def _half_close(self) -> None:
         self._is_half_closed = True
-        self._has_more.set()
+        self._has_news.set()
         if self._turn is not None:
             self._turn.half_close()
 
-    async def _hear(self, request: pb.SessionRequest) -> None:
+    async def _handle(self, request: pb.SessionRequest) -> None:
         kind = request.WhichOneof("request")
         if kind == "ping":
-            await self._say([pb.SessionResponse(pong=pb.Pong())])
+            await self._send([pb.SessionResponse(pong=pb.Pong())])
         elif kind == "start":
-            await self._begin(request.start)
+            await self._begin_session(request.start)
         elif kind is None or kind in IGNORED:
             logger.info("roz request ignored kind=%s", kind)
         elif self._start is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: the session has not begun; send start first.")
         else:
-            await self._hear_in_session(kind, request)
+            await self._handle_in_session(kind, request)
 
-    async def _hear_in_session(self, kind: str, request: pb.SessionRequest) -> None:
+    async def _handle_in_session(self, kind: str, request: pb.SessionRequest) -> None:
         match kind:
             case "user_message":
-                await self._take(request.user_message)
+                await self._queue_message(request.user_message)
             case "tool_result":
-                self._current("tool_result").give_result(request.tool_result)
+                self._current_turn("tool_result").give_result(request.tool_result)
             case "permission_decision":
-                self._current("permission_decision").decide(request.permission_decision)
+                self._current_turn("permission_decision").decide(request.permission_decision)
             case "register_tools":
                 registered = request.register_tools
                 self._tools.register(registered.source, registered.tools, registered.system_context)
             case "feedback":
-                await self._take_feedback(request.feedback)
+                await self._store_feedback(request.feedback)
             case "cancel_turn":
                 if self._turn is not None:
                     await self._turn.cancel()
             case "cancel_session":
-                await self._cancel()
+                await self._cancel_session()
 
-    def _current(self, kind: str) -> Turn:
+    def _current_turn(self, kind: str) -> Turn:
         if self._turn is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
         return self._turn
 
-    async def _begin(self, start: pb.StartSession) -> None:
+    async def _begin_session(self, start: pb.StartSession) -> None:
         if self._start is not None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "start: the session has begun already.")
         if start.model and start.model != self._options.model and start.model not in self._options.models:
@@ -250,21 +250,21 @@ class Session:
         self._start, self._history = start, history
         self._thread_id = self._call.metadata.get(THREAD_METADATA) or self._service.new_id()
         model = start.model or self._options.model
-        await self._say(self._wire.session_started(self._thread_id, model, self._options.permissions))
+        await self._send(self._wire.session_started(self._thread_id, model, self._options.permissions))
         if history:
-            await self._say(self._wire.resume_summary(len(history)))
+            await self._send(self._wire.resume_summary(len(history)))
 
-    async def _take(self, message: pb.UserMessage) -> None:
-        """A message that comes during a turn follows ``AGUI_ON_BUSY``."""
+    async def _queue_message(self, message: pb.UserMessage) -> None:
+        """Queue a message. ``AGUI_ON_BUSY`` decides about a message during a turn."""
         if self._turn is not None or self._waiting:
             if self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING:
                 raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
             if self._options.on_busy == "interrupt" and self._turn is not None:
                 await self._turn.cancel()
         self._waiting.append(message)
-        self._has_more.set()
+        self._has_news.set()
 
-    async def _cancel(self) -> None:
+    async def _cancel_session(self) -> None:
         self._is_over = True
         self._waiting.clear()
         if self._turn is not None:
@@ -272,7 +272,7 @@ class Session:
             await turn.cancel()
             await turn.ended.wait()
 
-    async def _take_feedback(self, feedback: pb.MessageFeedback) -> None:
+    async def _store_feedback(self, feedback: pb.MessageFeedback) -> None:
         rating = feedback.rating.strip().lower()
         if rating not in POSITIVE | NEGATIVE:
             raise AppError(ErrorCode.VALIDATION_ERROR, "rating: must be positive or negative.")

@@ -1,6 +1,7 @@
 """AG-UI events of subagents as roz's events of workers.
 
-Rule: pure translation. A worker is one invocation of a subagent; its id is the invocation's. Phases count its turns.
+Rule: pure translation. A worker is one invocation of a subagent and has the id of the invocation. Phases count its
+turns.
 """
 
 from collections.abc import Mapping
@@ -15,11 +16,11 @@ MODE = "react"
 
 
 class TeamEvents:
-    """The events of the workers of one task.
+    """Events of the workers of one task.
 
     Args:
-        task_id: what the client calls the task.
-        has_approvals: whether the client is of release 1.0, which knows of workers' approvals.
+        task_id: id of the task for the client.
+        has_approvals: True if the client is of release 1.0, which has events for workers' approvals.
     """
 
     def __init__(self, task_id: str, *, has_approvals: bool) -> None:
@@ -27,69 +28,69 @@ class TeamEvents:
         self._has_approvals = has_approvals
         self._phases: dict[str, int] = {}
         self._parents: dict[str, str] = {}
-        self._speaks: set[str] = set()
+        self._in_phase: set[str] = set()
         self._texts: dict[str, list[str]] = {}
-        self._asked: dict[str, tuple[str, str]] = {}
+        self._requested_approvals: dict[str, tuple[str, str]] = {}
 
     def feed(self, kind: EventType, event: Event) -> list[pb.TeamEvent]:  # noqa: PLR0911 - a case for each kind
-        """The events that one AG-UI event becomes."""
+        """Translate one AG-UI event."""
         if kind is EventType.RUN_FINISHED:
-            return self._approvals(event)
+            return self._request_approvals(event)
         worker = event.get("subagentRunId")
         if worker is None:
             return []
         match kind:
             case EventType.SUBAGENT_STARTED:
-                return self._started(worker, event)
+                return self._start_worker(worker, event)
             case EventType.TEXT_MESSAGE_CONTENT | EventType.REASONING_MESSAGE_CONTENT:
                 if kind is EventType.TEXT_MESSAGE_CONTENT:
                     self._texts.setdefault(worker, []).append(event["delta"])
-                return self._phase(worker)
+                return self._begin_phase(worker)
             case EventType.TOOL_CALL_START:
-                called = pb.WorkerToolCall(worker_id=worker, tool=event["toolCallName"])
-                return [*self._phase(worker), pb.TeamEvent(worker_tool_call=called)]
+                call = pb.WorkerToolCall(worker_id=worker, tool=event["toolCallName"])
+                return [*self._begin_phase(worker), pb.TeamEvent(worker_tool_call=call)]
             case EventType.TOOL_CALL_RESULT:
-                self._speaks.discard(worker)
+                self._in_phase.discard(worker)
             case EventType.SUBAGENT_FINISHED:
-                return self._finished(worker, event)
+                return self._finish_worker(worker, event)
             case EventType.SUBAGENT_ERROR:
                 failed = pb.WorkerFailed(worker_id=worker, reason=event.get("message", ""))
-                return [pb.TeamEvent(worker_failed=failed), self._exited(worker)]
+                return [pb.TeamEvent(worker_failed=failed), self._worker_exited(worker)]
         return []
 
-    def _started(self, worker: str, event: Event) -> list[pb.TeamEvent]:
-        """A worker has begun, or goes on after it had asked for something."""
+    def _start_worker(self, worker: str, event: Event) -> list[pb.TeamEvent]:
+        """Start a worker, or continue a suspended one."""
         self._parents[worker] = event.get("parentSubagentRunId") or self._task_id
-        self._speaks.discard(worker)
+        self._in_phase.discard(worker)
         self._texts.pop(worker, None)
-        resolved = self._resolved(worker)
+        resolved = self._resolve_approvals(worker)
         if worker in self._phases:
             return resolved
         started = pb.WorkerStarted(worker_id=worker, host_id=event.get("name", ""))
         return [*resolved, pb.TeamEvent(worker_started=started)]
 
-    def _phase(self, worker: str) -> list[pb.TeamEvent]:
-        """Begin a phase with what a worker says first, and with what it says after its tools' results."""
-        if worker in self._speaks:
+    def _begin_phase(self, worker: str) -> list[pb.TeamEvent]:
+        """Begin a phase with a worker's first output, and with its first output after tool results."""
+        if worker in self._in_phase:
             return []
-        self._speaks.add(worker)
+        self._in_phase.add(worker)
         self._texts[worker] = self._texts.get(worker, [])[-1:]
         self._phases[worker] = phase = self._phases.get(worker, 0) + 1
         return [pb.TeamEvent(worker_phase=pb.WorkerPhase(worker_id=worker, phase=phase, mode=MODE))]
 
-    def _finished(self, worker: str, event: Event) -> list[pb.TeamEvent]:
+    def _finish_worker(self, worker: str, event: Event) -> list[pb.TeamEvent]:
         if (event.get("outcome") or {}).get("type") == "suspended":
             return []
         result = event.get("result")
         text = result if isinstance(result, str) else "" if result is None else to_json(result).decode()
         completed = pb.WorkerCompleted(worker_id=worker, result=text or "".join(self._texts.pop(worker, ())))
-        return [pb.TeamEvent(worker_completed=completed), self._exited(worker)]
+        return [pb.TeamEvent(worker_completed=completed), self._worker_exited(worker)]
 
-    def _exited(self, worker: str) -> pb.TeamEvent:
+    def _worker_exited(self, worker: str) -> pb.TeamEvent:
         parent = self._parents.get(worker, self._task_id)
         return pb.TeamEvent(worker_exited=pb.WorkerExited(worker_id=worker, parent_task_id=parent))
 
-    def _approvals(self, event: Event) -> list[pb.TeamEvent]:
+    def _request_approvals(self, event: Event) -> list[pb.TeamEvent]:
         if not self._has_approvals:
             return []
         outcome: Mapping[str, object] = event.get("outcome") or {}
@@ -99,23 +100,23 @@ class TeamEvents:
         for request in approval_requests(event):
             worker = workers.get(request.interrupt_id)
             if worker is not None:
-                self._asked[request.call_id] = worker, request.name
-                asked = pb.WorkerApprovalRequested(
+                self._requested_approvals[request.call_id] = worker, request.name
+                requested = pb.WorkerApprovalRequested(
                     worker_id=worker,
                     task_id=self._task_id,
                     approval_id=request.call_id,
                     tool_name=request.name,
                     reason=request.reason,
                 )
-                events.append(pb.TeamEvent(worker_approval_requested=asked))
+                events.append(pb.TeamEvent(worker_approval_requested=requested))
         return events
 
-    def _resolved(self, worker: str) -> list[pb.TeamEvent]:
-        """A worker that asked goes on, so its approvals were answered; the run does not say how."""
-        calls = [call_id for call_id, (asking, _) in self._asked.items() if asking == worker]
+    def _resolve_approvals(self, worker: str) -> list[pb.TeamEvent]:
+        """Resolve a worker's approvals when it continues. AG-UI does not report the decisions."""
+        calls = [call_id for call_id, (requester, _) in self._requested_approvals.items() if requester == worker]
         events = []
         for call_id in calls:
-            del self._asked[call_id]
+            del self._requested_approvals[call_id]
             resolved = pb.WorkerApprovalResolved(
                 worker_id=worker, task_id=self._task_id, approval_id=call_id, approved=True
             )

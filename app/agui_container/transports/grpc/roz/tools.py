@@ -1,7 +1,7 @@
-"""The tools that a roz client offers in one session, by name.
+"""Tools that a roz client offers in one session, by name.
 
-Rule: a tool set belongs to its source. Registering a source again replaces its tools, and an empty list removes them. A
-turn is offered the tools that there are when it begins, or those that its message brings.
+Rule: a tool set belongs to its source. A second registration of a source replaces its tools, and an empty list removes
+them. A turn has the tools that are registered when it begins, or the tools of its message.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from agui_container.transports.grpc.roz.requests import tool_of
 MAX_TOOLS = 1_000
 MAX_SOURCES = 1_000
 TIMEOUT_MS = 60_000
-"""How long a client may take to run a tool that names no time of its own."""
+"""Milliseconds for a tool that has no timeout of its own."""
 
 MAX_TIMEOUT_MS = 3_600_000
 
@@ -25,7 +25,7 @@ CATEGORIES = {pb.TOOL_CATEGORY_PHYSICAL: PHYSICAL, pb.TOOL_CATEGORY_PURE: "pure"
 
 
 class ClientTool(Struct, frozen=True):
-    """One tool. ``category`` is ``physical``, ``pure`` or empty."""
+    """One tool of the client. ``category`` is ``physical``, ``pure`` or empty."""
 
     tool: Tool
     timeout_ms: int
@@ -33,11 +33,15 @@ class ClientTool(Struct, frozen=True):
     source: str
 
 
-Offered = Mapping[str, ClientTool]
+ToolsByName = Mapping[str, ClientTool]
 
 
-def offered(schemas: Iterable[pb.ToolSchema], source: str = "") -> dict[str, ClientTool]:
-    """Tools by name; of two with the same name the last one counts. Raises ``AppError`` VALIDATION_ERROR."""
+def tools_by_name(schemas: Iterable[pb.ToolSchema], source: str = "") -> dict[str, ClientTool]:
+    """Return tools by name. Of several tools with one name, the last one is used.
+
+    Raises:
+        AppError: VALIDATION_ERROR for a tool without a name, or too many tools.
+    """
     tools = {}
     for schema in schemas:
         timeout = min(schema.timeout_ms or TIMEOUT_MS, MAX_TIMEOUT_MS)
@@ -49,10 +53,10 @@ def offered(schemas: Iterable[pb.ToolSchema], source: str = "") -> dict[str, Cli
 
 
 class ClientTools:
-    """The tools of a session.
+    """Tools of a session.
 
     Attributes:
-        guidance: what sources say of the use of their tools.
+        guidance: instructions for the tools of a source, by source.
     """
 
     def __init__(self) -> None:
@@ -60,27 +64,27 @@ class ClientTools:
         self.guidance: dict[str, str] = {}
 
     def register(self, source: str, schemas: Iterable[pb.ToolSchema], guidance: str) -> None:
-        """Replace the tools of a source, which are its own and those with its prefix.
+        """Replace the tools of a source, including the tools whose names have its prefix.
 
         Raises:
-            AppError: VALIDATION_ERROR for too many tools or sources, or one without a name; then nothing has changed.
+            AppError: VALIDATION_ERROR for too many tools or sources, or a tool without a name. Then nothing changes.
         """
-        new, prefix = offered(schemas, source), f"{source}__"
-        kept = {
+        new, prefix = tools_by_name(schemas, source), f"{source}__"
+        remaining = {
             name: tool
             for name, tool in self._tools.items()
             if tool.source != source and not (source and name.startswith(prefix))
         }
-        if len(kept.keys() | new.keys()) > MAX_TOOLS:
+        if len(remaining.keys() | new.keys()) > MAX_TOOLS:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
         if guidance and source not in self.guidance and len(self.guidance) >= MAX_SOURCES:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"source: a session may have {MAX_SOURCES} sources at most.")
-        self._tools = {**kept, **new}
+        self._tools = {**remaining, **new}
         self.guidance.pop(source, None)
         if guidance and new:
             self.guidance[source] = guidance
 
     @property
-    def offered(self) -> Offered:
-        """The tools of now."""
+    def current(self) -> ToolsByName:
+        """Tools that are registered now."""
         return self._tools

@@ -1,8 +1,10 @@
-"""What a roz client is told, in the forms of both generations of clients.
+"""Responses to a roz client, for both generations of clients.
 
-Releases 0.2 read the fields 1 to 11 of a response, releases since 1.0 read ``session_event`` (field 19), and each skips
-what it does not know. So each fact is a method here, and gives the responses of the chosen generation, or of both.
-Rule: pure translation; times and ids come from outside.
+Releases 0.2 read the fields 1 to 11 of a response. Releases since 1.0 read ``session_event`` (field 19). Each
+generation ignores the fields of the other. ``Wire`` has one method for each event, which returns the responses for the
+chosen generation, or for both.
+
+Rule: pure translation; the clock and the source of ids are parameters.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,34 +23,34 @@ Permissions = Sequence[tuple[str, str, str | None, str | None]]
 
 
 def struct_of(value: Mapping[str, Any]) -> Struct:
-    """JSON as protobuf's ``Struct``."""
+    """Return a JSON object as protobuf's ``Struct``."""
     struct = Struct()
     struct.update(dict(value))
     return struct
 
 
 class Wire:
-    """The responses of one session.
+    """Responses of one session.
 
     Args:
-        generation: of the client, where it is known.
+        generation: generation of the client, if it is known.
         new_id: makes the ids of events.
-        now: Unix seconds.
+        now: clock that returns Unix seconds.
 
     Attributes:
-        correlation_id: the message that is being answered; events of release 1.0 name it.
+        correlation_id: id of the message that the turn answers, for events of release 1.0.
     """
 
     def __init__(self, generation: RozWire, new_id: Callable[[], str], now: Callable[[], float]) -> None:
-        self._old = generation is not RozWire.V1_0
-        self._new = generation is not RozWire.V0_2
+        self._writes_v0_2 = generation is not RozWire.V1_0
+        self._writes_v1_0 = generation is not RozWire.V0_2
         self._new_id = new_id
         self._now = now
         self.correlation_id = ""
 
-    def _both(self, old: pb.SessionResponse | None, event_type: str, **payload: object) -> Responses:
-        responses = [old] if old is not None and self._old else []
-        if self._new:
+    def _responses(self, old: pb.SessionResponse | None, event_type: str, **payload: object) -> Responses:
+        responses = [old] if old is not None and self._writes_v0_2 else []
+        if self._writes_v1_0:
             seconds = self._now()
             whole = int(seconds)
             envelope = pb.SessionEventEnvelope(
@@ -64,7 +66,7 @@ class Wire:
     # --- the session ---
 
     def session_started(self, session_id: str, model: str, permissions: Permissions) -> Responses:
-        """The session is open."""
+        """Report the start of the session."""
         old = [
             pb.PermissionRule(tool_pattern=pattern, policy=policy, category=category, reason=reason)
             for pattern, policy, category, reason in permissions
@@ -75,54 +77,56 @@ class Wire:
         ]
         started = pb.SessionStarted(session_id=session_id, model=model, permissions=old)
         payload = pb.SessionStartedPayload(session_id=session_id, mode="react", model_name=model, permissions=new)
-        return self._both(pb.SessionResponse(session_started=started), "session_started", session_started=payload)
+        return self._responses(pb.SessionResponse(session_started=started), "session_started", session_started=payload)
 
     def resume_summary(self, messages: int) -> Responses:
-        """A conversation from before goes on."""
+        """Report that the session continues an earlier conversation."""
         summary = pb.ResumeSummaryPayload(summary=struct_of({"messages": messages}))
-        return self._both(None, "resume_summary", resume_summary=summary)
+        return self._responses(None, "resume_summary", resume_summary=summary)
 
-    def refused(self, error: AppError) -> Responses:
-        """A request or a turn has failed; the session goes on."""
+    def session_rejected(self, error: AppError) -> Responses:
+        """Report a failed request or turn. The session continues."""
         facts = {"code": error.code.value, "message": error.message, "retryable": error.spec.retryable}
         old = pb.SessionResponse(error=pb.SessionError(**facts))  # type: ignore[arg-type] # typed above
         rejected = pb.SessionRejectedPayload(**facts)  # type: ignore[arg-type] # as above
-        return self._both(old, "session_rejected", session_rejected=rejected)
+        return self._responses(old, "session_rejected", session_rejected=rejected)
 
     def session_failed(self, error: AppError) -> Responses:
-        """The session ends, because of the server."""
+        """Report the end of the session because of the server."""
         old = pb.SessionResponse(
             error=pb.SessionError(code=error.code.value, message=error.message, retryable=error.spec.retryable)
         )
         failed = pb.SessionFailedPayload(failure=error.code.value)
-        return self._both(old, "session_failed", session_failed=failed)
+        return self._responses(old, "session_failed", session_failed=failed)
 
     def session_completed(self, summary: str, usage: pb.TokenUsage) -> Responses:
-        """The session ends, because the client says so. Release 0.2 has no word for it."""
+        """Report the end of the session because of the client. Release 0.2 has no such response."""
         completed = pb.SessionCompletedPayload(
             summary=summary, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens
         )
-        return self._both(None, "session_completed", session_completed=completed)
+        return self._responses(None, "session_completed", session_completed=completed)
 
     # --- a turn ---
 
     def turn_started(self, index: int) -> Responses:
-        """A message is being answered. Release 0.2 has no word for it."""
-        return self._both(None, "turn_started", turn_started=pb.TurnStartedPayload(turn_index=index))
+        """Report the start of a turn. Release 0.2 has no such response."""
+        return self._responses(None, "turn_started", turn_started=pb.TurnStartedPayload(turn_index=index))
 
     def text(self, message_id: str, content: str) -> Responses:
-        """A piece of the answer."""
+        """Return a text delta of the answer."""
         old = pb.SessionResponse(text_delta=pb.TextDelta(message_id=message_id, content=content))
-        return self._both(old, "text_delta", text_delta=pb.TextDeltaPayload(content=content, message_id=message_id))
+        return self._responses(
+            old, "text_delta", text_delta=pb.TextDeltaPayload(content=content, message_id=message_id)
+        )
 
     def thinking(self, message_id: str, content: str) -> Responses:
-        """A piece of the model's reasoning."""
+        """Return a text delta of the model's reasoning."""
         old = pb.SessionResponse(thinking_delta=pb.ThinkingDelta(message_id=message_id, content=content))
         payload = pb.ThinkingDeltaPayload(content=content, message_id=message_id)
-        return self._both(old, "thinking_delta", thinking_delta=payload)
+        return self._responses(old, "thinking_delta", thinking_delta=payload)
 
     def turn_finished(self, message_id: str, usage: pb.TokenUsage, stop_reason: str) -> Responses:
-        """The answer is complete."""
+        """Report the end of a turn."""
         complete = pb.TurnComplete(message_id=message_id, usage=usage, stop_reason=stop_reason)
         payload = pb.TurnFinishedPayload(
             input_tokens=usage.input_tokens,
@@ -132,12 +136,12 @@ class Wire:
             stop_reason=stop_reason,
             message_id=message_id,
         )
-        return self._both(pb.SessionResponse(turn_complete=complete), "turn_finished", turn_finished=payload)
+        return self._responses(pb.SessionResponse(turn_complete=complete), "turn_finished", turn_finished=payload)
 
     def model_call(
         self, model: str, provider: str, usage: pb.TokenUsage, latency_ms: int, stop_reason: str
     ) -> Responses:
-        """Model calls of one run have ended. Release 0.2 has no word for it."""
+        """Report the model calls of one run. Release 0.2 has no such response."""
         completed = pb.ModelCallCompletedPayload(
             model_id=model,
             provider=provider,
@@ -147,10 +151,10 @@ class Wire:
             cache_hit_tokens=usage.cache_read_tokens,
             stop_reason=stop_reason,
         )
-        return self._both(None, "model_call_completed", model_call_completed=completed)
+        return self._responses(None, "model_call_completed", model_call_completed=completed)
 
     def compacted(self, value: Mapping[str, object]) -> Responses:
-        """Old messages were left out of the model's context. ``value`` is that of ``context.compacted``."""
+        """Report that the model's context was compacted. ``value`` is that of the event ``context.compacted``."""
         numbers = {name: count for name, count in value.items() if isinstance(count, int)}
         before, after = numbers.get("messagesBefore", 0), numbers.get("messagesAfter", 0)
         tokens_before, tokens_after = numbers.get("tokensBefore", 0), numbers.get("tokensAfter", 0)
@@ -168,55 +172,57 @@ class Wire:
             tokens_before=tokens_before,
             tokens_after=tokens_after,
         )
-        return self._both(pb.SessionResponse(context_compacted=old), "context_compacted", context_compacted=new)
+        return self._responses(pb.SessionResponse(context_compacted=old), "context_compacted", context_compacted=new)
 
     # --- tools ---
 
     def tool_requested(self, call_id: str, name: str, parameters: Mapping[str, object], timeout_ms: int) -> Responses:
-        """The client is to run one of its tools."""
+        """Request that the client runs one of its tools."""
         old = pb.ToolRequest(
             tool_call_id=call_id, tool_name=name, parameters=struct_of(parameters), timeout_ms=timeout_ms
         )
         new = pb.ToolCallRequestedPayload(
             call_id=call_id, tool_name=name, parameters=struct_of(parameters), timeout_ms=timeout_ms
         )
-        return self._both(pb.SessionResponse(tool_request=old), "tool_call_requested", tool_call_requested=new)
+        return self._responses(pb.SessionResponse(tool_request=old), "tool_call_requested", tool_call_requested=new)
 
     def tool_started(self, call_id: str, name: str, category: str) -> Responses:
-        """A tool of the server runs. Release 0.2 has no word for it."""
+        """Report the start of a server tool. Release 0.2 has no such response."""
         started = pb.ToolCallStartedPayload(call_id=call_id, tool_name=name, category=category)
-        return self._both(None, "tool_call_started", tool_call_started=started)
+        return self._responses(None, "tool_call_started", tool_call_started=started)
 
     def tool_finished(self, call_id: str, name: str, summary: str) -> Responses:
-        """A call has its result. Release 0.2 has no word for it."""
+        """Report the result of a call. Release 0.2 has no such response."""
         finished = pb.ToolCallFinishedPayload(call_id=call_id, tool_name=name, result_summary=summary)
-        return self._both(None, "tool_call_finished", tool_call_finished=finished)
+        return self._responses(None, "tool_call_finished", tool_call_finished=finished)
 
     def skill_loaded(self, name: str) -> Responses:
-        """The model has read a skill. Release 0.2 has no word for it."""
-        return self._both(None, "skill_loaded", skill_loaded=pb.SkillLoadedPayload(name=name))
+        """Report that the model has read a skill. Release 0.2 has no such response."""
+        return self._responses(None, "skill_loaded", skill_loaded=pb.SkillLoadedPayload(name=name))
 
     def approval_requested(self, request: ApprovalRequest, seconds: int) -> Responses:
-        """A call waits for a decision. Release 0.2 learns it from its activity."""
+        """Request a decision on a call. Release 0.2 gets only the activity ``waiting_approval``."""
         requested = pb.ApprovalRequestedPayload(
             approval_id=request.call_id, action=request.name, reason=request.reason, timeout_secs=seconds
         )
-        return self._both(None, "approval_requested", approval_requested=requested)
+        return self._responses(None, "approval_requested", approval_requested=requested)
 
     def approval_resolved(self, call_id: str, outcome: Mapping[str, object]) -> Responses:
-        """A decision was taken. Release 0.2 has no word for it."""
+        """Report a decision. Release 0.2 has no such response."""
         resolved = pb.ApprovalResolvedPayload(approval_id=call_id, outcome=struct_of(outcome))
-        return self._both(None, "approval_resolved", approval_resolved=resolved)
+        return self._responses(None, "approval_resolved", approval_resolved=resolved)
 
     # --- for people ---
 
     def activity(self, state: str, detail: str) -> Responses:
-        """The agent does something else now."""
+        """Report a change of the agent's activity."""
         old = pb.SessionResponse(activity_update=pb.ActivityUpdate(state=state, detail=detail))
         changed = pb.ActivityChangedPayload(state=state, reason=detail, robot_safe=True)
-        return self._both(old, "activity_changed", activity_changed=changed)
+        return self._responses(old, "activity_changed", activity_changed=changed)
 
     def presence(self, level: str, reason: str) -> Responses:
-        """How much of itself a user interface should show: ``full``, ``mini`` or ``hidden``."""
+        """Suggest how a user interface shows itself: ``full``, ``mini`` or ``hidden``."""
         old = pb.SessionResponse(presence_hint=pb.PresenceHint(level=level, reason=reason))
-        return self._both(old, "presence_hinted", presence_hinted=pb.PresenceHintedPayload(level=level, reason=reason))
+        return self._responses(
+            old, "presence_hinted", presence_hinted=pb.PresenceHintedPayload(level=level, reason=reason)
+        )
