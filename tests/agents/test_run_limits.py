@@ -53,7 +53,7 @@ async def test_a_model_that_reports_nothing_is_not_counted_and_the_log_says_so(
     with caplog.at_level(logging.WARNING):
         await collected(assistant.run(run_input("go"), run_context()))
     assert [record.message for record in caplog.records] == [
-        "the model reports no usage: the limit of tokens does not hold"
+        "token limit has no effect because the model reports no usage run=run"
     ]
 
 

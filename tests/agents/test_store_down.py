@@ -113,7 +113,7 @@ async def test_a_result_that_cannot_be_remembered_is_told_all_the_same(caplog: p
     store.down = {"hold"}
     items = await desk.start(resume=[answer(interrupt, approved=True)])
     assert spoken_text(items) == "The result of pay is paid 5."
-    assert "its result is not remembered" in caplog.text
+    assert "storing call result failed" in caplog.text
     assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [CUT_OFF]
     assert desk.paid == [5]
 
@@ -161,7 +161,7 @@ async def test_what_another_version_has_written_is_not_run(caplog: pytest.LogCap
     await interrupts.put(PLACE._replace(depth=-1), [PendingInterrupt("new", b'{"goals": 5}', START + 9)])
     assert [held.call.id for held in await approvals.load(("anonymous", "thread", ""))] == ["c"]
     assert list(await goals.load(run_context())) == []
-    assert "call=<new> | what waits cannot be read, and is not run" in caplog.text
+    assert "stored approval unreadable, call will not run call=new" in caplog.text
 
 
 async def test_goals_that_cannot_be_written_down_cost_the_run_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -178,4 +178,4 @@ async def test_goals_that_cannot_be_written_down_cost_the_run_nothing(caplog: py
     record = GoalRecord(Goal("note", {"type": "object"}), run_id="run")
     StoredGoalRecords(goals=Down()).record(run_context(background=later.append), [record])
     await later[0]
-    assert "how its goals stand is not written down" in caplog.text
+    assert "storing goals failed" in caplog.text

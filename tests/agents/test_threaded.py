@@ -243,7 +243,7 @@ async def test_a_failure_after_the_end_is_in_the_log() -> None:
         await running
     go_on.set()
     assert await happened(logged)
-    assert messages == ["run=<run> | the agent failed after its run had ended"]
+    assert messages == ["agent failed after its run had ended run=run"]
 
 
 def test_a_thread_that_ends_after_the_loop_harms_nobody() -> None:

@@ -75,7 +75,7 @@ async def test_the_log_has_what_the_client_is_not_told(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         await results(asks("broken"), DONE, tools=(failing("broken", ValueError("secret")),))
     (record,) = caplog.records
-    assert record.getMessage() == "tool=<broken> call=<id-2> | the tool failed"
+    assert record.getMessage() == "tool failed tool=broken call=id-2"
     assert record.exc_info
     assert str(record.exc_info[1]) == "secret"
 

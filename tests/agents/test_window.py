@@ -22,7 +22,7 @@ from agui_container.agents.assistant.context_window.budget import ContextBudget
 from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter
 from agui_container.agents.assistant.context_window.window import (
     COMPACTED,
-    LISTED,
+    MAX_LISTED_MESSAGES,
     SNAPSHOT,
     BoundedWindow,
     UnboundedWindow,
@@ -274,11 +274,15 @@ async def test_a_snapshot_tells_where_the_tokens_are() -> None:
 
 
 def test_a_snapshot_lists_the_newest_messages_only() -> None:
-    bounded = window(9_999, *(user(str(at)) for at in range(LISTED + 5)))
+    bounded = window(9_999, *(user(str(at)) for at in range(MAX_LISTED_MESSAGES + 5)))
     value = shot(bounded)
     listed = value["messages"]
     assert isinstance(listed, list)
-    assert (len(listed), listed[0]["id"], value["historyMessages"]) == (LISTED, "5", LISTED + 4)
+    assert (len(listed), listed[0]["id"], value["historyMessages"]) == (
+        MAX_LISTED_MESSAGES,
+        "5",
+        MAX_LISTED_MESSAGES + 4,
+    )
 
 
 @pytest.mark.parametrize("messages", [[], [assistant("a")]])

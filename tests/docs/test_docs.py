@@ -15,7 +15,7 @@ import agui_container
 from agui_container.agents.assistant.approvals.approvals import ApprovalAnswer, Approvals
 from agui_container.agents.assistant.goals import goal_tracker
 from agui_container.agents.assistant.goals.declarations import GoalDeclaration
-from agui_container.agents.assistant.goals.schema_validation import UNCHECKED
+from agui_container.agents.assistant.goals.schema_validation import UNSUPPORTED
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.engine.policy import CapacityLimits
 from agui_container.main import create_app
@@ -141,7 +141,7 @@ def test_the_guide_of_goals_has_every_field_event_and_refused_keyword() -> None:
     events = [code(name) for name, *_ in GUIDES["goals"].table("name", "### What the client is told")]
     assert fields == [field.alias or name for name, field in GoalDeclaration.model_fields.items()]
     assert events == [goals.DECLARED, goals.ACHIEVED, goal_tracker.PROMPTED, goals.FAILED]
-    assert all(f"`{keyword}`" in GUIDES["goals"].prose for keyword in UNCHECKED)
+    assert all(f"`{keyword}`" in GUIDES["goals"].prose for keyword in UNSUPPORTED)
 
 
 def test_the_guide_of_threads_has_every_command_field_category_and_status() -> None:

@@ -33,7 +33,7 @@ def desk_on(store: Store) -> ApprovalFixture:
 
 
 def approvals_on(store: Store, depth: int = 0) -> Approvals:
-    return Approvals(lambda: START).kept_in(store.interrupts, depth)
+    return Approvals(lambda: START).with_store(store.interrupts, depth)
 
 
 # --- approvals --------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ async def test_an_answer_that_was_quicker_than_the_failure_of_the_run_that_asked
 
 async def test_an_approval_can_be_abandoned_for_an_hour_more_and_then_is_forgotten(store: Store) -> None:
     now = [START]
-    approvals = Approvals(lambda: now[0]).kept_in(store.interrupts, 0)
+    approvals = Approvals(lambda: now[0]).with_store(store.interrupts, 0)
     async with approvals.registered_during([Approval(ModelToolCall("c", "pay", "{}"), [])], run_context()):
         pass
     now[0] += 7199
@@ -135,7 +135,7 @@ async def test_an_approval_can_be_abandoned_for_an_hour_more_and_then_is_forgott
 
 
 async def test_the_goals_of_a_turn_are_taken_up_by_another_replica(replica: Replica) -> None:
-    one, other = [StoredGoalRecords(lambda: START).kept_in(await replica()) for _ in range(2)]
+    one, other = [StoredGoalRecords(lambda: START).with_store(await replica()) for _ in range(2)]
     first, second = (replace(run_context(), run_id=run_id) for run_id in ("r1", "r2"))
     standing = [GoalRecord(NOTE, GoalStatus.ACHIEVED, {"text": None}, "r1", 3), GoalRecord(NOTE, run_id="r1")]
     assert list(await one.load(first)) == []
@@ -148,7 +148,7 @@ async def test_the_goals_of_a_turn_are_taken_up_by_another_replica(replica: Repl
 
 async def test_the_goals_of_a_turn_are_forgotten_after_an_hour(store: Store) -> None:
     now = [START]
-    goals, ctx = StoredGoalRecords(lambda: now[0]).kept_in(store), run_context()
+    goals, ctx = StoredGoalRecords(lambda: now[0]).with_store(store), run_context()
     await goals.carry_over(ctx, [GoalRecord(NOTE)])
     now[0] += LIFETIME - 1
     assert list(await goals.load(ctx)) == [GoalRecord(NOTE)]
@@ -159,7 +159,7 @@ async def test_the_goals_of_a_turn_are_forgotten_after_an_hour(store: Store) -> 
 async def test_how_goals_stand_is_written_in_any_order_and_part_of_the_thread(store: Store) -> None:
     await claimed(store, KEY)
     later: list[Awaitable[object]] = []
-    goals, ctx = StoredGoalRecords(lambda: START).kept_in(store), run_context(background=later.append)
+    goals, ctx = StoredGoalRecords(lambda: START).with_store(store), run_context(background=later.append)
     pending = [GoalRecord(NOTE, run_id="run"), GoalRecord(replace(NOTE, type="sum"), run_id="run", index=1)]
     goals.record(ctx, pending)
     goals.record(ctx, [replace(pending[0], status=GoalStatus.ACHIEVED, data={"a": 1}), pending[1]])
@@ -177,7 +177,7 @@ async def test_how_goals_stand_is_written_in_any_order_and_part_of_the_thread(st
 async def test_a_goal_that_goes_on_in_another_run_stays_that_of_the_run_that_declared_it(store: Store) -> None:
     await claimed(store, KEY)
     later: list[Awaitable[object]] = []
-    goals, ctx = StoredGoalRecords(lambda: START).kept_in(store), run_context(background=later.append)
+    goals, ctx = StoredGoalRecords(lambda: START).with_store(store), run_context(background=later.append)
     goals.record(ctx, [GoalRecord(NOTE, run_id="run")])
     goals.record(replace(ctx, run_id="r2"), [GoalRecord(NOTE, GoalStatus.ACHIEVED, {}, "run")])
     for work in later:

@@ -1,4 +1,5 @@
-"""Agents: the built-in assistant, and the adapters that make a user's own code an agent.
+"""Agents: the built-in assistant, and the adapters that turn a user's own code into an agent.
 
-Rule: an agent imports ``ports`` and ``core`` only; it is given its model and its tools and never looks for them.
+Rule: agents know the ports and the protocol, never the engine or a transport. The composition root passes the model
+and the tools to an agent.
 """

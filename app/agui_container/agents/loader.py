@@ -1,6 +1,7 @@
-"""The agent that ``AGUI_AGENT=module:attribute`` names.
+"""Loader for the agent that ``AGUI_AGENT=module:attribute`` names.
 
-Rule: whatever is wrong is found at the start, and said in one sentence that names what was found and what is accepted.
+Rule: a wrong reference stops the server at startup. The error is one sentence that names the object found and the
+accepted forms.
 """
 
 from agui_container.agents.custom.as_agent import ACCEPTED, AgentLoadError, as_agent
@@ -12,17 +13,17 @@ AWS_SERVERS = {
     ("bedrock_agentcore", "AGUIApp"): "Name the function or object that is its entrypoint instead.",
     ("bedrock_agentcore", "BedrockAgentCoreApp"): "Its entrypoint takes a payload: name an AG-UI agent instead.",
 }
-"""The servers of AWS's SDK (bedrock-agentcore 1.25.0), and advice for each. Their ``run`` starts a server.
+"""Server classes of AWS's SDK (bedrock-agentcore 1.25.0), by package and class name, with advice for each.
 
-The SDK has no public attribute for an entrypoint, so such an object cannot be served.
+Their ``run`` starts a server. The SDK has no public attribute for the entrypoint, so these objects cannot be served.
 """
 
 
 def load_agent(reference: str) -> Agent:
-    """Import the module, find the attribute (dots go deeper), and make an agent of it.
+    """Import the object that ``reference`` names and adapt it to an agent. Dots in the attribute walk into objects.
 
     Raises:
-        AgentLoadError: if there is no such thing, or it is not an agent.
+        AgentLoadError: the object does not exist, or it is not an agent.
     """
     try:
         source = import_string(reference)
@@ -34,7 +35,7 @@ def load_agent(reference: str) -> Agent:
 
 
 def refuse_aws_server(source: object, name: str) -> None:
-    """Raise ``AgentLoadError`` for an application of AWS's SDK. ``name`` is what the message calls it."""
+    """Raise ``AgentLoadError`` if ``source`` is an application of AWS's SDK. ``name`` is its name in the message."""
     for kind in qualified_classes(source):
         if kind in AWS_SERVERS:
             raise AgentLoadError(f"'{name}' is a server of its own ({'.'.join(kind)}). {AWS_SERVERS[kind]} {ACCEPTED}")

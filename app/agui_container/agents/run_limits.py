@@ -1,8 +1,8 @@
-"""What one run's model calls may use: the operator's limits, within what its caller asked for (``ctx.allowance``).
+"""Limits on the model calls and tokens of one run: the stricter of the operator's and the caller's.
 
-Rule: an answer that is there is never taken back: what ends a run is one model call more. An assistant looks before it
-makes one; of others' calls only ``ctx.usage`` tells, afterwards. Tokens are those that models report: where none are
-reported none are counted, and an assistant's log says so.
+Rule: an answer that has been streamed is never withdrawn. A run over its limit ends at its next model call. The
+assistant checks before each call. Other agents are checked by the calls that they report in ``ctx.usage``. Only tokens
+that models report are counted. If a model reports none, the assistant logs that the limit has no effect.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -20,48 +20,57 @@ NO_LIMITS = RunLimits()
 
 
 def with_limits(ctx: RunContext, limits: RunLimits) -> RunContext:
-    """The context with what the run may use under these limits, too."""
+    """Return the context with its allowance capped by ``limits``."""
     return ctx if limits == NO_LIMITS else replace(ctx, allowance=limits.capped_by(ctx.allowance))
 
 
-def check_step(steps: int, most: int, ctx: RunContext) -> None:
-    """Raises ``AppError`` RUN_LIMIT_EXCEEDED after as many model calls as an assistant may make, ``most`` at best."""
-    if steps in (most, ctx.allowance.steps):
+def check_step(steps: int, max_steps: int, ctx: RunContext) -> None:
+    """Check that the assistant may make another model call after ``steps`` calls.
+
+    Raises:
+        AppError: RUN_LIMIT_EXCEEDED, if ``max_steps``, the caller's step limit or the token limit has been reached.
+    """
+    if steps in (max_steps, ctx.allowance.steps):
         raise AppError(
             ErrorCode.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing."
         )
     if steps == 1 and not ctx.usage and ctx.allowance.tokens is not None:
-        ctx.logger.warning("the model reports no usage: the limit of tokens does not hold")
+        ctx.logger.warning("token limit has no effect because the model reports no usage run=%s", ctx.run_id)
     check_tokens(ctx)
 
 
 def check_tokens(ctx: RunContext) -> None:
-    """Raises ``AppError`` RUN_LIMIT_EXCEEDED where the run has used what it may."""
+    """Raise ``AppError`` RUN_LIMIT_EXCEEDED if the run has used all its tokens."""
     tokens = ctx.allowance.tokens
     if tokens is not None and count_tokens(ctx.usage) >= tokens:
         raise AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {tokens} tokens without finishing.")
 
 
 class LimitedAgent(Struct, frozen=True):
-    """Implements ``ports.Agent``: an agent whose model calls are known only from what it reports, within limits."""
+    """Implements ``ports.Agent``: any agent, with a token limit that is checked against the usage that it reports."""
 
     agent: Agent
     limits: RunLimits
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        """The agent's own stream; looked after only where tokens are limited."""
+        """Return the agent's own stream, with a usage check around it if tokens are limited."""
         ctx = with_limits(ctx, self.limits)
         items = self.agent.run(input, ctx)
-        return items if ctx.allowance.tokens is None else _count_tokens(items, ctx.allowance.tokens, ctx)
+        return items if ctx.allowance.tokens is None else _stop_over_limit(items, ctx.allowance.tokens, ctx)
 
 
-async def _count_tokens(items: AsyncIterator[Item], tokens: int, ctx: RunContext) -> AsyncGenerator[Item, None]:
-    calls: int | None = None
+async def _stop_over_limit(items: AsyncIterator[Item], tokens: int, ctx: RunContext) -> AsyncGenerator[Item, None]:
+    """Yield the items until the agent reports another model call after its tokens were used up.
+
+    Raises:
+        AppError: RUN_LIMIT_EXCEEDED, at that call.
+    """
+    calls_at_limit: int | None = None
     async with maybe_aclosing(items):
         async for item in items:
-            if calls is None and count_tokens(ctx.usage) >= tokens:
-                calls = len(ctx.usage)
-            if calls is not None and len(ctx.usage) > calls:
+            if calls_at_limit is None and count_tokens(ctx.usage) >= tokens:
+                calls_at_limit = len(ctx.usage)
+            if calls_at_limit is not None and len(ctx.usage) > calls_at_limit:
                 raise AppError(
                     ErrorCode.RUN_LIMIT_EXCEEDED, f"The agent stopped after {tokens} tokens without finishing."
                 )

@@ -1,8 +1,11 @@
-"""The built-in assistant: call the model, run the tools it asks for, and call it again with the results.
+"""The built-in assistant: call the model, run its tool calls, and call the model again with the results.
 
-Rules: only calls that the model makes in this run are ever run; calls found in the caller's history are words. Calls of
-client tools are left unanswered and end the run: the next run brings their results. Calls that somebody must approve
-end it with interrupts: the next run brings the answers. A model is asked again only when all it called is answered.
+Rules:
+- Only calls that the model makes in this run, or that a stored approval holds, are ever run. Calls in the caller's
+  history are text.
+- Calls of client tools stay unanswered and end the run. The next run brings their results.
+- Calls that need an approval end the run with interrupts. The next run brings the answers.
+- The model is called again only when all its calls have results.
 """
 
 import time
@@ -27,16 +30,20 @@ from ag_ui.core import (
     ToolsCapabilities,
 )
 from ag_ui.core import Tool as ToolSpec
+from pydantic import StrictStr, TypeAdapter
 
-from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
-from agui_container.agents.assistant.approvals.asking import Asking, asking_of
-from agui_container.agents.assistant.approvals.resume import Resumed, resume
+from agui_container.agents.assistant.approvals.approvals import (
+    Approval,
+    ApprovalOptions,
+    Approvals,
+    read_approval_options,
+)
+from agui_container.agents.assistant.approvals.resume import ResumeOutcome, resume
 from agui_container.agents.assistant.context_window.budget import ContextBudget
 from agui_container.agents.assistant.goals.declarations import MAX_GOALS
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.goals.goal_tracker import PROMPTS, GoalTracker, track_goals
 from agui_container.agents.assistant.history import trusted_conversation
-from agui_container.agents.assistant.model_choice import chosen_model
 from agui_container.agents.assistant.model_turn import ModelToolCall, ModelTurn
 from agui_container.agents.assistant.prompt.skills import (
     Skill,
@@ -48,7 +55,7 @@ from agui_container.agents.assistant.prompt.skills import (
 from agui_container.agents.assistant.prompt.system_text import application_context, system_text
 from agui_container.agents.assistant.subagents import Subagent
 from agui_container.agents.assistant.tool_sources import SourceFailure, gather_tools
-from agui_container.agents.assistant.toolbox import Answered, Toolbox, result_event
+from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, result_event
 from agui_container.agents.run_limits import check_step, with_limits
 from agui_container.ports import (
     Caller,
@@ -66,6 +73,8 @@ from agui_container.ports import (
     ToolSource,
 )
 from agui_container.ports.store import Store
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.protocol.forwarded_props import read_forwarded_prop
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.telemetry import ModelCall
 
@@ -74,31 +83,34 @@ MAX_STEPS = 16
 
 
 def allow_all(_tool_name: str) -> PolicyDecision:
-    """The policy where there are no rules."""
+    """Allow every tool. This is the policy if the operator sets no rules."""
     return PolicyDecision(Permission.ALLOW)
 
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """Implements ``ports.Agent``, ``ports.Responder`` and ``ports.store.Keeper`` with any ``Model`` and any ``Tool``.
+    """Implements ``ports.Agent``, ``ports.Responder`` and ``ports.store.StoreUser`` with any ``Model`` and ``Tool``.
 
-    Where nothing else is said, what waits for answers is kept in memory.
+    Approvals and goals are stored in memory unless ``with_store`` binds the assistant to a store.
 
     Attributes:
-        tools: what the server runs for the model; clients may offer their own besides.
-        max_steps: model calls per run; a run that needs more ends with RUN_LIMIT_EXCEEDED.
-        max_tokens: what they may use together, subagents included; None is no limit. It ends a run like ``max_steps``.
-        policy: which tools may run, must be asked for, or may not.
-        trust_instructions: whether a caller's system and developer messages reach the model.
-        asks: whether the policy may ask for tools that only sources know.
-        approvals: the calls that wait for somebody's word.
-        sources: tools that are known only at run time. One that fails costs a run its own tools and nothing else.
-        skills: instructions that the model reads when it needs them, or that a caller asks for.
-        budget: how many tokens a model call may be sent.
-        goals: where the goals of turns are written down.
-        goal_prompts: how often, in one run, a model that stops too early is asked again for the goals.
-        steady: seconds that only go forward; tools are timed by it.
-        models: models that a caller may choose instead of ``model``, by name.
+        model: the model that answers, unless the caller chooses another one of ``models``.
+        tools: tools that the server runs. Clients may offer their own tools in addition.
+        system_prompt: the operator's prompt, the first section of the system text.
+        max_steps: maximum number of model calls per run. A run that needs more ends with RUN_LIMIT_EXCEEDED.
+        max_tokens: maximum number of tokens per run, subagents included; None means no limit. A run over the limit ends
+            with RUN_LIMIT_EXCEEDED.
+        policy: decides for each tool name if it may run, needs an approval, or is denied.
+        trust_instructions: True if a caller's system and developer messages reach the model.
+        asks: True if the policy may require approvals for tools of sources, which are unknown until a run.
+        approvals: the calls that wait for an answer.
+        sources: sources of tools that are known only at run time. A failed source costs a run only its own tools.
+        skills: instructions that the model loads when it needs them, or that a caller requests.
+        budget: the limit on the tokens of a prompt.
+        goals: the records of the goals of turns.
+        goal_prompts: maximum number of times per run that a model that stops before achieving its goals is reminded.
+        monotonic: monotonic clock in seconds, by which tools are timed.
+        models: models that a caller may choose, by name.
     """
 
     model: Model
@@ -119,36 +131,37 @@ class Assistant:
     models: Mapping[str, Model] = field(default_factory=dict)
 
     def with_store(self, store: Store, depth: int = 0) -> "Assistant":
-        """The same assistant, and those below it, with what waits for answers in a store."""
-        tools = [tool.kept_in(store, depth + 1) if isinstance(tool, Subagent) else tool for tool in self.tools]
-        goals = self.goals.kept_in(store) if isinstance(self.goals, StoredGoalRecords) else self.goals
-        return replace(self, tools=tuple(tools), approvals=self.approvals.kept_in(store.interrupts, depth), goals=goals)
+        """Return the same assistant, subagents included, with its approvals and goals in ``store``."""
+        tools = [tool.with_store(store, depth + 1) if isinstance(tool, Subagent) else tool for tool in self.tools]
+        goals = self.goals.with_store(store) if isinstance(self.goals, StoredGoalRecords) else self.goals
+        approvals = self.approvals.with_store(store.interrupts, depth)
+        return replace(self, tools=tuple(tools), approvals=approvals, goals=goals)
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Answer: model, tools, model, … until there is nothing more to call, or somebody else's turn has come."""
+        """Call the model and its tools in turn until it makes no more calls or a call must be answered elsewhere."""
         ctx = with_limits(ctx, RunLimits(tokens=self.max_tokens))
         props = input.forwarded_props
-        asking, model = asking_of(props), chosen_model(props, self.models, self.model)
+        options, model = read_approval_options(props), chosen_model(props, self.models, self.model)
         skill = requested_skill(props, self.skills)
         goals = await track_goals(input, self.goals, self.goal_prompts, ctx)
         tools, source_failures = await gather_tools(self._tools, self.sources, ctx)
         for source_failure in source_failures:
             yield source_failure.event
-        toolbox = self._toolbox(tools, source_failures, goals, input.tools or (), asking)
-        asked: Sequence[Approval] = ()
+        toolbox = self._toolbox(tools, source_failures, goals, input.tools or (), options)
+        new_approvals: Sequence[Approval] = ()
         async with goals:
             resumed = await resume(input, self.approvals, toolbox, ctx)
             goals.begin()
             for result in resumed.new_results(input.messages):
                 yield result_event(result)
-            if resumed.has_denial and asking.on_denial == "cancel":
+            if resumed.has_denial and options.on_denial == "cancel":
                 await goals.give_up()
-                yield cancelled(ctx)
+                yield cancelled_event(ctx)
                 return
-            others_turn, steps = resumed.skips_model, 0
+            must_wait, steps = resumed.skips_model, 0
             prompt = self._prompt(input, resumed, skill, goals, toolbox, ctx)
             window = self.budget.open_window(model, prompt, ctx)
-            while not others_turn:
+            while not must_wait:
                 check_step(steps, self.max_steps, ctx)
                 steps += 1
                 await window.fit()
@@ -163,18 +176,17 @@ class Assistant:
                     yield event
                 window.add(turn.messages)
                 window.snapshot()
-                left, own = toolbox.split_calls(turn.calls)
-                results, asked = await self._run_calls(own, left, toolbox, ctx)
+                client_ids, own_calls = toolbox.split_calls(turn.calls)
+                results, new_approvals = await self._run_calls(own_calls, client_ids, toolbox, ctx)
                 for result in results:
                     yield result_event(result)
-                others_turn = bool(left or asked)
-                more = () if others_turn else results or goals.reminder()
-                if not more:
+                must_wait = bool(client_ids or new_approvals)
+                if must_wait or not (additions := results or goals.reminder()):
                     break
-                window.add(more)
-            await (goals.carry_over() if others_turn else goals.give_up())
-            async with self.approvals.registered_during(asked, ctx):
-                yield finish_event(ctx, asked or resumed.waiting)
+                window.add(additions)
+            await (goals.carry_over() if must_wait else goals.give_up())
+            async with self.approvals.registered_during(new_approvals, ctx):
+                yield finish_event(ctx, new_approvals or resumed.waiting)
 
     def _toolbox(
         self,
@@ -182,19 +194,19 @@ class Assistant:
         source_failures: Sequence[SourceFailure],
         goals: GoalTracker,
         offered: Sequence[ToolSpec],
-        asking: Asking,
+        options: ApprovalOptions,
     ) -> Toolbox:
-        complete = not any(outage.down for outage in source_failures)
-        own = [*tools, *goals.tools(tools, offered)]
-        return Toolbox.build(own, offered, asking.policy(self.policy), complete=complete, steady=self.monotonic)
+        complete = not any(failure.down for failure in source_failures)
+        own, policy = [*tools, *goals.tools(tools, offered)], options.policy(self.policy)
+        return Toolbox.build(own, offered, policy, complete=complete, monotonic=self.monotonic)
 
     async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
-        """Implements ``ports.Responder``: what is asked on this thread, and not answered."""
-        held = await self.approvals.load((caller.owner, thread_id, ""))
-        return [interrupt for approval in held if not approval.is_settled for interrupt in approval.interrupts]
+        """Return the interrupts of the thread's open approvals. Implements ``ports.Responder``."""
+        stored = await self.approvals.load((caller.owner, thread_id, ""))
+        return [interrupt for approval in stored if not approval.is_settled for interrupt in approval.interrupts]
 
     def capabilities(self) -> AgentCapabilities:
-        """What clients may expect of this assistant."""
+        """Return the capabilities that clients may expect of this assistant."""
         return AgentCapabilities(
             tools=ToolsCapabilities(
                 supported=True,
@@ -213,40 +225,45 @@ class Assistant:
     async def _run_calls(
         self, calls: Sequence[ModelToolCall], beside: Sequence[str], toolbox: Toolbox, ctx: RunContext
     ) -> tuple[Sequence[ToolMessage], Sequence[Approval]]:
-        """Run the calls that may be run. Their results, and those that wait for somebody's word."""
-        asked = {call.id: ruling for call in calls if (ruling := toolbox.approval_rule(call)) is not None}
-        ready = [call for call in calls if call.id not in asked]
-        answers = await toolbox.run_all(ready, ctx)
-        results = result_messages(ready, answers, ctx)
-        waiting = [
-            self.approvals.create(call, asked[call.id], ctx.new_id(), beside, await toolbox.preview(call, ctx))
-            for call in calls
-            if call.id in asked
-        ]
-        for call, answer in zip(ready, answers, strict=True):
-            if isinstance(answer, Suspension):
-                waiting.append(Approval(call, answer.interrupts, beside, answer))
-        return results, waiting
+        """Run those of the server's calls of a turn that need no approval.
 
-    def _prompt(  # noqa: PLR0913, PLR0917 - a prompt is made of all of these
+        ``beside`` are the ids of the client's calls in the same turn. Return the results, and the approvals of calls
+        that need an answer before they start or that were suspended.
+        """
+        to_approve = {call.id: decision for call in calls if (decision := toolbox.required_approval(call)) is not None}
+        ready = [call for call in calls if call.id not in to_approve]
+        outcomes = await toolbox.run_all(ready, ctx)
+        results = result_messages(ready, outcomes, ctx)
+        approvals = [
+            self.approvals.create(call, to_approve[call.id], ctx.new_id(), beside, await toolbox.preview(call, ctx))
+            for call in calls
+            if call.id in to_approve
+        ]
+        for call, outcome in zip(ready, outcomes, strict=True):
+            if isinstance(outcome, Suspension):
+                approvals.append(Approval(call, outcome.interrupts, beside, outcome))
+        return results, approvals
+
+    def _prompt(  # noqa: PLR0913, PLR0917 - each is a part of the prompt
         self,
         input: RunAgentInput,
-        resumed: Resumed,
+        resumed: ResumeOutcome,
         skill: SkillInvocation | None,
         goals: GoalTracker,
         toolbox: Toolbox,
         ctx: RunContext,
     ) -> Prompt:
-        messages = trusted_conversation(
-            resumed.with_held_calls(input.messages), trust_instructions=self.trust_instructions
-        )
-        told = goals.with_prompt(skill.with_arguments(messages, ctx.new_id) if skill else messages)
-        return Prompt(self._system(skill, goals, input.context or ()), told, toolbox.specs)
+        history = resumed.with_settled_calls(input.messages)
+        trusted = trusted_conversation(history, trust_instructions=self.trust_instructions)
+        messages = goals.with_prompt(skill.with_arguments(trusted, ctx.new_id) if skill else trusted)
+        return Prompt(self._system(skill, goals, input.context or ()), messages, toolbox.specs)
 
     def _system(self, skill: SkillInvocation | None, goals: GoalTracker, context: Sequence[Context]) -> str:
-        asked = skill.section if skill else ""
-        applications = application_context(context)
-        return system_text(self.system_prompt, skill_list(self.skills), asked, goals.section, applications)
+        skill_section = skill.section if skill else ""
+        application_section = application_context(context)
+        return system_text(
+            self.system_prompt, skill_list(self.skills), skill_section, goals.section, application_section
+        )
 
     @property
     def _tools(self) -> Sequence[Tool]:
@@ -260,8 +277,8 @@ class Assistant:
         agents = [tool for tool in self.tools if isinstance(tool, Subagent)]
         if not agents:
             return None
-        named = [SubagentInfo(name=agent.name, description=agent.description) for agent in agents]
-        return MultiAgentCapabilities(supported=True, delegation=True, subagents=named)
+        infos = [SubagentInfo(name=agent.name, description=agent.description) for agent in agents]
+        return MultiAgentCapabilities(supported=True, delegation=True, subagents=infos)
 
     def _human_in_the_loop(self) -> HumanInTheLoopCapabilities | None:
         asks = self.asks or any(self.policy(tool.spec.name).permission is Permission.ASK for tool in self._tools)
@@ -271,31 +288,54 @@ class Assistant:
 
 
 def with_policy(spec: ToolSpec, policy: Policy) -> ToolSpec:
-    """A tool with what a client should know of it before it is called: that it is asked for, or never run."""
-    ruling = policy(spec.name)
-    if ruling.permission is Permission.ALLOW:
+    """Return the tool with its policy in the metadata if it needs an approval or is denied, else unchanged."""
+    decision = policy(spec.name)
+    if decision.permission is Permission.ALLOW:
         return spec
-    told = {"policy": ruling.permission.value, "category": ruling.category, "reason": ruling.reason}
-    known = {name: value for name, value in told.items() if value is not None}
-    return spec.model_copy(update={"metadata": {**(spec.metadata or {}), **known}})
+    details = {"policy": decision.permission.value, "category": decision.category, "reason": decision.reason}
+    details = {name: value for name, value in details.items() if value is not None}
+    return spec.model_copy(update={"metadata": {**(spec.metadata or {}), **details}})
 
 
 def finish_event(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:
-    """The end of a run: a success, or an interrupt for each call that waits."""
+    """Return the end of a run: with the interrupts of the waiting approvals if there are any, else a success."""
     interrupts = [interrupt for approval in waiting for interrupt in approval.interrupts]
     outcome = RunFinishedInterruptOutcome(interrupts=interrupts) if interrupts else None
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 
-def cancelled(ctx: RunContext) -> RunFinishedEvent:
-    """The end of a run that its caller stopped."""
+def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
+    """Return the end of a run that its caller cancelled."""
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=RunFinishedCancelledOutcome())
 
 
-def result_messages(calls: Sequence[ModelToolCall], answers: Sequence[Answered], ctx: RunContext) -> list[ToolMessage]:
-    """The tool messages of answered calls, each with an id of its own; calls that wait have none yet."""
+def result_messages(
+    calls: Sequence[ModelToolCall], outcomes: Sequence[CallOutcome], ctx: RunContext
+) -> list[ToolMessage]:
+    """Return the tool messages of the calls that have a result, each with a new id. Suspended calls have none."""
     return [
-        answer.to_message(ctx.new_id(), call.id)
-        for call, answer in zip(calls, answers, strict=True)
-        if not isinstance(answer, Suspension)
+        outcome.to_message(ctx.new_id(), call.id)
+        for call, outcome in zip(calls, outcomes, strict=True)
+        if not isinstance(outcome, Suspension)
     ]
+
+
+_MODEL_NAME = TypeAdapter(StrictStr)
+
+
+def chosen_model(props: object, models: Mapping[str, Model], default: Model) -> Model:
+    """Return the model that ``forwardedProps.model`` names, or the default. Only names in ``models`` can be chosen.
+
+    Raises:
+        AppError: VALIDATION_ERROR for any other name.
+    """
+    name = read_forwarded_prop(props, "model", _MODEL_NAME)
+    if not name:
+        return default
+    if name not in models:
+        allowed = f"allowed are {', '.join(models)}" if models else "this server allows no choice"
+        raise AppError(
+            ErrorCode.VALIDATION_ERROR,
+            clip_message(f"forwardedProps.model: '{name[:64]}' cannot be chosen; {allowed}."),
+        )
+    return models[name]

@@ -1,8 +1,9 @@
-"""The caller's messages as a model may see them: what is untrusted is left out, and calls and results pair up.
+"""The caller's messages prepared for a model: untrusted messages removed, calls and results paired.
 
-Rule: pure, and nothing here causes anything to run; a call in a history is words. A model gets every call answered
-exactly once, right after the message that made it, because providers refuse anything else for good. Sources: AG-UI spec
-1.1, basic/run-input#messages and events/tool-calls#frontend-tools.
+Rule: pure functions. A call in a history is text and never runs. In the result every call is answered exactly once,
+right after the message that makes it, because providers reject any other order, now and in each later run.
+
+Sources: AG-UI spec 1.1, basic/run-input#messages and events/tool-calls#frontend-tools.
 """
 
 from collections.abc import Sequence
@@ -21,11 +22,11 @@ NO_RESULT = "This call was not answered."
 
 
 def trusted_conversation(messages: Sequence[Message], *, trust_instructions: bool = False) -> list[Message]:
-    """What of the caller's messages a model is shown.
+    """Return the caller's messages that the model may see, with calls and results paired.
 
-    Activities are for eyes only, and what subagents said to themselves is not the assistant's. Instructions (system and
-    developer messages) are dropped unless the operator trusts callers with them: whoever can write them could rewrite
-    the assistant's orders.
+    Activities are removed because they are meant for display, and messages of subagents because they belong to other
+    conversations. System and developer messages are removed unless ``trust_instructions`` is set, because a caller
+    could use them to override the operator's instructions.
     """
     hidden: tuple[type, ...] = (ActivityMessage,)
     if not trust_instructions:
@@ -36,41 +37,40 @@ def trusted_conversation(messages: Sequence[Message], *, trust_instructions: boo
 
 
 def pair_calls(messages: Sequence[Message]) -> list[Message]:
-    """The messages with each call answered once, in call order, behind the message that made it.
+    """Return the messages with each call answered once, in call order, right after the message that makes it.
 
-    Of several calls with one id the first counts, and so it is with results. Results of no call are dropped, and so is
-    an assistant's message without text and calls. A call without a result is answered by the empty string with an error
-    beside it.
+    Of several calls or results with the same id only the first is used. Results without a call are dropped, and so are
+    assistant messages without text and calls. A call without a result gets an empty result with an error.
     """
     results: dict[str, ToolMessage] = {}
     for message in messages:
         if isinstance(message, ToolMessage):
             results.setdefault(message.tool_call_id, message)
-    shown: list[Message] = []
-    answered: set[str] = set()
+    paired: list[Message] = []
+    seen_calls: set[str] = set()
     for message in messages:
         if isinstance(message, ToolMessage):
             continue
         if not isinstance(message, AssistantMessage):
-            shown.append(message)
+            paired.append(message)
             continue
-        calls = _new_calls(message.tool_calls or (), answered)
+        calls = _new_calls(message.tool_calls or (), seen_calls)
         if calls or message.content:
-            shown.append(message.model_copy(update={"tool_calls": calls or None}))
-        shown.extend(results.get(call.id) or missing_result(call.id) for call in calls)
-    return shown
+            paired.append(message.model_copy(update={"tool_calls": calls or None}))
+        paired.extend(results.get(call.id) or missing_result(call.id) for call in calls)
+    return paired
 
 
-def _new_calls(calls: Sequence[ToolCall], taken: set[str]) -> list[ToolCall]:
-    """The calls whose ids are not taken yet; from now on they are."""
-    fresh = []
+def _new_calls(calls: Sequence[ToolCall], seen: set[str]) -> list[ToolCall]:
+    """Return the calls whose ids are not in ``seen``, and add their ids."""
+    new = []
     for call in calls:
-        if call.id not in taken:
-            taken.add(call.id)
-            fresh.append(call)
-    return fresh
+        if call.id not in seen:
+            seen.add(call.id)
+            new.append(call)
+    return new
 
 
 def missing_result(call_id: str) -> ToolMessage:
-    """What stands in for a missing result."""
+    """Return the placeholder for a missing result."""
     return ToolMessage(id=f"unanswered-{call_id}", tool_call_id=call_id, content="", error=NO_RESULT)

@@ -1,8 +1,8 @@
-"""One model call as the client sees it: deltas in, AG-UI events and text out, and the message they add up to.
+"""Translation of one model call: model deltas in, AG-UI events and the resulting messages out.
 
-Rule: reasoning is closed before text opens and text before a call opens; whatever is open is closed by ``close``. No
-await and no I/O: the assistant feeds it. ``feed`` is on the path of every token, so it stays lean: text is
-said by its message's id, which costs no event (decision 0031).
+Rule: reasoning ends before text starts, and text ends before a call starts. ``close`` ends everything that is open. No
+await and no I/O. ``feed`` runs for every token, so text is yielded as ``MessageText`` and not as an event (decision
+0031).
 """
 
 from collections.abc import Sequence
@@ -47,15 +47,15 @@ from agui_container.ports import (
 from agui_container.protocol.errors import AppError, ErrorCode
 
 MAX_CALLS = 1_000
-"""Calls in one answer of a model. They run side by side, so each one more makes all others of the process wait."""
+"""Maximum number of calls in one answer of a model, because the calls of an answer run concurrently."""
 
 CUT_SHORT = frozenset({StopReason.LENGTH, StopReason.FILTERED})
-"""The model had more to say: what it said last may not be complete."""
+"""Stop reasons after which the last text or call may be incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelToolCall:
-    """A tool call; ``arguments`` is the model's text, JSON or not, and not all of it where it is not ``complete``."""
+    """A tool call of a model. ``arguments`` may be invalid JSON, and it is cut off if the call is not ``complete``."""
 
     id: str
     name: str
@@ -75,28 +75,32 @@ class _ReasoningBlock(Struct):
     encrypted_value: str | None = None
 
 
-_Open = Literal["nothing", "reasoning", "text"]  # no Enum: looking up a member takes longer than all else here
+_Open = Literal["nothing", "reasoning", "text"]  # An Enum lookup would dominate the cost of ``feed``.
 
 Items = Sequence[Item]
 Events = Sequence[BaseEvent]
 
 
 class ModelTurn:
-    """Collects one model call. Text and calls share one assistant message; each stretch of reasoning is its own."""
+    """Collects one model call. Text and calls share one assistant message. Each reasoning block is its own message."""
 
     def __init__(self, ctx: RunContext) -> None:
         self.message_id = ctx.new_id()
         self._ctx = ctx
         self._open: _Open = "nothing"
         self._reasoning_id = ""
-        self._thoughts: list[_ReasoningBlock] = []
+        self._reasoning_blocks: list[_ReasoningBlock] = []
         self._texts: list[str] = []
         self._calls: dict[int, _PartialCall] = {}
         self.stop = StopReason.END
         self.usage: list[TokenUsage] = []
 
     def feed(self, delta: Delta) -> Items:
-        """What one delta says."""
+        """Return the events and text of one delta.
+
+        Raises:
+            AppError: MODEL_ERROR for a call without a name, RUN_LIMIT_EXCEEDED for too many calls.
+        """
         if isinstance(delta, TextDelta):
             return self._text(delta.text)
         if isinstance(delta, ReasoningDelta):
@@ -113,7 +117,7 @@ class ModelTurn:
         return ()
 
     def close(self) -> Events:
-        """End what is open: the model has said everything, or what it may (CUSTOM ``model.stopped`` says why)."""
+        """Return the events that end all open parts, and CUSTOM ``model.stopped`` with the reason of a cut answer."""
         ends = (ToolCallEndEvent(tool_call_id=call.id) for call in self._calls.values())
         if self.stop in CUT_SHORT:
             return *self._close_open(), *ends, CustomEvent(name="model.stopped", value={"reason": self.stop})
@@ -121,7 +125,7 @@ class ModelTurn:
 
     @property
     def calls(self) -> Sequence[ModelToolCall]:
-        """The calls in the order in which the model began them."""
+        """Calls in the order in which the model started them."""
         calls = [ModelToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
         if calls and self.stop in CUT_SHORT:
             calls[-1] = replace(calls[-1], complete=False)
@@ -129,18 +133,18 @@ class ModelTurn:
 
     @property
     def text(self) -> str:
-        """What it has said."""
+        """Text of the answer so far."""
         return "".join(self._texts)
 
     @property
     def messages(self) -> Sequence[Message]:
-        """What the next model call is told that this one thought and said."""
+        """Reasoning messages and the assistant message of this turn, for the next model call."""
         calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in self.calls]
-        thoughts = (
-            ReasoningMessage(id=t.id, content="".join(t.texts), encrypted_value=t.encrypted_value)
-            for t in self._thoughts
+        reasoning = (
+            ReasoningMessage(id=block.id, content="".join(block.texts), encrypted_value=block.encrypted_value)
+            for block in self._reasoning_blocks
         )
-        return *thoughts, AssistantMessage(id=self.message_id, content=self.text or None, tool_calls=calls or None)
+        return *reasoning, AssistantMessage(id=self.message_id, content=self.text or None, tool_calls=calls or None)
 
     def _text(self, text: str) -> Items:
         if not text:
@@ -150,23 +154,23 @@ class ModelTurn:
             return (MessageText(self.message_id, text),)
         closed = self._close_open()
         self._open = "text"
-        # After an interruption the same id opens again: the client appends to the message.
+        # After reasoning the same message id starts again, and the client appends to the message.
         start = TextMessageStartEvent(message_id=self.message_id, role="assistant")
         return *closed, start, MessageText(self.message_id, text)
 
     def _reasoning(self, text: str) -> Events:
         if not text:
             return ()
-        opened = () if self._open == "reasoning" else self._reason()
-        self._thoughts[-1].texts.append(text)
+        opened = () if self._open == "reasoning" else self._start_reasoning()
+        self._reasoning_blocks[-1].texts.append(text)
         return *opened, ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text)
 
-    def _reason(self) -> Events:
-        """Open a stretch of reasoning."""
+    def _start_reasoning(self) -> Events:
+        """Start a block of reasoning."""
         closed = self._close_open()
         self._open = "reasoning"
         self._reasoning_id = self._ctx.new_id()
-        self._thoughts.append(_ReasoningBlock(self._reasoning_id))
+        self._reasoning_blocks.append(_ReasoningBlock(self._reasoning_id))
         return (
             *closed,
             ReasoningStartEvent(message_id=self._reasoning_id),
@@ -174,11 +178,11 @@ class ModelTurn:
         )
 
     def _encrypted(self, value: str) -> Events:
-        """The artefact names the reasoning message it belongs to, and ends it."""
-        opened = () if self._open == "reasoning" else self._reason()
-        self._thoughts[-1].encrypted_value = value
-        seal = ReasoningEncryptedValueEvent(subtype="message", entity_id=self._reasoning_id, encrypted_value=value)
-        return *opened, seal, *self._close_open()
+        """Attach the encrypted value to the current block of reasoning, and end the block."""
+        opened = () if self._open == "reasoning" else self._start_reasoning()
+        self._reasoning_blocks[-1].encrypted_value = value
+        encrypted = ReasoningEncryptedValueEvent(subtype="message", entity_id=self._reasoning_id, encrypted_value=value)
+        return *opened, encrypted, *self._close_open()
 
     def _call(self, delta: ToolCallDelta) -> Events:
         call = self._calls.get(delta.index)

@@ -1,16 +1,17 @@
-"""One invocation of a subagent: what its agent yields, as part of the run it works for.
+"""Other agents as tools of an assistant: a call passes a task, and the agent's last answer is the result.
 
-Rules: what comes in untagged goes out with the invocation's ``subagentRunId``; what has another tag is a descendant's
-and keeps it. RUN_* of the agent are the invocation's own ends and stay inside, and so does MESSAGES_SNAPSHOT, which
-would replace the conversation of the whole run. Everything passes the run's pipeline (``ctx.emit``) first, so what
-is illegal is refused there before it is counted here. Source: AG-UI spec 1.1, events/subagents.
+Rules:
+- An invocation is a run inside the parent's run. It begins with SUBAGENT_STARTED and ends with SUBAGENT_FINISHED or
+  SUBAGENT_ERROR, even if its agent fails. Its failure is a tool failure, after which the assistant continues.
+- Untagged events of the agent get the invocation's ``subagentRunId``. Tagged events belong to its own subagents and
+  keep their tag.
+- RUN_* events of the agent end the invocation only. They are not forwarded, and neither is MESSAGES_SNAPSHOT, which
+  would replace the conversation of the parent's run.
+- Each event passes the pipeline of the parent's run (``ctx.emit``) before it is recorded here, so an illegal event is
+  rejected first.
+- If the agent ends with interrupts, the invocation is suspended. An answer resumes it under the same id.
 
-Other agents as tools of an assistant: a call hands over a task, and what the agent says last is the result.
-
-Rule: an invocation is a run inside the run. Whatever its agent does, it begins with SUBAGENT_STARTED and ends with
-SUBAGENT_FINISHED or SUBAGENT_ERROR, all it emits between them is attributed to it, and its failure is a tool's failure
-that the assistant can go on from. If it stops to ask, it is suspended, and an answer takes it up again under the same
-id. Source: AG-UI spec 1.1, events/subagents.
+Source: AG-UI spec 1.1, events/subagents.
 """
 
 import contextlib
@@ -60,12 +61,12 @@ NO_RESULT = "Error: this call was not answered."
 
 
 class SubagentInvocation:
-    """A run inside the run.
+    """A run of a subagent inside the run of its parent.
 
     Args:
-        key: its ``subagentRunId``.
-        messages: its own conversation so far.
-        parent: the context of the call that hands over the task.
+        key: the ``subagentRunId``.
+        messages: the invocation's own conversation so far.
+        parent: the context of the call that passes the task.
     """
 
     def __init__(self, key: str, messages: Sequence[Message], parent: RunContext) -> None:
@@ -76,11 +77,11 @@ class SubagentInvocation:
         self._thread_id = f"{parent.thread_id}/{key}"
         self._expander = Expander(parent.new_id)
         self._sequence = RunSequence()
-        self._duties = ProducerRules(messages, resumed=True)
+        self._rules = ProducerRules(messages, resumed=True)
         self._transcript = Transcript(messages)
 
     def make_context(self) -> RunContext:
-        """What its agent is given. It leads here, so it is not kept here."""
+        """Create the context for the agent. It is not stored here, because it refers to this invocation (no cycle)."""
         outlet = LoopBridge(self.send)
         return replace(
             self._parent,
@@ -93,7 +94,7 @@ class SubagentInvocation:
         )
 
     def make_input(self, answers: Sequence[ResumeEntry]) -> RunAgentInput:
-        """What the agent is asked: its conversation, on a thread of its own, and the run's state."""
+        """Create the agent's input: its conversation, on a thread of its own, with the state of the parent's run."""
         return RunAgentInput(
             thread_id=self._thread_id,
             run_id=self._parent.run_id,
@@ -105,7 +106,7 @@ class SubagentInvocation:
         )
 
     def start(self, name: str, description: str) -> None:
-        """Announce it."""
+        """Emit SUBAGENT_STARTED."""
         started = SubagentStartedEvent(
             subagent_run_id=self.key,
             name=name,
@@ -118,16 +119,16 @@ class SubagentInvocation:
         self._sequence.feed(SubagentStartedEvent(subagent_run_id=self.key, name=name))
 
     def emit(self, item: Item) -> None:
-        """Take what the agent yields.
+        """Process an item of the agent.
 
         Raises:
-            IllegalEvent: where the run would.
-            ToolError: the agent says that it failed.
+            IllegalEvent: the parent's run would reject the event.
+            ToolError: the item is RUN_ERROR.
         """
         events, accepted = self._expander.expand(item), 0
         try:
             if len(events) > 1 and not KINDS[type(events[-1])].is_boundary:
-                encode(events[-1])  # an event that cannot be encoded must end nothing
+                encode(events[-1])  # Raise before the events in front of it change anything.
             for event in events:
                 self._accept(event)
                 accepted += 1
@@ -149,10 +150,11 @@ class SubagentInvocation:
                 self._forward(event)
 
     def send(self, item: Item) -> None:
-        """Take what a tool sends: ``emit``, but for a part, and nothing once the invocation is over.
+        """Process an item that a tool of the agent emits. Ignore it after the end of the invocation.
 
         Raises:
-            IllegalEvent: also for RUN_*; where the invocation ends is its agent's to say.
+            IllegalEvent: as in ``emit``, and for RUN_* events, because only the agent may end the invocation.
+            ToolError: as in ``emit``.
         """
         if self._closed:
             return
@@ -161,11 +163,11 @@ class SubagentInvocation:
         self.emit(item)
 
     def finish(self) -> ToolContent:
-        """Close it; the result for the model that handed over the task.
+        """Close the invocation after the agent's last item. Return the result of the call.
 
         Raises:
-            ToolError: it was cancelled.
-            Suspended: it stopped to ask.
+            ToolError: the agent was cancelled.
+            Suspended: the agent ended with interrupts.
         """
         ended = self.ended or RunFinishedEvent(thread_id=self._thread_id, run_id=self._parent.run_id)
         self._parent.usage.extend(ended.usage or ())
@@ -180,8 +182,8 @@ class SubagentInvocation:
         return self._result(ended)
 
     def fail(self, message: str, code: str | None) -> ToolError:
-        """Close it as failed; the error for the model that handed over the task."""
-        # A run that is too large, or whose ids clash, takes no closers either: then its own end writes them.
+        """Close the invocation with SUBAGENT_ERROR. Return the error for the caller to raise."""
+        # A run that is too large, or whose ids clash, rejects these events, too. The end of that run then closes them.
         with contextlib.suppress(IllegalEvent, ValueError):
             self._close(message)
             self._forward(SubagentErrorEvent(subagent_run_id=self.key, message=message, code=code))
@@ -201,7 +203,7 @@ class SubagentInvocation:
         return Suspended(Suspension(tagged, self.key, self._transcript.messages))
 
     def _close(self, error: str | None, *, answered: bool = True) -> None:
-        """End what is open, and answer calls that nobody will."""
+        """Forward the events that end all open parts. If ``answered``, forward error results for unanswered calls."""
         for event in self._expander.flush():
             self._forward(event)
         for event in self._sequence.closers(error):
@@ -209,7 +211,7 @@ class SubagentInvocation:
                 isinstance(event, SubagentFinishedEvent | SubagentErrorEvent) and event.subagent_run_id == self.key
             ):
                 self._forward(event)
-        for call_id in self._duties.open_calls() if answered else ():
+        for call_id in self._rules.open_calls() if answered else ():
             self._forward(result_event(failed_result(NO_RESULT).to_message(self._parent.new_id(), call_id)))
 
     def _forward(self, event: BaseEvent) -> None:
@@ -218,23 +220,25 @@ class SubagentInvocation:
         if tag is None and "subagent_run_id" in type(event).model_fields:
             tagged = event.model_copy(update={"subagent_run_id": self.key})
         if tag is None:
-            self._duties.check(event)
+            self._rules.check(event)
         self._parent.emit(tagged)
         self._sequence.feed(tagged)
         if tag is None:
-            # Its own conversation: as its agent knows it, without a tag.
-            self._duties.feed(event)
+            # The agent knows its own conversation without the tag.
+            self._rules.feed(event)
             self._transcript.feed(event)
 
     def _result(self, ended: RunFinishedEvent) -> str:
         if ended.result is not None:
             return ended.result if isinstance(ended.result, str) else to_json(ended.result).decode()
-        said = (m.content for m in reversed(self._transcript.messages) if isinstance(m, AssistantMessage) and m.content)
-        return next(said, "")
+        for message in reversed(self._transcript.messages):
+            if isinstance(message, AssistantMessage) and message.content:
+                return message.content
+        return ""
 
 
 BURST = 16
-"""Events that an agent may send before other runs and /ping get their turn."""
+"""Number of events after which an agent yields the event loop to other runs and to /ping."""
 
 FAILED = "The agent failed; the server's log has the cause."
 
@@ -250,34 +254,38 @@ class Subagent(Struct, frozen=True):
     """Implements ``ports.Tool`` and ``ports.Resumable`` with any agent.
 
     Attributes:
-        name: the tool's name, and the agent's towards clients.
-        description: what it is good for; the model and the client read it.
-        agent: answers each task in a conversation of its own, which holds that task and nothing else. It is offered no
-            client tools.
+        name: name of the tool, and of the agent in SUBAGENT_STARTED.
+        description: purpose of the agent, for the model and the client.
+        agent: the agent that answers each task in a new conversation. It gets no client tools.
     """
 
     name: str
     description: str
     agent: Agent
 
-    def kept_in(self, store: Store, depth: int) -> "Subagent":
-        """The same, its agent keeping things there."""
+    def with_store(self, store: Store, depth: int) -> "Subagent":
+        """Return a copy whose agent stores its approvals in ``store``."""
         return replace_struct(self, agent=with_store(self.agent, store, depth))
 
     @property
     def spec(self) -> ToolSpec:
-        """One argument, the task."""
+        """Description of the tool, with one argument, the task."""
         return ToolSpec(name=self.name, description=self.description, parameters=PARAMETERS)
 
     async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:
-        """Hand over ``task``. Raises ``ToolError``, and ``Suspended`` when the agent stopped to ask."""
+        """Run the agent on the argument ``task``. Return its last answer.
+
+        Raises:
+            ToolError: the arguments are wrong, or the agent failed or was cancelled.
+            Suspended: the agent ended with interrupts.
+        """
         task = arguments.get("task")
         if not isinstance(task, str) or len(arguments) > 1:
             raise ToolError("the arguments must be one text, 'task'.")
         return await self._invoke(ctx.new_id(), [UserMessage(id=ctx.new_id(), content=task)], (), ctx)
 
     async def resume(self, suspension: Suspension, answers: Sequence[ResumeEntry], ctx: RunContext) -> ToolContent:
-        """Go on where the agent stopped. Raises as ``call`` does."""
+        """Resume the suspended agent with the answers. Raises the same exceptions as ``call``."""
         return await self._invoke(suspension.subagent_run_id, suspension.messages, answers, ctx)
 
     async def _invoke(
@@ -293,20 +301,20 @@ class Subagent(Struct, frozen=True):
                     await run_agent(items, invocation, ctx)
                 return invocation.finish()
         except AppError as error:
-            ctx.logger.warning("subagent=<%s> | it failed: %s", self.name, error.code, exc_info=True)
+            ctx.logger.warning("subagent failed subagent=%s code=%s", self.name, error.code, exc_info=True)
             raise invocation.fail(error.message, error.code) from error
         except IllegalEvent as error:
-            ctx.logger.exception("subagent=<%s> | it broke the protocol", self.name)
+            ctx.logger.exception("subagent emitted an illegal event subagent=%s", self.name)
             raise invocation.fail(FAILED, ErrorCode.AGENT_ERROR) from error
         except BaseException as error:
             if isinstance(error, ToolError | Suspended) or not is_failure(error):
                 raise
-            ctx.logger.exception("subagent=<%s> | it failed", self.name)
+            ctx.logger.exception("subagent failed subagent=%s", self.name)
             raise invocation.fail(FAILED, ErrorCode.AGENT_ERROR) from error
 
 
 async def run_agent(items: AsyncIterator[Item], invocation: SubagentInvocation, ctx: RunContext) -> None:
-    """Take what the agent yields, up to its end; what follows that is left."""
+    """Process the agent's items up to RUN_FINISHED. Items after it are ignored."""
     count = 0
     async for item in items:
         if invocation.ended:

@@ -1,7 +1,8 @@
-"""The server's tools for one run: the fixed ones, and what each source has now.
+"""The server's tools for one run: the fixed tools, then the tools that each source lists now.
 
-Rules: sources are asked side by side, and one that fails costs the run only its own tools: the log and the client
-(CUSTOM ``tools.unavailable``) are told. The first tool of a name keeps it, fixed ones before those of sources.
+Rules: sources are queried concurrently. A source that fails costs the run only its own tools. The failure is logged
+and reported to the client as CUSTOM ``tools.unavailable``. If two tools have the same name, the first one is used, and
+fixed tools come before those of sources.
 """
 
 import asyncio
@@ -18,7 +19,13 @@ FAILED = "Its tools could not be listed."
 
 
 class SourceFailure(Struct, frozen=True):
-    """Tools that a run has to do without. ``down``: because the source did not give them."""
+    """Tools of a source that a run cannot use.
+
+    Attributes:
+        source: name of the source.
+        message: the reason, for the client.
+        down: True if the source could not list its tools, False if other tools have the same names.
+    """
 
     source: str
     message: str
@@ -26,29 +33,29 @@ class SourceFailure(Struct, frozen=True):
 
     @property
     def event(self) -> CustomEvent:
-        """What the client is told."""
+        """Event that reports the failure to the client."""
         return CustomEvent(name=UNAVAILABLE, value={"source": self.source, "message": self.message})
 
 
 async def gather_tools(
     tools: Sequence[Tool], sources: Sequence[ToolSource], ctx: RunContext
 ) -> tuple[Sequence[Tool], Sequence[SourceFailure]]:
-    """The tools of a run, and what is missing."""
+    """Return the tools of a run and the failures of its sources."""
     if not sources:
         return tools, ()
     async with asyncio.TaskGroup() as group:
-        asked = [(source, group.create_task(_list_tools(source, ctx))) for source in sources]
-    found: dict[str, Tool] = {}
+        tasks = [(source, group.create_task(_list_tools(source, ctx))) for source in sources]
+    by_name: dict[str, Tool] = {}
     for tool in tools:
-        found.setdefault(tool.spec.name, tool)
-    source_failures = []
-    for source, task in asked:
-        answer = task.result()
-        source_failure = answer if isinstance(answer, SourceFailure) else _add_tools(found, source, answer)
-        if source_failure is not None:
-            ctx.logger.warning("source=<%s> | tools are unavailable: %s", source_failure.source, source_failure.message)
-            source_failures.append(source_failure)
-    return list(found.values()), source_failures
+        by_name.setdefault(tool.spec.name, tool)
+    failures = []
+    for source, task in tasks:
+        listed = task.result()
+        failure = listed if isinstance(listed, SourceFailure) else _add_tools(by_name, source, listed)
+        if failure is not None:
+            ctx.logger.warning("tools unavailable source=%s reason=%s", failure.source, failure.message)
+            failures.append(failure)
+    return list(by_name.values()), failures
 
 
 async def _list_tools(source: ToolSource, ctx: RunContext) -> Sequence[Tool] | SourceFailure:
@@ -59,18 +66,18 @@ async def _list_tools(source: ToolSource, ctx: RunContext) -> Sequence[Tool] | S
     except BaseException as error:
         if not is_failure(error):
             raise
-        ctx.logger.exception("source=<%s> | its tools could not be listed", source.name)
+        ctx.logger.exception("listing tools failed source=%s", source.name)
         return SourceFailure(source.name, FAILED)
 
 
-def _add_tools(found: dict[str, Tool], source: ToolSource, tools: Sequence[Tool]) -> SourceFailure | None:
-    """Add the source's tools to those that were found; what was left out, because the names are taken."""
+def _add_tools(by_name: dict[str, Tool], source: ToolSource, tools: Sequence[Tool]) -> SourceFailure | None:
+    """Add the source's tools to ``by_name``. Return a failure that lists tools with duplicate names, if any."""
     named = [(tool.spec.name, tool) for tool in tools]
-    taken = sorted(name for name, _ in named if name in found)
+    duplicates = sorted(name for name, _ in named if name in by_name)
     for name, tool in named:
-        found.setdefault(name, tool)
-    if not taken:
+        by_name.setdefault(name, tool)
+    if not duplicates:
         return None
     return SourceFailure(
-        source.name, f"Left out, because other tools have these names: {', '.join(taken)}.", down=False
+        source.name, f"Left out, because other tools have these names: {', '.join(duplicates)}.", down=False
     )

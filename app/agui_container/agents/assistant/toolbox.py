@@ -1,13 +1,11 @@
-"""What a call of a server tool gives: content, and beside it whether it failed and how long it took.
+"""The tools of one run, the server's and the client's, and the results of calling the server's.
 
-Rule: the message that a model is told and the event that a client is shown say the same, so that the history which
-comes back is the one that was there.
-
-The tools of one run: which the server runs, which the client runs, and what running one gives.
-
-Rules: a server tool wins over a client tool of the same name; a call always gets an answer, whatever its tool does, and
-one that can be sent, and that says so where it is a failure; only ``ToolError`` texts leave the server, other
-exceptions go to the log.
+Rules:
+- A server tool takes precedence over a client tool of the same name.
+- Every call gets a result that can be encoded, even if its tool fails. A failed result is marked in its metadata.
+- Only the texts of ``ToolError`` reach clients and models. Other exceptions go to the log.
+- The message for the model and the event for the client have the same ids and content, so that the history that the
+  client sends back equals the server's.
 """
 
 import asyncio
@@ -51,27 +49,32 @@ from agui_container.telemetry import ToolCall
 
 
 class ToolResult(Struct, frozen=True):
-    """The result of a call; ``metadata`` has the keys of ``core.results``, and is None where there is none to say."""
+    """The result of a call.
+
+    Attributes:
+        content: text or parts for the model.
+        metadata: the duration and the failure mark, with the keys of ``protocol.conversation.tool_results``, or None.
+    """
 
     content: ToolContent
     metadata: dict[str, Any] | None = None
 
     def with_duration(self, seconds: float) -> "ToolResult":
-        """The same of a tool that ran as long."""
+        """Return a copy with the duration of the call. It is recorded in milliseconds."""
         return replace_struct(self, metadata={**(self.metadata or {}), DURATION: round(seconds * 1000)})
 
     def to_message(self, message_id: str, call_id: str) -> ToolMessage:
-        """It as a model is told."""
+        """Return the result as a tool message."""
         return ToolMessage(id=message_id, tool_call_id=call_id, content=self.content, metadata=self.metadata)
 
 
 def failed_result(text: str) -> ToolResult:
-    """The result of a call that went wrong, or was not run at all."""
+    """Return the result of a call that failed or was not run."""
     return ToolResult(text, {FAILED: True})
 
 
 def result_event(result: ToolMessage) -> ToolCallResultEvent:
-    """A tool message as the client sees it; the ids agree, so both keep the same history."""
+    """Return the event for a tool message, with the same ids, so that client and server have the same history."""
     return ToolCallResultEvent(
         message_id=result.id,
         tool_call_id=result.tool_call_id,
@@ -83,19 +86,24 @@ def result_event(result: ToolMessage) -> ToolCallResultEvent:
 
 T = TypeVar("T")
 
-Answered = ToolResult | Suspension
-"""The result of a call, or that it waits for somebody's answer."""
+CallOutcome = ToolResult | Suspension
+"""The result of a call, or the suspension of a call that needs answers from people."""
 
-SURE_CHARACTERS = 1_000_000
-"""Characters of ASCII text that can be sent, whatever they are: JSON takes six bytes for one at most."""
+UNCHECKED_ASCII = 1_000_000
+"""ASCII texts up to this many characters are not test-encoded: JSON needs at most six bytes for each character."""
 
 NOT_SENDABLE = "Error: the tool's result cannot be sent."
 
 
 class Toolbox(Struct, frozen=True):
-    """Server tools and the client's tool descriptions, by name. Not ``complete`` while a source cannot be reached.
+    """The tools of one run.
 
-    Tools are timed by ``steady``, in seconds.
+    Attributes:
+        server: server tools by name.
+        client: descriptions of client tools by name.
+        policy: decides for each tool name if it may run, needs approval or is denied.
+        complete: False while a tool source is unavailable.
+        monotonic: monotonic clock in seconds, by which calls are timed.
     """
 
     server: Mapping[str, Tool]
@@ -112,51 +120,51 @@ class Toolbox(Struct, frozen=True):
         policy: Policy,
         *,
         complete: bool = True,
-        steady: Callable[[], float],
+        monotonic: Callable[[], float],
     ) -> "Toolbox":
-        """Put the server's tools and those that a client offers into one box."""
+        """Build a toolbox of the server's tools and the tools that a client offers."""
         server = {tool.spec.name: tool for tool in tools}
         client = {spec.name: spec for spec in offered if spec.name not in server}
-        return cls(server, client, policy, complete, steady)
+        return cls(server, client, policy, complete, monotonic)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
-        """What the model may call."""
+        """Descriptions of all tools for the model, server tools first."""
         return [*(tool.spec for tool in self.server.values()), *self.client.values()]
 
     def split_calls(self, calls: Sequence[ModelToolCall]) -> tuple[list[str], list[ModelToolCall]]:
-        """The ids of those that are the client's to run, and the others."""
-        left = {call.id: None for call in calls if self.is_client_call(call)}
-        return list(left), [call for call in calls if call.id not in left]
+        """Split calls into the ids of the client's calls and the calls that the server answers."""
+        client_ids = {call.id: None for call in calls if self.is_client_call(call)}
+        return list(client_ids), [call for call in calls if call.id not in client_ids]
 
     def is_client_call(self, call: ModelToolCall) -> bool:
-        """Whether the client runs this call."""
+        """Return True if the client runs this call."""
         return call.complete and call.name in self.client
 
     def is_unavailable(self, call: ModelToolCall) -> bool:
-        """Whether the call's tool may be one of a source that cannot be reached now."""
+        """Return True if the tool is missing and may belong to a source that is unavailable now."""
         return call.name not in self.server and not self.complete
 
-    def approval_rule(self, call: ModelToolCall) -> PolicyDecision | None:
-        """The ruling that somebody must approve this call; None where it can be answered at once."""
-        ruling = self.policy(call.name)
-        if self.denial(call) is not None or ruling.permission is not Permission.ASK or not is_object(call.arguments):
+    def required_approval(self, call: ModelToolCall) -> PolicyDecision | None:
+        """Return the policy decision if the call needs an approval before it runs, else None."""
+        decision = self.policy(call.name)
+        if self.denial(call) is not None or decision.permission is not Permission.ASK or not is_object(call.arguments):
             return None
-        return ruling
+        return decision
 
     def denial(self, call: ModelToolCall) -> str | None:
-        """Why a call is not run at all."""
+        """Return the error text for a call that must not run, or None if it may run."""
         if not call.complete:
             return "Error: the answer was cut off before this call was complete."
         if call.name not in self.server:
             return f"Error: there is no tool named '{call.name}'."
-        ruling = self.policy(call.name)
-        if ruling.permission is Permission.DENY:
-            return f"Error: this tool is not allowed{f': {ruling.reason}' if ruling.reason else '.'}"
+        decision = self.policy(call.name)
+        if decision.permission is Permission.DENY:
+            return f"Error: this tool is not allowed{f': {decision.reason}' if decision.reason else '.'}"
         return None
 
     async def preview(self, call: ModelToolCall, ctx: RunContext) -> str | None:
-        """A text that shows people the effect of a call; None where its tool offers none, or fails to."""
+        """Return the tool's description of the effect of a call, or None if it has no preview or the preview failed."""
         tool = self.server.get(call.name)
         if not isinstance(tool, Previewing):
             return None
@@ -166,17 +174,17 @@ class Toolbox(Struct, frozen=True):
             ctx.logger.exception("tool preview failed tool=%s call=%s", call.name, call.id)
             return None
 
-    async def run_all(self, calls: Sequence[ModelToolCall], ctx: RunContext) -> Sequence[Answered]:
-        """Run the calls side by side, within the run's bound; the answers come in the order of the calls."""
+    async def run_all(self, calls: Sequence[ModelToolCall], ctx: RunContext) -> Sequence[CallOutcome]:
+        """Run the calls concurrently in the call slots of the run. Return the outcomes in the order of the calls."""
         if len(calls) == 1:
             return [await self.run_one(calls[0], ctx)]
         return await run_side_by_side([partial(self.run_one, call, ctx) for call in calls], ctx)
 
-    async def run_one(self, call: ModelToolCall, ctx: RunContext) -> Answered:
-        """Run one call. What goes wrong is the answer; only the cancellation of the run is raised."""
-        refusal = self.denial(call)
-        if refusal is not None:
-            return failed_result(refusal)
+    async def run_one(self, call: ModelToolCall, ctx: RunContext) -> CallOutcome:
+        """Run one call. A failure becomes its result. Only the cancellation of the run is raised."""
+        denial = self.denial(call)
+        if denial is not None:
+            return failed_result(denial)
 
         async def run(ctx: RunContext) -> ToolContent:
             return await self.server[call.name].call(arguments_of(call), ctx)
@@ -185,8 +193,8 @@ class Toolbox(Struct, frozen=True):
 
     async def resume(
         self, call: ModelToolCall, suspension: Suspension, entries: Sequence[ResumeEntry], ctx: RunContext
-    ) -> Answered:
-        """Go on with a call that was suspended. As ``answer``."""
+    ) -> CallOutcome:
+        """Resume a suspended call with its answers. Failures are handled as in ``run_one``."""
         tool = self.server.get(call.name)
         if not isinstance(tool, Resumable):
             return failed_result(f"Error: there is no tool named '{call.name}' any more.")
@@ -198,9 +206,9 @@ class Toolbox(Struct, frozen=True):
 
 
 async def run_side_by_side(calls: Sequence[Callable[[], Awaitable[T]]], ctx: RunContext) -> list[T]:
-    """Run calls that do not raise as slots of the run become free; each begins in a turn of its own.
+    """Run calls that do not raise concurrently in the call slots of the run.
 
-    Returns their results in the order of the calls.
+    Each call yields to other runs before it starts. Return the results in the order of the calls.
     """
 
     async def run(call: Callable[[], Awaitable[T]]) -> T:
@@ -214,64 +222,76 @@ async def run_tool(
     run: Callable[[RunContext], Awaitable[ToolContent]],
     call: ModelToolCall,
     ctx: RunContext,
-    steady: Callable[[], float],
-) -> Answered:
-    """What running a tool gives, whatever happens; always something that a client can be sent."""
-    begun = steady()
+    monotonic: Callable[[], float],
+) -> CallOutcome:
+    """Run a tool in a telemetry span. Return an outcome that can be encoded, with the duration of the call."""
+    started_at = monotonic()
     with ToolCall(call.name, call.id, call.arguments, ctx) as span:
-        answer = await _traced_result(run, call, ctx, span)
-        seconds = steady() - begun
+        outcome = await _run_in_span(run, call, ctx, span)
+        seconds = monotonic() - started_at
         try:
-            answer = _checked_result(answer, call, ctx)
+            outcome = _check_encodable(outcome, call, ctx)
         except (IllegalEvent, ValidationError) as error:
             span.record_error(error)
-            ctx.logger.warning("tool=<%s> call=<%s> | the result cannot be sent: %s", call.name, call.id, error)
-            answer = failed_result(NOT_SENDABLE)
-        if isinstance(answer, ToolResult):
-            span.record_result(answer.content)
-            answer = answer.with_duration(seconds)
-    return answer
+            ctx.logger.warning("tool result cannot be encoded tool=%s call=%s error=%s", call.name, call.id, error)
+            outcome = failed_result(NOT_SENDABLE)
+        if isinstance(outcome, ToolResult):
+            span.record_result(outcome.content)
+            outcome = outcome.with_duration(seconds)
+    return outcome
 
 
-def _checked_result(answer: Answered, call: ModelToolCall, ctx: RunContext) -> Answered:
-    """The answer, in AG-UI's own types. Raises where its event would be refused, whose ids are no longer than these."""
-    if isinstance(answer, Suspension):
-        outcome = RunFinishedInterruptOutcome(interrupts=list(answer.interrupts))
-        encode(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome))
-        encode(MessagesSnapshotEvent(messages=list(answer.messages)))  # it is kept as JSON, too
-        return answer
-    text = answer.content
-    if isinstance(text, str) and text.isascii() and len(text) <= SURE_CHARACTERS:
-        return answer
-    event = result_event(answer.to_message(f"result-{call.id}", call.id))
+def _check_encodable(outcome: CallOutcome, call: ModelToolCall, ctx: RunContext) -> CallOutcome:
+    """Return the outcome with its content in AG-UI's own types, after encoding the events that will carry it.
+
+    The ids used here are at least as long as those of the real events.
+
+    Raises:
+        IllegalEvent: an event cannot be encoded.
+        ValidationError: the content has no type of AG-UI.
+    """
+    if isinstance(outcome, Suspension):
+        interrupted = RunFinishedInterruptOutcome(interrupts=list(outcome.interrupts))
+        encode(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=interrupted))
+        encode(MessagesSnapshotEvent(messages=list(outcome.messages)))  # The approval stores them as JSON.
+        return outcome
+    text = outcome.content
+    if isinstance(text, str) and text.isascii() and len(text) <= UNCHECKED_ASCII:
+        return outcome
+    event = result_event(outcome.to_message(f"result-{call.id}", call.id))
     encode(event.model_copy(update={"subagent_run_id": ctx.subagent_run_id}))
-    return structs.replace(answer, content=event.content)
+    return structs.replace(outcome, content=event.content)
 
 
-async def _traced_result(
+async def _run_in_span(
     run: Callable[[RunContext], Awaitable[ToolContent]], call: ModelToolCall, ctx: RunContext, span: ToolCall
-) -> Answered:
+) -> CallOutcome:
+    """Run a tool. Convert exceptions to failed results and record them in the span."""
     try:
         return ToolResult(await run(replace(ctx, tool_call_id=call.id)))
-    except Suspended as waiting:
-        return waiting.suspension
+    except Suspended as suspended:
+        return suspended.suspension
     except ToolError as error:
         span.record_error(error)
         return failed_result(f"Error: {error}")
     except TimeoutError as error:
         span.record_error(error)
-        ctx.logger.warning("tool=<%s> call=<%s> | the tool timed out", call.name, call.id, exc_info=True)
+        ctx.logger.warning("tool timed out tool=%s call=%s", call.name, call.id, exc_info=True)
         return failed_result("Error: the tool timed out.")
     except BaseException as error:
         if not is_failure(error):
             raise
         span.record_error(error)
-        ctx.logger.exception("tool=<%s> call=<%s> | the tool failed", call.name, call.id)
+        ctx.logger.exception("tool failed tool=%s call=%s", call.name, call.id)
         return failed_result("Error: the tool failed.")
 
 
 def arguments_of(call: ModelToolCall) -> Mapping[str, object]:
-    """The arguments of a call; models leave them empty when there are none."""
+    """Parse the arguments of a call. An empty text, which models send for a call without arguments, is an empty object.
+
+    Raises:
+        ToolError: the text is not a JSON object.
+    """
     try:
         value: object = from_json(call.arguments or "{}", allow_inf_nan=False)
     except ValueError as error:
@@ -282,7 +302,7 @@ def arguments_of(call: ModelToolCall) -> Mapping[str, object]:
 
 
 def is_object(arguments: str) -> bool:
-    """Whether the arguments are worth asking about."""
+    """Return True if the text is a JSON object, so that the call can run."""
     try:
         arguments_of(ModelToolCall("", "", arguments))
     except ToolError:
@@ -291,10 +311,10 @@ def is_object(arguments: str) -> bool:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether the tool failed, as opposed to: the run or the process is being ended.
+    """Return True if the exception is a failure of the tool, False if it ends the run or the process.
 
-    ``sys.exit()`` in a tool must not end the server, and a tool can raise CancelledError without being cancelled (it
-    awaited a task that was).
+    ``SystemExit`` counts as a failure because ``sys.exit()`` in a tool must not end the server. So does a
+    ``CancelledError`` while the current task is not being cancelled: the tool awaited a cancelled task.
     """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()

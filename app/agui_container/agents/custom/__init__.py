@@ -1,1 +1,1 @@
-"""Agents made of a user's own functions and objects."""
+"""Adapters for a user's own generator functions and objects."""

@@ -1,7 +1,7 @@
-"""A user's generator function or object as an agent: what is accepted, and how it is called.
+"""Adapter from a user's generator function or object to an agent.
 
-Rule: whether ``ctx`` is passed, and whether a thread is needed, is decided once, when the agent is loaded; a run only
-calls. Every ``run`` made here gives an asynchronous generator, so it can always be closed.
+Rule: the signature is inspected once, when the agent is loaded: if ``ctx`` is passed, and if the function needs a
+thread. Every ``run`` defined here returns an asynchronous generator, so the engine can always close it.
 """
 
 import inspect
@@ -25,43 +25,47 @@ ACCEPTED = (
 
 
 class AgentLoadError(ValueError):
-    """There is no agent where one was named. The text is for the operator, at the start."""
+    """Error at startup: the named object is not an agent. Its text is for the operator."""
 
 
 class GeneratorAgent(Struct, frozen=True):
-    """An async generator function or method: handed through, so an item costs nothing extra."""
+    """Implements ``ports.Agent`` with an async generator function or method. Its generator is returned unchanged."""
 
     source: object
     start: Callable[[RunAgentInput, RunContext], AsyncGenerator[Item, None]]
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """The user's own generator."""
+        """Return the user's own generator."""
         return self.start(input, ctx)
 
 
 class StreamAgent(Struct, frozen=True):
-    """A method that returns an async iterator, or a coroutine that does."""
+    """Implements ``ports.Agent`` with a method that returns an async iterator, or a coroutine that returns one."""
 
     source: object
     start: Callable[[RunAgentInput, RunContext], object]
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Open the stream, hand it through, and close it."""
+        """Yield the items of the stream and close it.
+
+        Raises:
+            TypeError: the method returned no async iterator.
+        """
         stream = self.start(input, ctx)
         if inspect.isawaitable(stream):
             stream = await stream
         if not isinstance(stream, AsyncIterable):
-            raise TypeError(f"run() gave a {type(stream).__name__}, not an async iterator of events")
+            raise TypeError(f"run() returned a {type(stream).__name__}, not an async iterator of events")
         async with maybe_aclosing(aiter(stream)) as items:
             async for item in items:
                 yield item
 
 
 def as_agent(source: object, name: str) -> Agent:
-    """Make an agent of what a user wrote. ``name`` is what messages call it.
+    """Adapt a user's function or object to an agent. ``name`` is its name in error messages.
 
     Raises:
-        AgentLoadError: if it is none of the accepted forms.
+        AgentLoadError: the object has none of the accepted forms.
     """
     if inspect.isclass(source):
         raise AgentLoadError(f"'{name}' is a class: name an instance of it. {ACCEPTED}")
@@ -75,16 +79,16 @@ def as_agent(source: object, name: str) -> Agent:
 
 
 def with_store(agent: Agent, store: Store, depth: int = 0) -> Agent:
-    """The agent, keeping in the store what it keeps between runs; one that keeps nothing stays as it is."""
+    """Return the agent bound to the store if it is a ``StoreUser``, else the agent itself."""
     source: object = getattr(agent, "source", agent)
     return as_agent(source.with_store(store, depth), "agent") if isinstance(source, StoreUser) else agent
 
 
 def capabilities_of(agent: Agent) -> AgentCapabilities | None:
-    """What the agent, or the object it was made of, says that it can do; None if it does not say.
+    """Return the capabilities that the agent or the wrapped object declares, or None.
 
     Raises:
-        AgentLoadError: it cannot say.
+        AgentLoadError: ``capabilities()`` raised an exception.
     """
     for candidate in _agent_and_source(agent):
         describe: object = getattr(candidate, "capabilities", None)
@@ -99,17 +103,17 @@ def capabilities_of(agent: Agent) -> AgentCapabilities | None:
 
 
 def responder_of(agent: Agent) -> Responder | None:
-    """The agent, or the object it was made of, where that only answers; None for one that may speak first."""
-    return next((it for it in _agent_and_source(agent) if isinstance(it, Responder)), None)
+    """Return the agent or the wrapped object if it is a ``Responder``, else None."""
+    return next((each for each in _agent_and_source(agent) if isinstance(each, Responder)), None)
 
 
 def thread_cleanup_of(agent: Agent) -> ThreadCleanup | None:
-    """The agent, or the object it was made of, where that keeps something of threads by itself."""
-    return next((it for it in _agent_and_source(agent) if isinstance(it, ThreadCleanup)), None)
+    """Return the agent or the wrapped object if it is a ``ThreadCleanup``, else None."""
+    return next((each for each in _agent_and_source(agent) if isinstance(each, ThreadCleanup)), None)
 
 
 def _agent_and_source(agent: Agent) -> tuple[object, object]:
-    """The agent, and the object it was made of."""
+    """Return the agent and the object that it wraps, if any."""
     return agent, getattr(agent, "source", None)
 
 
@@ -122,7 +126,13 @@ def _wrap(source: object, function: Callable[..., object], name: str) -> Agent |
 
 
 def _with_arguments(function: Callable[..., T], name: str) -> Callable[[RunAgentInput, RunContext], T]:
-    """The function as one of (input, ctx). ``ctx`` is passed by name, or as the second argument that must be given."""
+    """Return the function with the signature (input, ctx).
+
+    ``ctx`` is passed by name if the function has a parameter ``ctx``, else as the second required argument, if any.
+
+    Raises:
+        AgentLoadError: the function takes other arguments.
+    """
     signature = inspect.signature(function)
     names = list(signature.parameters)
     ctx = signature.parameters.get("ctx") if names[:1] != ["ctx"] else None

@@ -1,8 +1,8 @@
-"""A plain generator as an agent: one daemon thread per run feeds the event loop.
+"""Adapter from a plain generator to an agent: one daemon thread per run feeds the event loop.
 
 Rules: the whole generator, from its first line to its last ``finally``, runs in one thread. A cancelled run returns at
-once; its thread leaves at the next ``yield``. A thread that never gets there holds up nobody, but it counts: with
-``THREADS`` of them alive the next run is refused.
+once, and its thread ends at the next ``yield``. A thread that never reaches a ``yield`` blocks no other run, but it
+counts against ``THREADS``. When that many threads are alive, the next run is refused.
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -18,20 +18,31 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.daemon_threads import CannotStartThread, DaemonThreadPool, ThreadPoolBusy, ThreadStream
 
 THREADS = 256
+"""Maximum number of live threads per agent."""
 
 Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
 
 
 class ThreadAgent(Struct, frozen=True):
-    """Implements ``ports.Agent`` with ``start``, which opens the user's generator. ``source`` is what the user gave."""
+    """Implements ``ports.Agent`` with a plain generator function.
+
+    Attributes:
+        source: the user's function or object.
+        start: opens the user's generator.
+        threads: the pool that the runs of this agent share.
+    """
 
     source: object
     start: Start
     threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS))
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Yield what the thread hands over."""
-        stream = self._begun(input, ctx)
+        """Yield the items that the thread produces.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED, if no thread can be started.
+        """
+        stream = self._open_stream(input, ctx)
         try:
             while await stream.wait_for_items():
                 for item in stream.take_items():
@@ -39,20 +50,20 @@ class ThreadAgent(Struct, frozen=True):
         finally:
             stream.stop()
 
-    def _begun(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[Item]:
+    def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[Item]:
         try:
-            return self.threads.stream(f"run-{ctx.run_id}", partial(self._work, request, ctx))
+            return self.threads.stream(f"run-{ctx.run_id}", partial(self._run_generator, request, ctx))
         except CannotStartThread as error:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The server has no thread left. Try again later.") from error
         except ThreadPoolBusy as error:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "Too many runs are open at once. Try again later.") from error
 
-    def _work(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[Item]) -> None:
-        """The thread: run the generator until it ends or nobody wants more, then close it here."""
+    def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[Item]) -> None:
+        """Run the generator in this thread until it ends or the run is cancelled, then close it."""
         try:
             with closing(self.start(request, ctx)) as items:
                 stream.feed(takewhile(lambda _: not ctx.cancelled, items))
         except BaseException:
             if stream.is_stopped:
-                ctx.logger.warning("run=<%s> | the agent failed after its run had ended", ctx.run_id, exc_info=True)
+                ctx.logger.warning("agent failed after its run had ended run=%s", ctx.run_id, exc_info=True)
             raise

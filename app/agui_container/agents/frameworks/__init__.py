@@ -1,7 +1,7 @@
-"""An agent of a known framework as an agent of this server: Strands, LangGraph, Pydantic AI.
+"""Adapters for agents of Strands, LangGraph and Pydantic AI.
 
-Rule: the framework's own AG-UI package translates. What is added here makes one object safe for many callers, and keeps
-what an exception says out of the stream. A framework is imported only when an object of it was named.
+Rule: the framework's own AG-UI package translates its events. The adapters make one object safe for concurrent callers
+and keep exception texts out of the stream. A framework is imported only if ``AGUI_AGENT`` names one of its objects.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,13 @@ from agui_container.ports import Agent
 
 
 class Framework(Struct, frozen=True):
-    """``title`` is what messages call its objects, ``extra`` what installs its AG-UI package."""
+    """A supported framework.
+
+    Attributes:
+        title: name of its agents in error messages.
+        extra: extra of agui-container that installs its AG-UI package.
+        wrap: adapts an object; its second argument is the object's name in error messages.
+    """
 
     title: str
     extra: str
@@ -21,7 +27,7 @@ class Framework(Struct, frozen=True):
 
 
 def framework_agent(source: object, name: str) -> Agent | None:
-    """The agent around ``source``; None if it belongs to no known framework. ``name`` is what messages call it.
+    """Adapt ``source`` to an agent, or return None if no known framework made it. ``name`` is its name in messages.
 
     Raises:
         AgentLoadError: the framework's AG-UI package is not installed, or the object cannot be served.
@@ -41,7 +47,7 @@ def framework_agent(source: object, name: str) -> Agent | None:
 
 
 def qualified_classes(source: object) -> list[tuple[str, str]]:
-    """The classes of an object, each as its top-level package and its name. Nothing is imported for it."""
+    """Return the classes of an object as pairs of top-level package and class name, without importing anything."""
     return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__]
 
 
@@ -74,5 +80,8 @@ FRAMEWORKS = {
     ("ag_ui_langgraph", "LangGraphAgent"): LANGGRAPH,
     ("pydantic_ai", "AbstractAgent"): PYDANTIC_AI,
 }
-"""By top-level package and class name. The frameworks' own AG-UI wrappers are here, too: a user's settings are in
-them, and served as they are they would mix up concurrent runs."""
+"""Frameworks by top-level package and class name of an agent.
+
+The frameworks' own AG-UI wrappers are included because they hold a user's settings and mix up concurrent runs if they
+are served unchanged.
+"""

@@ -1,22 +1,21 @@
-"""A graph whose events ``ag-ui-langgraph`` translates without loss.
+"""Adapter for a compiled LangGraph graph, through ``ag-ui-langgraph``.
 
-Rule: only what the package (0.0.47) would drop or contradict is changed, in the form in which it expects it:
+Rules:
+- Each run has its own adapter, because the package stores the run's state in it.
+- A graph without a checkpointer gets an in-memory one for the run, because the package reads the thread's state. The
+  history of such a graph is the messages that the client sends.
+- Open interrupts are read from the checkpoint before the run, so that each answer goes to the interrupt that it names.
 
-- A message that a model gives at once, without streaming, becomes one piece of a stream. It would reach clients only in
-  the snapshot at the end, and a call of a client's tool would not count as pending.
-- A piece with a call's name and arguments, or with several calls, becomes a piece for each. Only the name of the first
-  call would be used.
-- A message with calls that a node returns without a chat model becomes such a stream as well. The package would
-  announce its calls when their results are there, and without their message. Clients would put the message behind the
-  results, and models refuse that order.
-- A tool's message has its id before it is announced. Clients would get another id than the snapshot has, and send the
-  message back behind the answer to it, which models refuse.
-
-A compiled LangGraph graph, through ``ag-ui-langgraph``.
-
-Rule: a fresh adapter for every run, because the package keeps the run's state in it. A graph without a checkpointer
-gets one for the length of the run, because the package asks for the thread's state; its history is what clients send.
-What a checkpoint waits for is looked up before the run, so that each answer goes to the interrupt that it names.
+``LosslessGraph`` changes only events that the package (0.0.47) would drop or contradict:
+- A message that a model returns without streaming becomes one chunk of a stream. Otherwise clients would get it only
+  in the snapshot at the end, and a call of a client tool would not count as pending.
+- A chunk with both name and arguments of a call, or with several calls, is split into a chunk for each. Otherwise only
+  the name of the first call would be used.
+- A message with calls that a node returns without a chat model becomes a stream as well. Otherwise the package would
+  announce the calls together with their results and without their message. Clients would put the message behind the
+  results, and models reject that order.
+- A tool message gets its id before it is announced. Otherwise the announced id would differ from the id in the
+  snapshot, and clients would send the message again behind the answer to it, which models reject.
 """
 
 import logging
@@ -51,59 +50,60 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class LosslessGraph:
-    """The graph, with its events mended. Everything else is the graph's own."""
+    """Proxy of a graph that repairs its events. Every other attribute is the graph's own."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     def __getattr__(self, name: str) -> object:
-        """What the graph has."""
+        """Return the attribute of the graph."""
         return getattr(self._graph, name)
 
     def get_config_jsonschema(self) -> dict[str, Any]:
-        """What the graph can be configured with, which LangGraph 1 warns of when it is asked for it like this."""
+        """Return the JSON Schema of the graph's context. The graph's own method is deprecated in LangGraph 1."""
         return self._graph.get_context_jsonschema() or {}
 
-    async def astream_events(self, **how: Any) -> AsyncGenerator[StreamEvent, None]:  # noqa: ANN401 - the graph's own
-        """The graph's events."""
+    async def astream_events(self, **options: Any) -> AsyncGenerator[StreamEvent, None]:  # noqa: ANN401 - the graph's own
+        """Yield the graph's events, repaired."""
         streamed: set[str] = set()
         seen = SeenMessages()
-        async with maybe_aclosing(self._graph.astream_events(**how)) as events:
+        async with maybe_aclosing(self._graph.astream_events(**options)) as events:
             async for event in events:
                 if event["event"] == "on_chat_model_stream":
                     streamed.add(event["run_id"])
                 for message in seen.add(event):
-                    for announcement in _announced(event, message):
+                    for announcement in _announce(event, message):
                         yield announcement
-                for mended in _repair(event, alone=event["run_id"] not in streamed):
-                    yield mended
+                for repaired in _repair(event, is_streamed=event["run_id"] in streamed):
+                    yield repaired
 
 
 class SeenMessages:
-    """Assistant messages that the client has, or gets by a chat model's events."""
+    """Ids of assistant messages and calls that the client has, or gets through events of a chat model."""
 
     def __init__(self) -> None:
         self._message_ids: set[str] = set()
         self._call_ids: set[str] = set()
 
     def add(self, event: StreamEvent) -> Sequence[AIMessage]:
-        """Take note of an event. Returns the messages with calls that a node has returned and nothing has announced.
+        """Record an event. Return the messages with calls that a node returned and that must be announced.
 
-        A message whose results a node returns with it needs no announcement: both reach the client by a snapshot.
+        A message that a node returns together with the results of its calls is not announced, because the client gets
+        both in a snapshot.
         """
         name, data = event["event"], event["data"]
         if name == "on_chain_end" and event["name"] == event["metadata"].get("langgraph_node"):
             returned = _messages_in(data.get("output"))
             results = {message.tool_call_id for message in returned if isinstance(message, ToolMessage)}
-            return [message for message in _with_calls(returned) if self._note(message, results)]
-        noted = {"on_chain_start": "input", "on_chat_model_stream": "chunk", "on_chat_model_end": "output"}
-        for message in _messages_in(data.get(noted[name])) if name in noted else ():
+            return [message for message in _with_calls(returned) if self._record(message, results)]
+        message_keys = {"on_chain_start": "input", "on_chat_model_stream": "chunk", "on_chat_model_end": "output"}
+        for message in _messages_in(data.get(message_keys[name])) if name in message_keys else ():
             if isinstance(message, AIMessage):
-                self._note(message)
+                self._record(message)
         return []
 
-    def _note(self, message: AIMessage, results: Collection[str] = ()) -> bool:
-        """Note the ids of a message. Returns whether all of them are new and no call has a result."""
+    def _record(self, message: AIMessage, results: Collection[str] = ()) -> bool:
+        """Record the ids of a message. Return True if all of them are new and none of its calls has a result."""
         calls = {call["id"] for call in message.tool_calls if call["id"]}
         is_new = message.id not in self._message_ids and calls.isdisjoint(self._call_ids | set(results))
         self._message_ids |= {message.id} if message.id else set()
@@ -111,10 +111,10 @@ class SeenMessages:
         return is_new
 
 
-def _announced(event: StreamEvent, message: AIMessage) -> Iterator[StreamEvent]:
-    """A node's message as events of a chat model. Usage is left out, because no model of the graph has counted it."""
-    _identify(message)
-    for piece in _pieces(_whole(message)):
+def _announce(event: StreamEvent, message: AIMessage) -> Iterator[StreamEvent]:
+    """Yield a node's message as events of a chat model, without usage, because no model of the graph made it."""
+    _assign_ids(message)
+    for piece in _split_chunk(_as_chunk(message)):
         yield _with_chunk(event, piece)
     output = message.model_copy(update={"usage_metadata": None})
     yield {**event, "event": "on_chat_model_end", "data": {"output": output}}
@@ -125,7 +125,7 @@ def _with_calls(messages: Sequence[object]) -> Iterator[AIMessage]:
 
 
 def _messages_in(value: object) -> Sequence[object]:
-    """The messages of a value that a graph's event carries: one message, a state, or an update of a state."""
+    """Return the messages in the data of a graph's event: one message, a state, or an update of a state."""
     if isinstance(value, BaseMessage):
         return [value]
     update = value.update if isinstance(value, Command) else value
@@ -133,16 +133,16 @@ def _messages_in(value: object) -> Sequence[object]:
     return messages if isinstance(messages, list) else [messages]
 
 
-def _repair(event: StreamEvent, *, alone: bool) -> Iterator[StreamEvent]:
-    """The event as the package needs it. ``alone``: nothing of this run has been streamed."""
+def _repair(event: StreamEvent, *, is_streamed: bool) -> Iterator[StreamEvent]:
+    """Yield the event in the form that the package expects. ``is_streamed``: its chat model has streamed chunks."""
     match event["event"]:
         case "on_chat_model_stream":
-            yield from (_with_chunk(event, piece) for piece in _pieces(event["data"].get("chunk")))
+            yield from (_with_chunk(event, piece) for piece in _split_chunk(event["data"].get("chunk")))
             return
-        case "on_chat_model_end" if alone:
-            yield from (_with_chunk(event, piece) for piece in _pieces(_whole(event["data"].get("output"))))
+        case "on_chat_model_end" if not is_streamed:
+            yield from (_with_chunk(event, piece) for piece in _split_chunk(_as_chunk(event["data"].get("output"))))
         case "on_tool_end":
-            _identify(event["data"].get("output"))
+            _assign_ids(event["data"].get("output"))
     yield event
 
 
@@ -150,7 +150,7 @@ def _with_chunk(event: StreamEvent, chunk: object) -> StreamEvent:
     return {**event, "event": "on_chat_model_stream", "data": {"chunk": chunk}}
 
 
-def _whole(message: object) -> AIMessageChunk | None:
+def _as_chunk(message: object) -> AIMessageChunk | None:
     if not isinstance(message, AIMessage):
         return None
     calls = [
@@ -160,58 +160,62 @@ def _whole(message: object) -> AIMessageChunk | None:
     return AIMessageChunk(content=message.text, id=message.id, tool_call_chunks=calls)
 
 
-def _pieces(chunk: object) -> Iterator[object]:
+def _split_chunk(chunk: object) -> Iterator[object]:
+    """Yield the chunk in pieces, each with text or with either the name or the arguments of one call."""
     calls = chunk.tool_call_chunks if isinstance(chunk, AIMessageChunk) else []
-    if not isinstance(chunk, AIMessageChunk) or (len(calls) <= 1 and not any(map(_named_with_arguments, calls))):
+    if not isinstance(chunk, AIMessageChunk) or (len(calls) <= 1 and not any(map(_has_name_and_arguments, calls))):
         if chunk is not None:
             yield chunk
         return
-    # What the provider counted is counted once; why it stopped would hide the calls.
+    # Only one piece has the usage, so that it is counted once. The stop reason is dropped: it would hide the calls.
     usage = chunk.usage_metadata
     if chunk.text:
         yield AIMessageChunk(content=chunk.text, id=chunk.id, usage_metadata=usage)
         usage = None
     for call in calls:
-        for part in _parts(call):
+        for part in _split_call(call):
             yield AIMessageChunk(content="", id=chunk.id, tool_call_chunks=[part], usage_metadata=usage)
             usage = None
 
 
-def _parts(call: ToolCallChunk) -> Iterator[ToolCallChunk]:
-    if not _named_with_arguments(call):
+def _split_call(call: ToolCallChunk) -> Iterator[ToolCallChunk]:
+    if not _has_name_and_arguments(call):
         yield call
         return
     yield tool_call_chunk(name=call["name"], args="", id=call["id"], index=call["index"])
     yield tool_call_chunk(name=None, args=call["args"], id=None, index=call["index"])
 
 
-def _named_with_arguments(call: ToolCallChunk) -> bool:
+def _has_name_and_arguments(call: ToolCallChunk) -> bool:
     return bool(call["name"] and call["args"])
 
 
-def _identify(output: object) -> None:
-    """The object is the one that goes into the graph's state, whose reducer gives an id only where there is none."""
+def _assign_ids(output: object) -> None:
+    """Assign ids to messages without one.
+
+    The graph's state gets the same message objects, and its reducer assigns an id only to a message that has none.
+    """
     for message in _messages_in(output):
         if isinstance(message, AIMessage | ToolMessage) and message.id is None:
             message.id = str(uuid4())
 
 
 HOOKS = ("_interrupts_to_agui", "_build_command_from_agui_resume")
-"""How a user's own adapter names interrupts and gives their answers. Who does either has ids of its own."""
+"""Methods of ``LangGraphAgent`` that map interrupts and answers. A subclass that overrides one has its own ids."""
 
 logger = logging.getLogger(__name__)
 
 
 def wrap(source: object, name: str) -> Agent:
-    """Serve a compiled graph, or a user's ``LangGraphAgent`` with its own settings."""
+    """Adapt a compiled graph, or a user's ``LangGraphAgent`` with its own settings."""
     if isinstance(source, LangGraphAgent):
         return GraphAgent(source)
-    # Interrupts as AG-UI 1.0 has them. RAW events would repeat the graph's whole state beside every event.
+    # Interrupts as in AG-UI 1.0. RAW events are off because each would repeat the graph's whole state.
     return GraphAgent(LangGraphAgent(name=name, graph=source, emit_interrupt_outcome=True, emit_raw_events=False))
 
 
 class GraphAgent(Struct, frozen=True):
-    """Implements ``ports.Agent`` and ``ports.Rememberer``.
+    """Implements ``ports.Agent`` and ``ports.ThreadCleanup``.
 
     Nodes and tools find the run's context in ``config["configurable"]["ctx"]``.
     """
@@ -219,36 +223,45 @@ class GraphAgent(Struct, frozen=True):
     template: LangGraphAgent
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the graph."""
+        """Run the graph. Yield nothing while the client still owes results of the last turn.
+
+        Raises:
+            AppError: VALIDATION_ERROR, if the state, ``forwardedProps`` or the answers are invalid.
+        """
         check_form(input)
         if awaits_client(input):
             return
         adapter = self._adapter(ctx)
         waiting = await self._pending_interrupts(adapter, thread_id_for(ctx.caller.owner, input.thread_id))
-        later = [message for message in input.messages if waiting.is_unheard(message)]
+        deferred = [message for message in input.messages if waiting.is_deferred(message)]
         answers = filter_answers(input.resume or (), {interrupt.id for interrupt in waiting.interrupts}, ctx)
-        said = [message for message in input.messages if not waiting.is_unheard(message)]
-        if input.resume and not answers and not waiting.interrupts and {each.id for each in said} <= waiting.heard:
-            return  # answered already, and nothing new is said: the graph would begin again
-        request = own_input(input.model_copy(update={"resume": answers or None, "messages": said}), ctx, waiting.heard)
+        messages = [message for message in input.messages if not waiting.is_deferred(message)]
+        has_new_messages = not {message.id for message in messages} <= waiting.known_ids
+        if input.resume and not answers and not waiting.interrupts and not has_new_messages:
+            return  # The interrupts were answered before. Without a new message the graph would start over.
+        own = input.model_copy(update={"resume": answers or None, "messages": messages})
+        request = own_input(own, ctx, waiting.known_ids)
         async with maybe_aclosing(check_events(adapter.run(request), ctx)) as events:
             async for event in events:
-                yield with_new_messages(event, later) if later else event
+                yield with_new_messages(event, deferred) if deferred else event
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
-        """Delete its checkpoints. Raises what the checkpointer raises, unless that cannot do it at all."""
+        """Delete the thread's checkpoints, or log a warning if the checkpointer cannot delete threads.
+
+        Exceptions of the checkpointer are raised.
+        """
         if self.template.graph.checkpointer:
             try:
                 await self.template.graph.checkpointer.adelete_thread(thread_id_for(owner, thread_id))
             except NotImplementedError:
-                logger.warning("thread=<%s> | its checkpoints stay: the checkpointer cannot delete a thread", thread_id)
+                logger.warning("checkpointer cannot delete threads, checkpoints stay thread=%s", thread_id)
 
     async def _pending_interrupts(self, adapter: LangGraphAgent, thread: str) -> "PendingInterrupts":
         if not self.template.graph.checkpointer:
             return PendingInterrupts()
         config = {"configurable": {**adapter.config["configurable"], "thread_id": thread}}
         state = await adapter.graph.aget_state(config)
-        interrupts = adapter._interrupts_to_agui(adapter._collect_interrupts(state.tasks))  # noqa: SLF001 - as it asks
+        interrupts = adapter._interrupts_to_agui(adapter._collect_interrupts(state.tasks))  # noqa: SLF001 - as the package reads them
         return PendingInterrupts(interrupts, frozenset(str(message.id) for message in state.values.get("messages", ())))
 
     def _adapter(self, ctx: RunContext) -> LangGraphAgent:
@@ -257,47 +270,53 @@ class GraphAgent(Struct, frozen=True):
         graph = adapter.graph
         adapter.graph = LosslessGraph(graph if graph.checkpointer else graph.copy({"checkpointer": InMemorySaver()}))
         if all(getattr(type(adapter), hook) is getattr(LangGraphAgent, hook) for hook in HOOKS):
-            adapter._build_command_from_agui_resume = answers_by_interrupt  # noqa: SLF001 - made to be replaced
+            adapter._build_command_from_agui_resume = answers_by_interrupt  # noqa: SLF001 - a documented hook
         return adapter
 
 
 class PendingInterrupts(Struct, frozen=True):
-    """What a checkpoint waits for.
+    """The open interrupts of a checkpoint.
 
     Attributes:
-        interrupts: those that are open.
-        heard: ids of the messages that the graph has.
+        interrupts: open interrupts.
+        known_ids: ids of the messages that the graph has.
     """
 
     interrupts: Sequence[Interrupt] = ()
-    heard: frozenset[str] = frozenset()
+    known_ids: frozenset[str] = frozenset()
 
-    def is_unheard(self, message: Message) -> bool:
-        """Whether a user has said this meanwhile. It would come between a call and its result, which models refuse."""
-        return bool(self.interrupts) and isinstance(message, UserMessage) and message.id not in self.heard
+    def is_deferred(self, message: Message) -> bool:
+        """Return True for a user message that must wait until the interrupts are answered.
+
+        The graph does not have it yet. It would stand between a call and its result, which models reject.
+        """
+        return bool(self.interrupts) and isinstance(message, UserMessage) and message.id not in self.known_ids
 
 
-def with_new_messages(event: Item, later: Sequence[Message]) -> Item:
-    """A snapshot with what the graph has not heard yet, because a client takes what is missing there for deleted."""
+def with_new_messages(event: Item, deferred: Sequence[Message]) -> Item:
+    """Append deferred messages to a snapshot, because a client deletes messages that a snapshot lacks."""
     if not isinstance(event, MessagesSnapshotEvent):
         return event
-    return event.model_copy(update={"messages": [*event.messages, *later]})
+    return event.model_copy(update={"messages": [*event.messages, *deferred]})
 
 
 def answers_by_interrupt(entries: Sequence[ResumeEntry], **_: object) -> Command[str]:
-    """Each answer to the interrupt that it names. The package would answer whichever is open, and several with none."""
+    """Return a command that answers each interrupt by its id.
+
+    The package itself passes a single answer to any open interrupt, and several answers to none.
+    """
     return Command(resume={entry.interrupt_id: resume_value(entry) for entry in entries})
 
 
 def resume_value(entry: ResumeEntry) -> object:
-    """What ``interrupt()`` gives: the payload, or the package's own mark of an answer that was refused."""
+    """Return the value for ``interrupt()`` in the graph: the payload, or the package's mark of a cancellation."""
     if entry.status == "resolved":
         return entry.payload
     return {DEFAULT_RESUME_SENTINEL_CANCELLED: True, "interrupt_id": entry.interrupt_id}
 
 
 def check_form(input: RunAgentInput) -> None:
-    """Raises ``AppError`` VALIDATION_ERROR for what the package takes for granted to be an object."""
+    """Raise ``AppError`` VALIDATION_ERROR if a field is not an object, which the package does not check."""
     for field, value in (("state", input.state), ("forwardedProps", input.forwarded_props)):
         if value and not isinstance(value, dict):
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: must be an object for this agent.")

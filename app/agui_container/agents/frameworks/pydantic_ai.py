@@ -1,8 +1,10 @@
-"""A Pydantic AI ``Agent``, through the AG-UI adapter in ``pydantic-ai-slim[ag-ui]``.
+"""Adapter for a Pydantic AI ``Agent``, through the AG-UI adapter in ``pydantic-ai-slim[ag-ui]``.
 
-Rule: an adapter for every run, as the package has it; the agent itself keeps nothing. Its dependencies are made here,
-so an agent is served only if their making is known. What waits for answers is read from the messages: a run that
-answers leaves no call without an answer, because the package drops such a call and ends well.
+Rules:
+- Each run has its own AG-UI adapter. The agent has no state.
+- The dependencies of a run are created here, so an agent with another ``deps_type`` is rejected at startup.
+- Open interrupts are derived from the messages. A run that answers some must answer all, because the package drops an
+  unanswered call without an error.
 """
 
 import inspect
@@ -27,24 +29,24 @@ from agui_container.runtime.aclosing import maybe_aclosing
 
 
 def wrap(source: object, name: str) -> Agent:
-    """Serve a Pydantic AI agent.
+    """Adapt a Pydantic AI agent.
 
     Raises:
-        AgentLoadError: it wants dependencies that only its author can make.
+        AgentLoadError: the agent needs dependencies that cannot be created here.
     """
     if not isinstance(source, AbstractAgent):
         raise AgentLoadError(f"'{name}' is not an agent of the installed Pydantic AI.")
-    return PydanticAgent(source, _dependencies(source.deps_type, name))
+    return PydanticAgent(source, _deps_factory(source.deps_type, name))
 
 
 class PydanticAgent(Struct, frozen=True):
-    """Implements ``ports.Agent``. ``dependencies`` makes the ``deps`` of one run."""
+    """Implements ``ports.Agent``. ``dependencies`` creates the ``deps`` of one run."""
 
     agent: AbstractAgent[Any, Any]
     dependencies: Callable[[RunContext], object]
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the agent."""
+        """Run the agent. Yield nothing while the client still owes results of the last turn."""
         if awaits_client(input):
             return
         adapter = AGUIAdapter(self.agent, with_answers(input, ctx), include_usage=True)
@@ -57,7 +59,11 @@ class PydanticAgent(Struct, frozen=True):
 
 
 def open_run(adapter: AGUIAdapter[Any, Any], deps: object) -> AsyncIterator[NativeEvent]:
-    """A run of the agent. Raises ``AppError`` VALIDATION_ERROR for a state that is not what the agent's deps hold."""
+    """Start a run of the agent.
+
+    Raises:
+        AppError: VALIDATION_ERROR, if the state does not match the state type of the agent's deps.
+    """
     try:
         return adapter.run_stream_native(deps=deps)
     except ValidationError as error:
@@ -67,10 +73,10 @@ def open_run(adapter: AGUIAdapter[Any, Any], deps: object) -> AsyncIterator[Nati
 
 
 def with_answers(input: RunAgentInput, ctx: RunContext) -> RunAgentInput:
-    """The input with the answers to what its messages leave open, and no others.
+    """Return the input with ``resume`` limited to answers to the open calls of its messages.
 
     Raises:
-        AppError: VALIDATION_ERROR for two answers to one call, one of another form, or a call without an answer.
+        AppError: VALIDATION_ERROR for a call that is answered twice or not at all, or an invalid answer.
     """
     if not input.resume:
         return input
@@ -86,37 +92,39 @@ def with_answers(input: RunAgentInput, ctx: RunContext) -> RunAgentInput:
 
 
 def open_calls(messages: Sequence[Message]) -> set[str]:
-    """The calls of the agent's last turn that have no result. Users may have spoken since."""
-    said = dropwhile(lambda message: not isinstance(message, AssistantMessage | ToolMessage), reversed(messages))
-    turn = list(takewhile(lambda message: not isinstance(message, UserMessage), said))
+    """Return the ids of the calls of the agent's last turn without a result. User messages may follow that turn."""
+    latest_first = dropwhile(
+        lambda message: not isinstance(message, AssistantMessage | ToolMessage), reversed(messages)
+    )
+    turn = list(takewhile(lambda message: not isinstance(message, UserMessage), latest_first))
     return call_ids(turn) - answered_ids(turn)
 
 
 def check_approval(answer: ResumeEntry) -> None:
-    """Raises ``AppError`` VALIDATION_ERROR for an answer that says neither yes nor no."""
+    """Raise ``AppError`` VALIDATION_ERROR for an answer that neither approves nor denies the call."""
     match answer.status, answer.payload:
         case ("cancelled", _) | (_, {"approved": True | False}):
             return
     raise AppError(ErrorCode.VALIDATION_ERROR, "resume: payload.approved must be true or false.")
 
 
-def _dependencies(wanted: object, name: str) -> Callable[[RunContext], object]:
-    if wanted in (object, type(None)):
+def _deps_factory(deps_type: object, name: str) -> Callable[[RunContext], object]:
+    if deps_type in (object, type(None)):
         return lambda _: None
-    if get_origin(wanted) is StateDeps:
-        (state,) = get_args(wanted)
+    if get_origin(deps_type) is StateDeps:
+        (state,) = get_args(deps_type)
         return lambda _: StateDeps(state())
-    if callable(wanted) and _accepts_ctx(wanted):
-        return lambda ctx: wanted(ctx=ctx)
+    if callable(deps_type) and _accepts_ctx(deps_type):
+        return lambda ctx: deps_type(ctx=ctx)
     raise AgentLoadError(
-        f"'{name}' has the deps_type {wanted}. Accepted are none, StateDeps[...] and what is made with (ctx=...); "
+        f"'{name}' has the deps_type {deps_type}. Accepted are none, StateDeps[...] and what is made with (ctx=...); "
         "for others write a generator function that runs pydantic_ai.ui.ag_ui.AGUIAdapter with your deps."
     )
 
 
-def _accepts_ctx(wanted: Callable[..., object]) -> bool:
+def _accepts_ctx(deps_type: Callable[..., object]) -> bool:
     try:
-        inspect.signature(wanted).bind(ctx=None)
+        inspect.signature(deps_type).bind(ctx=None)
     except (TypeError, ValueError):
         return False
     return True

@@ -1,13 +1,11 @@
-"""Things that live as long as their thread does: one for each, in one run at a time, and not too many.
+"""Adapter for a Strands ``Agent``, through ``ag-ui-strands``.
 
-Rule: whoever uses a thread's thing holds it alone. The engine frees a thread as soon as its run is over for its
-readers; an agent that is still being unwound then is waited for. Only what nobody uses is dropped, the longest unused
-first.
-
-A Strands ``Agent``, through ``ag-ui-strands``.
-
-Rule: one adapter for each thread. The package's own keeps an agent for every thread it has ever seen and never lets go
-of one; with an adapter each, a thread's agent is dropped together with everything the package remembers of it.
+Rules:
+- Each thread has its own ``StrandsAgent``. The package's adapter never drops the agent of a thread. With one adapter
+  per thread, a thread's agent is dropped together with everything that the package stores for it.
+- One run at a time uses a thread's adapter. The engine frees a thread when the readers have seen the end of its run, so
+  the next run may have to wait until the agent of the previous run is closed.
+- The number of adapters is bounded. Only unused ones are evicted, the least recently used first.
 """
 
 import asyncio
@@ -27,64 +25,69 @@ from agui_container.runtime.aclosing import maybe_aclosing
 T = TypeVar("T")
 
 THREADS = 1000
-"""Threads whose agents are kept. One that comes back later starts anew, from the messages that the client sends."""
+"""Maximum number of threads with an agent. An evicted thread starts again from the messages that the client sends."""
 
 
 class _Entry(Struct, Generic[T]):
     value: T
-    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
 
 
 class PerThread(Generic[T]):
-    """Makes with ``make`` what a thread does not have yet."""
+    """One value per thread, for one user at a time.
 
-    def __init__(self, make: Callable[[], T], room: int = THREADS) -> None:
+    Args:
+        make: makes the value of a new thread.
+        max_threads: number of threads above which unused values are evicted.
+    """
+
+    def __init__(self, make: Callable[[], T], max_threads: int = THREADS) -> None:
         self._make = make
-        self._room = room
-        self._kept: OrderedDict[str, _Entry[T]] = OrderedDict()
+        self._max_threads = max_threads
+        self._entries: OrderedDict[str, _Entry[T]] = OrderedDict()
 
     @asynccontextmanager
     async def acquire(self, thread: str) -> AsyncGenerator[T, None]:
-        """The thread's own, once nobody else has it."""
-        kept = self._kept.get(thread) or _Entry(self._make())
-        self._kept[thread] = kept
-        self._kept.move_to_end(thread)
-        kept.users += 1
+        """Lock the thread's value and yield it. Wait while another user has it."""
+        entry = self._entries.get(thread) or _Entry(self._make())
+        self._entries[thread] = entry
+        self._entries.move_to_end(thread)
+        entry.users += 1
         try:
-            async with kept.alone:
-                yield kept.value
+            async with entry.lock:
+                yield entry.value
         finally:
-            kept.users -= 1
+            entry.users -= 1
             self._evict()
 
     def drop(self, thread: str) -> None:
-        """Forget the thread's own; whoever has it keeps it until it is done."""
-        self._kept.pop(thread, None)
+        """Remove the thread's value. A current user can finish with it."""
+        self._entries.pop(thread, None)
 
     def _evict(self) -> None:
-        surplus = len(self._kept) - self._room
+        surplus = len(self._entries) - self._max_threads
         if surplus > 0:
-            unused = [thread for thread, kept in self._kept.items() if not kept.users]
+            unused = [thread for thread, entry in self._entries.items() if not entry.users]
             for thread in unused[:surplus]:
-                del self._kept[thread]
+                del self._entries[thread]
 
 
 def wrap(source: object) -> Agent:
-    """Serve a Strands ``Agent``, or a user's ``StrandsAgent`` with its own settings."""
+    """Adapt a Strands ``Agent``, or a user's ``StrandsAgent`` with its own settings."""
     if isinstance(source, StrandsAgent):
         return StrandsThreads(PerThread(lambda: source))
-    make_adapter(source)  # what it cannot take is said at the start
+    make_adapter(source)  # An unsupported agent raises at startup.
     return StrandsThreads(PerThread(lambda: make_adapter(source)))
 
 
 def make_adapter(agent: object) -> StrandsAgent:
-    """An adapter that has seen no thread yet."""
+    """Create an adapter without threads."""
     return StrandsAgent(agent=agent, name=str(getattr(agent, "name", "agent")))
 
 
 class StrandsThreads(Struct, frozen=True):
-    """Implements ``ports.Agent`` and ``ports.Rememberer``.
+    """Implements ``ports.Agent`` and ``ports.ThreadCleanup``.
 
     Hooks and tools find the run's context in ``invocation_state["ctx"]``.
     """
@@ -92,7 +95,7 @@ class StrandsThreads(Struct, frozen=True):
     adapters: PerThread[StrandsAgent]
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the thread's agent."""
+        """Run the thread's agent. Yield nothing while the client still owes results of the last turn."""
         if awaits_client(input):
             return
         request = own_input(input, ctx)
@@ -103,5 +106,5 @@ class StrandsThreads(Struct, frozen=True):
                     yield event
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
-        """Drop the thread's agent. A ``StrandsAgent`` of the user's own keeps it."""
+        """Drop the thread's agent. A user's own ``StrandsAgent`` cannot drop it."""
         self.adapters.drop(thread_id_for(owner, thread_id))

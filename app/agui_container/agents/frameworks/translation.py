@@ -1,12 +1,11 @@
-"""What every framework's events and inputs go through.
+"""Filters for the inputs and events of all frameworks.
 
-Rule: a framework's RUN_ERROR holds the text of an exception, and so does Strands' ``hook_error``; neither leaves the
-server. Threads are told apart by owner and thread, as the engine does: frameworks know a thread id only.
+Rules:
+- Exception texts stay in the log. A framework's RUN_ERROR contains one, and so does ``hook_error`` of Strands.
+- A framework's thread id combines owner and thread, because frameworks do not know owners.
+- An answer to an unknown interrupt is ignored with a warning, and never passed to another interrupt.
 
-Answers to interrupts, before a framework sees them.
-
-Rule: an answer to what nobody asked is left out with a warning, and never given to something else that waits. Source:
-AG-UI spec 1.1, basic/patterns/interrupt-resume.
+Source: AG-UI spec 1.1, basic/patterns/interrupt-resume.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
@@ -32,47 +31,47 @@ REFUSALS = {
     "INTERRUPT_RESUME_ERROR": (ErrorCode.VALIDATION_ERROR, "The answers do not fit what the thread waits for."),
     "INVALID_PAYLOAD": (ErrorCode.VALIDATION_ERROR, "The answer does not have the form that was asked for."),
 }
-"""The codes of the frameworks' RUN_ERROR that a client can act on (ag_ui_strands), in our words."""
+"""Codes of a framework's RUN_ERROR (ag_ui_strands) that a client can act on, with this server's code and message."""
 
 
 class FrameworkError(Exception):
-    """A framework ended its run with RUN_ERROR. The text is for the log."""
+    """A framework's run ended with RUN_ERROR. The text is for the log."""
 
 
 async def check_events(events: AsyncIterator[BaseEvent], ctx: RunContext) -> AsyncGenerator[Item, None]:
-    """Hand a framework's events through, and close it.
+    """Yield a framework's events without exception texts, and close the stream.
 
     Raises:
-        AppError: it refused the request in a way that the client can do something about.
-        FrameworkFailed: it failed.
+        AppError: the framework rejected the request with a code of ``REFUSALS``.
+        FrameworkError: the framework failed.
     """
     async with maybe_aclosing(events) as stream:
         async for event in stream:
             if isinstance(event, RunErrorEvent):
                 ctx.usage.extend(event.usage or ())
                 raise _failure(event)
-            yield _without_text(event, ctx)
+            yield _without_error_text(event, ctx)
 
 
-def own_input(input: RunAgentInput, ctx: RunContext, kept: Collection[str] = ()) -> RunAgentInput:
-    """The input with a thread id that no other owner has, a state that the framework may change, and no open calls.
+def own_input(input: RunAgentInput, ctx: RunContext, known_ids: Collection[str] = ()) -> RunAgentInput:
+    """Return the input with a thread id unique to its owner, a copy of the state, and a result for every call.
 
-    Where interrupts are answered, calls stay open: they wait for these answers. ``kept`` are the ids of the messages
-    that the framework has.
+    If the input answers interrupts, calls stay open, because they wait for these answers. ``known_ids`` are the ids of
+    the messages that the framework has.
     """
-    offered = {tool.name for tool in input.tools or ()}
-    messages = input.messages if input.resume else with_results(input.messages, offered, kept)
+    client_tools = {tool.name for tool in input.tools or ()}
+    messages = input.messages if input.resume else with_results(input.messages, client_tools, known_ids)
     thread = thread_id_for(ctx.caller.owner, input.thread_id)
     return input.model_copy(update={"thread_id": thread, "state": deepcopy(input.state), "messages": messages})
 
 
 def awaits_client(input: RunAgentInput) -> bool:
-    """Whether the client has sent some of the results of a turn: the model is asked when it has them all."""
+    """Return True if the client has sent only some results of a turn. The model is called when it has sent all."""
     return not input.resume and is_awaiting_client(input.messages, {tool.name for tool in input.tools or ()})
 
 
 def thread_id_for(owner: str, thread_id: str) -> str:
-    """What a framework knows a thread by."""
+    """Return the thread id that a framework gets: the quoted owner and the client's thread id."""
     return f"{quote(owner, safe='')}:{thread_id}"
 
 
@@ -81,24 +80,24 @@ def _failure(event: RunErrorEvent) -> Exception:
     return AppError(*refusal) if refusal else FrameworkError(f"{event.code or 'RUN_ERROR'}: {event.message}")
 
 
-def _without_text(event: BaseEvent, ctx: RunContext) -> BaseEvent:
+def _without_error_text(event: BaseEvent, ctx: RunContext) -> BaseEvent:
     if not (isinstance(event, CustomEvent) and event.name == HOOK_ERROR and isinstance(event.value, dict)):
         return event
-    ctx.logger.warning("a hook failed: %s", event.value)
+    ctx.logger.warning("framework hook failed run=%s value=%s", ctx.run_id, event.value)
     return event.model_copy(update={"value": {**event.value, "error": "The hook failed; the server's log has why."}})
 
 
 def filter_answers(entries: Sequence[ResumeEntry], waiting: Collection[str], ctx: RunContext) -> list[ResumeEntry]:
-    """The entries that name an interrupt that waits.
+    """Return the entries that name an interrupt in ``waiting``, and log a warning about the others.
 
     Raises:
-        AppError: VALIDATION_ERROR for two answers to one interrupt.
+        AppError: VALIDATION_ERROR, if an interrupt is answered twice.
     """
     warn_of_unknown(waiting, entries, ctx)
-    found: dict[str, ResumeEntry] = {}
-    for at, entry in enumerate(entries):
-        if entry.interrupt_id in found:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{at}.interruptId: this interrupt is answered twice.")
+    by_interrupt: dict[str, ResumeEntry] = {}
+    for index, entry in enumerate(entries):
+        if entry.interrupt_id in by_interrupt:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{index}.interruptId: this interrupt is answered twice.")
         if entry.interrupt_id in waiting:
-            found[entry.interrupt_id] = entry
-    return list(found.values())
+            by_interrupt[entry.interrupt_id] = entry
+    return list(by_interrupt.values())

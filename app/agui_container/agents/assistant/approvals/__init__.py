@@ -1,1 +1,1 @@
-"""Calls that need an approval, and what becomes of them."""
+"""Approval of tool calls by people."""

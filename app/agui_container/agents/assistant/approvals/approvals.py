@@ -1,13 +1,17 @@
-"""Calls that wait for somebody's word, and what became of them.
+"""Tool calls that wait for an answer from people, and their results once they are answered.
 
-They are of two kinds: a call that must be approved before it begins, and one of a subagent that has begun and asks.
+An approval belongs to a call of one of two kinds: a call that must be approved before it starts, or a call of a
+subagent that has started and was suspended to ask for something.
 
-Rule: what is run is what was asked for: name and arguments come from here, never from the messages a caller sends. An
-answer counts only where it was asked for: of that owner, on that thread, in that part of it. A call is run at most
-once, whatever is sent again and by whichever replica it is answered: it is *open* until an answer takes it, and
-*settled* from then on. Only who has taken a call writes of it. What is settled is remembered with its answer and its
-result for as long as an approval lives, so that an answer that comes again finds them. All of it is kept as JSON by an
-``InterruptStore``; what is forgotten there is not run.
+Rules:
+- The name and arguments of the call that runs come from the stored approval, never from the messages of a caller.
+- An answer is accepted only for the owner, the thread and the part of the thread in which the approval was created.
+- A call runs at most once, even if an answer is repeated or reaches another replica. An approval is *open* until an
+  answer claims it, and *settled* from then on. Only the run that claimed a call writes its result.
+- A settled approval is stored with its answer and result for the lifetime of an approval, so that a repeated answer
+  gets the same result.
+- A caller can request more approvals than the operator's policy (``forwardedProps.approvals``), never fewer.
+- An ``InterruptStore`` stores approvals as JSON. A call whose approval is no longer stored does not run.
 
 Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; docs/tools.md.
 """
@@ -19,7 +23,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
@@ -28,22 +32,26 @@ from pydantic.alias_generators import to_camel
 from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key, shield_from_run_cancel
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.agents.assistant.toolbox import ToolResult
-from agui_container.ports import PolicyDecision, RunContext, Suspension, ToolContent
+from agui_container.ports import Permission, Policy, PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
+from agui_container.protocol.forwarded_props import read_forwarded_prop
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 
 LIFETIME = 3600.0
-"""Seconds until an approval expires. For as long again it can be abandoned, and an answer is told that it is late."""
+"""Seconds until an approval expires.
+
+The store holds it for twice as long. In the second half it can be cancelled, and an answer is rejected as expired.
+"""
 
 TOOL_CALL = "tool_call"
-"""AG-UI's word for an interrupt that a call waits for (docs, concepts/interrupts): what a page shows buttons for."""
+"""AG-UI's reason for the interrupt of a tool call (docs, concepts/interrupts). Clients show buttons for it."""
 
 MAX_SHOWN_ARGUMENTS = 500
-"""Characters of the arguments in an interrupt's message; its metadata has all of them."""
+"""Maximum characters of the arguments in an interrupt's message. Its metadata has the complete arguments."""
 
 MAX_REASON = 10_000
-"""Characters of an answer's reason."""
+"""Maximum characters of the reason in an answer."""
 
 RESPONSE_SCHEMA: dict[str, object] = {
     "type": "object",
@@ -54,7 +62,10 @@ RESPONSE_SCHEMA: dict[str, object] = {
     },
     "required": ["approved"],
 }
-"""No stricter than AG-UI's docs have it (concepts/interrupts): assistant-ui shows no buttons where it is not sure."""
+"""JSON Schema of an answer, equal to the one in AG-UI's docs (concepts/interrupts).
+
+assistant-ui shows no buttons for a stricter schema.
+"""
 
 logger = logging.getLogger(__name__)
 
@@ -71,14 +82,18 @@ class ApprovalAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One call that waits, or has waited, in the words of the model.
+    """The approval of one call.
+
+    The fields are the JSON that the store holds, so their names cannot change.
 
     Attributes:
-        beside: the calls of the same turn that the client runs.
-        suspension: where a call that has begun goes on; a call that has not begun has none.
-        answer: what was decided, once it was.
-        result: what a settled call has given.
-        metadata: what is said beside it.
+        call: the call as the model made it, or as the answer edited it.
+        interrupts: the interrupts that ask for the answer.
+        beside: ids of the client's calls in the same turn.
+        suspension: the state of a call that has started; None for a call that has not.
+        answer: the answer, once the approval is settled.
+        result: content of the result, once the approval is settled.
+        metadata: metadata of the result.
     """
 
     call: ModelToolCall
@@ -91,16 +106,16 @@ class Approval:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the call has its result."""
+        """True if the call has a result."""
         return self.result is not None
 
     @property
     def final_result(self) -> ToolResult | None:
-        """The result, with what is said beside it."""
+        """Result of a settled call with its metadata; None for an open approval."""
         return None if self.result is None else ToolResult(self.result, self.metadata)
 
     def with_result(self, result: ToolResult) -> "Approval":
-        """The same, settled with this result."""
+        """Return a copy that is settled with this result."""
         return replace(self, result=result.content, metadata=result.metadata)
 
 
@@ -108,10 +123,10 @@ class Approvals:
     """The approvals of all threads of one assistant.
 
     Args:
-        now: Unix seconds.
+        now: returns the time in Unix seconds.
         lifetime: seconds until an approval expires.
-        interrupts: keeps them.
-        depth: how deep below the first assistant this one works; each depth has its own.
+        interrupts: stores the approvals; by default in memory.
+        depth: nesting depth of the assistant: 0 for the first, 1 for its subagents. Each depth has its own approvals.
     """
 
     def __init__(
@@ -126,23 +141,23 @@ class Approvals:
         self._interrupts = interrupts or MemoryInterrupts()
         self._depth = depth
 
-    def kept_in(self, interrupts: InterruptStore, depth: int) -> "Approvals":
-        """The same, kept there."""
+    def with_store(self, interrupts: InterruptStore, depth: int) -> "Approvals":
+        """Return approvals with the same clock and lifetime that are stored in ``interrupts``."""
         return Approvals(self.now, self._lifetime, interrupts, depth)
 
     def create(
         self,
         call: ModelToolCall,
-        ruling: PolicyDecision,
+        decision: PolicyDecision,
         interrupt_id: str,
         beside: Sequence[str] = (),
         preview: str | None = None,
     ) -> Approval:
-        """What asks for a call, with its tool's preview of it, if any. It counts once it is held."""
+        """Create an approval for a call, with the tool's preview, if any. It is not stored yet."""
         expires_at = datetime.fromtimestamp(self.now() + self._lifetime, UTC)
-        words = {"category": ruling.category, "reason": ruling.reason, "preview": preview}
+        details = {"category": decision.category, "reason": decision.reason, "preview": preview}
         metadata = {"toolName": call.name, "arguments": call.arguments}
-        metadata |= {name: word for name, word in words.items() if word is not None}
+        metadata |= {name: detail for name, detail in details.items() if detail is not None}
         interrupt = Interrupt(
             id=interrupt_id,
             reason=TOOL_CALL,
@@ -155,85 +170,137 @@ class Approvals:
         return Approval(call, (interrupt,), beside)
 
     async def load(self, at: ScopeKey) -> Sequence[Approval]:
-        """What was decided and is still remembered, then what waits, each in the order in which it was asked for.
+        """Return the stored approvals of a scope: the settled ones, then the open ones, each in order of creation.
 
-        Raises ``AppError`` STORE_UNAVAILABLE.
+        Raises:
+            AppError: STORE_UNAVAILABLE.
         """
         with store_errors_as_app_errors():
-            held = await self._interrupts.list_open(self._scope(at), self.now())
-        found = [approval for it in held if (approval := _load_approval(it)) is not None]
-        return sorted(found, key=lambda approval: not approval.is_settled)
+            stored = await self._interrupts.list_open(self._scope(at), self.now())
+        approvals = [approval for each in stored if (approval := _load_approval(each)) is not None]
+        return sorted(approvals, key=lambda approval: not approval.is_settled)
 
     @asynccontextmanager
-    async def registered_during(self, asked: Sequence[Approval], ctx: RunContext) -> AsyncIterator[None]:
-        """A run that asks ends in this block: these wait from its beginning on, or not at all where the end fails.
+    async def registered_during(self, approvals: Sequence[Approval], ctx: RunContext) -> AsyncIterator[None]:
+        """Store new approvals while the run emits its end in this block. Withdraw them if the block fails.
 
-        They wait before anybody has heard of them, so that no answer comes too early. Raises ``AppError``
-        STORE_UNAVAILABLE.
+        They are stored before a client sees them, so that no answer can come too early.
+
+        Raises:
+            AppError: STORE_UNAVAILABLE.
         """
-        if not asked:
+        if not approvals:
             yield
             return
-        place = self._scope(scope_key(ctx))
+        scope = self._scope(scope_key(ctx))
         try:
             with store_errors_as_app_errors():
-                await self._interrupts.put(place, [self._open(approval) for approval in asked])
+                await self._interrupts.put(scope, [self._open(approval) for approval in approvals])
             yield
         except BaseException:
-            ctx.background(self._withdraw(place, asked))
+            ctx.background(self._withdraw(scope, approvals))
             raise
 
     async def claim(self, at: ScopeKey, approval: Approval, result: ToolResult) -> Approval | None:
-        """The call is the caller's to run, with this result until it has given another; None: it is not.
+        """Claim an open approval for this run and settle it with a provisional result.
 
-        What waits is taken once. Raises ``AppError`` STORE_UNAVAILABLE: then the call must not be run.
+        Only one claim of an approval succeeds. Return the settled approval, or None if the claim failed.
+
+        Raises:
+            AppError: STORE_UNAVAILABLE. The call must not run then.
         """
-        taken, now = replace(approval, suspension=None).with_result(result), self.now()
+        claimed, now = replace(approval, suspension=None).with_result(result), self.now()
         with store_errors_as_app_errors():
-            won = await self._interrupts.settle(
-                self._scope(at), approval.call.id, _dump_approval(taken), now + self._lifetime, now
+            is_ours = await self._interrupts.settle(
+                self._scope(at), approval.call.id, _dump_approval(claimed), now + self._lifetime, now
             )
-        return taken if won else None
+        return claimed if is_ours else None
 
     async def settle(self, at: ScopeKey, approval: Approval, result: ToolResult, ctx: RunContext) -> Approval:
-        """A call that was taken has this result, also for a store that does not answer: then that run alone knows."""
+        """Store the result of a claimed call. If the store fails, only this run gets the result."""
         settled = approval.with_result(result)
-        await shield_from_run_cancel(self._remember(at, settled), ctx)
+        await shield_from_run_cancel(self._store_result(at, settled), ctx)
         return settled
 
     async def reopen(self, at: ScopeKey, approval: Approval, suspension: Suspension) -> Approval:
-        """A call that was taken has more to ask. Raises ``AppError`` STORE_UNAVAILABLE."""
-        again = Approval(approval.call, suspension.interrupts, approval.beside, suspension)
+        """Store new interrupts for a claimed call that was suspended again.
+
+        Raises:
+            AppError: STORE_UNAVAILABLE.
+        """
+        reopened = Approval(approval.call, suspension.interrupts, approval.beside, suspension)
         with store_errors_as_app_errors():
-            await self._interrupts.put(self._scope(at), [self._open(again)])
-        return again
+            await self._interrupts.put(self._scope(at), [self._open(reopened)])
+        return reopened
 
     def _open(self, approval: Approval) -> PendingInterrupt:
         return PendingInterrupt(approval.call.id, _dump_approval(approval), self.now() + 2 * self._lifetime)
 
-    async def _remember(self, at: ScopeKey, settled: Approval) -> None:
-        held = PendingInterrupt(settled.call.id, _dump_approval(settled), self.now() + self._lifetime, settled=True)
+    async def _store_result(self, at: ScopeKey, settled: Approval) -> None:
+        record = PendingInterrupt(settled.call.id, _dump_approval(settled), self.now() + self._lifetime, settled=True)
         try:
-            await self._interrupts.put(self._scope(at), [held])
+            await self._interrupts.put(self._scope(at), [record])
         except StoreUnavailable:
-            logger.warning("call=<%s> | its result is not remembered: it counts as cut off", held.id, exc_info=True)
+            logger.warning("storing call result failed, the call counts as cut off call=%s", record.id, exc_info=True)
 
-    async def _withdraw(self, place: InterruptScope, asked: Sequence[Approval]) -> None:
-        """Let go of what still waits. An answer may have been quicker, and then stands."""
+    async def _withdraw(self, scope: InterruptScope, approvals: Sequence[Approval]) -> None:
+        """Delete the approvals that are still open. An approval that was answered meanwhile stays."""
         now = self.now()
         try:
-            for approval in asked:
-                await self._interrupts.settle(place, approval.call.id, b"", now, now)
+            for approval in approvals:
+                await self._interrupts.settle(scope, approval.call.id, b"", now, now)
         except StoreUnavailable:
-            logger.warning("thread=<%s> | what a failed run asked may still wait", place.thread_id, exc_info=True)
+            logger.warning("withdrawing approvals of a failed run failed thread=%s", scope.thread_id, exc_info=True)
 
     def _scope(self, at: ScopeKey) -> InterruptScope:
         return InterruptScope(self._depth, *at)
 
 
 def clip_arguments(text: str) -> str:
-    """As much of the arguments as people are shown."""
+    """Clip the arguments to the length that an interrupt's message shows."""
     return text if len(text) <= MAX_SHOWN_ARGUMENTS else f"{text[:MAX_SHOWN_ARGUMENTS]}…"
+
+
+# --- options of the caller --------------------------------------------------------------------------------------------
+
+
+class ApprovalOptions(BaseModel):
+    """``forwardedProps.approvals``.
+
+    Attributes:
+        ask: ``policy`` asks if the operator's policy says so; ``all`` asks before every server tool that may run.
+        on_denial: ``tell`` passes the denial to the model and continues the run; ``cancel`` ends the run as cancelled.
+            The denial is in the thread's history either way.
+    """
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+
+    ask: Literal["policy", "all"] = "policy"
+    on_denial: Literal["tell", "cancel"] = "tell"
+
+    def policy(self, policy: Policy) -> Policy:
+        """Return the policy for the run: the operator's, made stricter by these options."""
+
+        def ask_all(tool_name: str) -> PolicyDecision:
+            decision = policy(tool_name)
+            if decision.permission is not Permission.ALLOW:
+                return decision
+            return PolicyDecision(Permission.ASK, reason=decision.reason, category=decision.category)
+
+        return ask_all if self.ask == "all" else policy
+
+
+_OPTIONS = TypeAdapter(ApprovalOptions)
+_DEFAULT = ApprovalOptions()
+
+
+def read_approval_options(props: object) -> ApprovalOptions:
+    """Return the options in a run's ``forwardedProps``, or the defaults.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    return read_forwarded_prop(props, "approvals", _OPTIONS) or _DEFAULT
 
 
 # --- as JSON ----------------------------------------------------------------------------------------------------------
@@ -241,7 +308,7 @@ def clip_arguments(text: str) -> str:
 
 @cache
 def _adapter() -> TypeAdapter[Approval]:
-    """Built with the first approval: a start does not pay for it."""
+    """Return the JSON adapter. It is built with the first approval, so that the server starts faster."""
     return TypeAdapter(Approval)
 
 
@@ -249,11 +316,11 @@ def _dump_approval(approval: Approval) -> bytes:
     return _adapter().dump_json(approval, by_alias=True)
 
 
-def _load_approval(held: PendingInterrupt) -> Approval | None:
-    """None for what another version of this server wrote, and this one cannot read: it is not run."""
+def _load_approval(record: PendingInterrupt) -> Approval | None:
+    """Parse a stored approval. Return None if another version of the server wrote it in a form unknown to this one."""
     try:
-        return _adapter().validate_json(held.payload)
+        return _adapter().validate_json(record.payload)
     except ValidationError as error:
-        wrong = error.errors()[0]["loc"]
-        logger.warning("call=<%s> | what waits cannot be read, and is not run: %s", held.id, wrong)
+        field = error.errors()[0]["loc"]
+        logger.warning("stored approval unreadable, call will not run call=%s field=%s", record.id, field)
         return None

@@ -1,6 +1,6 @@
-"""What answers decide: the entries of ``resume``, matched to the calls that wait and checked.
+"""Decisions on approvals: the entries of ``resume``, matched to the approvals and validated.
 
-Rule: an answer that cannot be taken is refused before any call begins, in one sentence that names the field.
+Rule: an invalid answer is rejected before any call starts, with one sentence that names the field.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.agents.assistant.toolbox import is_object
 from agui_container.protocol.errors import AppError, ErrorCode
 
-SHOWN_FIELD = 64
-"""Characters of a field's name that nobody knows, said back."""
+MAX_SHOWN_FIELD = 64
+"""Maximum characters of an unknown field's name in an error message."""
 
 EXPECTED = {
     "approved": "must be true or false",
@@ -28,7 +28,13 @@ EXPECTED = {
 
 
 class Decision(Struct, frozen=True):
-    """An approval and what was decided: the entries, and what they say of a call that has not begun."""
+    """The decision on one approval.
+
+    Attributes:
+        approval: the approval that is answered.
+        entries: the entries of ``resume`` that name its interrupts.
+        answer: the answer for a call that has not started; None if it was cancelled or the call has started.
+    """
 
     approval: Approval
     entries: Sequence[ResumeEntry]
@@ -36,33 +42,37 @@ class Decision(Struct, frozen=True):
 
     @property
     def call(self) -> ModelToolCall:
-        """The call as it is from now on: as it was asked for, or edited. One that has begun is past that."""
+        """Call to run: with edited arguments if the answer has any and the call has not started."""
         if self.approval.suspension or not (self.answer and self.answer.approved) or self.answer.edited_args is None:
             return self.approval.call
         return replace(self.approval.call, arguments=to_json(self.answer.edited_args).decode())
 
 
 def match_answers(approvals: Sequence[Approval], entries: Sequence[ResumeEntry], now: float) -> list[Decision]:
-    """What the entries decide, in the order of the approvals. Entries that name none of them are left out.
+    """Return the decisions that the entries make, in the order of the approvals. Unknown entries are ignored.
 
     Raises:
-        AppError: VALIDATION_ERROR for two answers to one interrupt, one to what has expired, or one of another form.
+        AppError: VALIDATION_ERROR for an interrupt that is answered twice, has expired, or gets an invalid payload.
     """
-    found = _by_interrupt(approvals, entries)
-    decided = []
+    by_interrupt = _by_interrupt(approvals, entries)
+    decisions = []
     for approval in approvals:
-        named = [(interrupt, *found[interrupt.id]) for interrupt in approval.interrupts if interrupt.id in found]
+        named = [
+            (interrupt, *by_interrupt[interrupt.id])
+            for interrupt in approval.interrupts
+            if interrupt.id in by_interrupt
+        ]
         for interrupt, at, entry in named:
             if not approval.is_settled and entry.status != "cancelled":
                 _check_expiry(interrupt, at, now)
         if named:
             answers = [_answer(*each) for each in named]
-            decided.append(Decision(approval, [entry for _, _, entry in named], answers[0]))
-    return decided
+            decisions.append(Decision(approval, [entry for _, _, entry in named], answers[0]))
+    return decisions
 
 
 def _by_interrupt(approvals: Sequence[Approval], entries: Sequence[ResumeEntry]) -> dict[str, tuple[int, ResumeEntry]]:
-    """The entries that name an interrupt, with their places in the list."""
+    """Return the entries that name an interrupt of the approvals, by interrupt id, with their indexes."""
     known = {interrupt.id for approval in approvals for interrupt in approval.interrupts}
     found: dict[str, tuple[int, ResumeEntry]] = {}
     for at, entry in enumerate(entries):
@@ -79,7 +89,7 @@ def _check_expiry(interrupt: Interrupt, at: int, now: float) -> None:
 
 
 def _answer(interrupt: Interrupt, at: int, entry: ResumeEntry) -> ApprovalAnswer | None:
-    """The answer to an interrupt of this module; None where it was abandoned, or somebody else asked."""
+    """Parse the answer to an approval. Return None if it is cancelled or the interrupt is a subagent's own."""
     if entry.status == "cancelled" or interrupt.response_schema != RESPONSE_SCHEMA:
         return None
     where = f"resume.{at}.payload"
@@ -94,15 +104,15 @@ def _answer(interrupt: Interrupt, at: int, entry: ResumeEntry) -> ApprovalAnswer
 
 
 def _describe_problem(path: Sequence[int | str]) -> str:
-    """Where a payload is wrong, and what was expected there."""
+    """Return the path to the invalid field of a payload, and the value that is expected there."""
     if not path:
         return f": must be an object with {', '.join(EXPECTED)}, of which the first is required"
     name = str(path[0])
-    return f".{name[:SHOWN_FIELD]}: {EXPECTED.get(name, 'is not a field of an answer')}"
+    return f".{name[:MAX_SHOWN_FIELD]}: {EXPECTED.get(name, 'is not a field of an answer')}"
 
 
 def _is_sendable(arguments: dict[str, object]) -> bool:
-    """Whether a tool can be called with them: numbers may be infinite, and nesting too deep."""
+    """Return True if the arguments can be encoded as JSON: no infinite numbers, no excessive nesting."""
     try:
         return is_object(to_json(arguments).decode())
     except ValueError:

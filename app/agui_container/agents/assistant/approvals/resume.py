@@ -1,9 +1,10 @@
-"""The beginning of a run that continues an interrupted one: the answers are acted on before the model is asked.
+"""The start of a run that continues an interrupted one: answers are applied before the model is called.
 
-Rule: a call is taken before its tool starts and not earlier, so that a run cut off half-way leaves a result that says
-so, no second answer ever starts the tool again, on whatever replica, and what was never started stays open. What the
-model is then shown of these calls comes from what was held, not from the caller's messages; but a call that was not
-wanted, and that these have no more, is shown to nobody.
+Rules:
+- A call is claimed right before its tool starts. So a run that is cut off leaves a result that says so, a second answer
+  never starts the tool again on any replica, and a call that was never started stays open.
+- The model sees these calls as they were stored, not as the caller's messages have them.
+- A rejected call that the caller's messages no longer contain is left out of the history.
 """
 
 from collections.abc import Collection, Container, Sequence
@@ -16,7 +17,7 @@ from msgspec import Struct, structs
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
 from agui_container.agents.assistant.approvals.decisions import Decision, match_answers
 from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
-from agui_container.agents.assistant.toolbox import Answered, Toolbox, failed_result, run_side_by_side
+from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, failed_result, run_side_by_side
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError
@@ -24,20 +25,20 @@ from agui_container.protocol.errors import AppError
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
 ABANDONED = "Error: the user did not want this call."
 GONE = "Error: this call no longer waits for an answer."
-SHOWN_ID = 100
-"""Characters of an unknown id in the log."""
+MAX_LOGGED_ID = 100
+"""Maximum characters of an unknown id in the log."""
 
 
-class Resumed(Struct, frozen=True):
-    """Where the thread's approvals stand.
+class ResumeOutcome(Struct, frozen=True):
+    """The approvals of a thread after the answers of a run have been applied.
 
     Attributes:
-        waiting: those that are open.
-        settled: those whose results this run has to show.
-        awaits_client: whether the client has yet to answer a call, beside one that was decided on here or beside one
-            that it has answered.
-        is_late: whether the model has spoken already of what these answers decide: another run was quicker.
-        has_denial: whether one of these answers denies or abandons its call.
+        waiting: open approvals.
+        settled: settled approvals whose calls and results belong into the history.
+        awaits_client: True if the client has not answered all its calls of a turn in which other calls were decided
+            here or answered by the client.
+        is_late: True if another run has applied the same answers and the model has already replied to them.
+        has_denial: True if one of the answers denies or cancels its call.
     """
 
     waiting: Sequence[Approval]
@@ -48,71 +49,77 @@ class Resumed(Struct, frozen=True):
 
     @property
     def skips_model(self) -> bool:
-        """Whether there is nothing to ask the model now."""
+        """True if the run ends without calling the model."""
         return bool(self.waiting) or self.awaits_client or self.is_late
 
     def results(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
-        """The tool messages of what is settled, one for each call: in place of what the caller has said in its name."""
-        said = {m.tool_call_id: m.id for m in reversed(messages) if isinstance(m, ToolMessage)}
+        """Return the tool messages of the settled calls, with the ids of the caller's own messages for these calls."""
+        message_ids = {m.tool_call_id: m.id for m in reversed(messages) if isinstance(m, ToolMessage)}
         return [
-            given.to_message(said.get(call.id, f"result-{call.id}"), call.id)
-            for call, given in ((approval.call, approval.final_result) for approval in self.settled)
-            if given is not None
+            result.to_message(message_ids.get(call.id, f"result-{call.id}"), call.id)
+            for call, result in ((approval.call, approval.final_result) for approval in self.settled)
+            if result is not None
         ]
 
-    def with_held_calls(self, messages: Sequence[Message]) -> list[Message]:
-        """The caller's messages with the settled calls as they were held and run, and their results."""
-        held = {approval.call.id: tool_call(approval) for approval in self.settled}
-        if not held:
+    def with_settled_calls(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the caller's messages with the settled calls as they were run, and their results."""
+        settled = {approval.call.id: tool_call(approval) for approval in self.settled}
+        if not settled:
             return list(messages)
-        kept = [m for m in messages if not (isinstance(m, ToolMessage) and m.tool_call_id in held)]
-        shown = [restore_calls(message, held) for message in kept]
-        present = call_ids(shown)
-        missing = [call for call in held.values() if call.id not in present]
+        others = [m for m in messages if not (isinstance(m, ToolMessage) and m.tool_call_id in settled)]
+        history = [restore_calls(message, settled) for message in others]
+        present = call_ids(history)
+        missing = [call for call in settled.values() if call.id not in present]
         if missing:
-            shown.append(AssistantMessage(id=f"held-{missing[0].id}", tool_calls=missing))
-        return [*shown, *self.results(messages)]
+            history.append(AssistantMessage(id=f"held-{missing[0].id}", tool_calls=missing))
+        return [*history, *self.results(messages)]
 
     def new_results(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
-        """The results that the caller does not have yet."""
+        """Return the results that the caller's messages do not contain."""
         seen = [(m.tool_call_id, m.content) for m in messages if isinstance(m, ToolMessage)]
-        return [it for it in self.results(messages) if (it.tool_call_id, it.content) not in seen]
+        return [result for result in self.results(messages) if (result.tool_call_id, result.content) not in seen]
 
 
-async def resume(asked: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> Resumed:
-    """Act on the answers.
+async def resume(request: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> ResumeOutcome:
+    """Apply the answers in ``request.resume`` to the thread's approvals.
 
     Raises:
-        AppError: VALIDATION_ERROR for one that cannot be taken; STORE_UNAVAILABLE for a store that does not say whether
-            it has been, once the other calls have ended.
+        AppError: VALIDATION_ERROR for an invalid answer; STORE_UNAVAILABLE if the store fails, after the other calls
+            have ended.
     """
     at = scope_key(ctx)
-    held = await approvals.load(at)
-    warn_of_unknown({it.id for approval in held for it in approval.interrupts}, asked.resume or (), ctx)
-    decided = match_answers(held, asked.resume or (), approvals.now())
-    attempts = [partial(try_decision, decision, approvals, at, toolbox, ctx) for decision in decided]
-    acted = approvals_of(await run_side_by_side(attempts, ctx))
-    named = {approval.call.id: approval for approval in acted}
-    standing = [named.get(approval.call.id, approval) for approval in held]
-    answered, called = answered_ids(asked.messages), call_ids(asked.messages)
-    told = called | {
-        it.call.id for of, it in zip(decided, acted, strict=True) if not asked.messages or not is_rejected(of, it)
+    stored = await approvals.load(at)
+    messages, entries = request.messages, request.resume or ()
+    warn_of_unknown({interrupt.id for approval in stored for interrupt in approval.interrupts}, entries, ctx)
+    decisions = match_answers(stored, entries, approvals.now())
+    attempts = [partial(try_decision, decision, approvals, at, toolbox, ctx) for decision in decisions]
+    applied = approvals_of(await run_side_by_side(attempts, ctx))
+    updates = {approval.call.id: approval for approval in applied}
+    current = [updates.get(approval.call.id, approval) for approval in stored]
+    answered = answered_ids(messages)
+    rejected = {
+        approval.call.id
+        for decision, approval in zip(decisions, applied, strict=True)
+        if is_rejected(decision, approval)
     }
-    resumed = Resumed(
-        waiting=[it for it in standing if not it.is_settled],
-        settled=[it for it in standing if it.is_settled and it.call.id in told],
-        awaits_client=any(call_id not in answered for it in acted if it.call.id in told for call_id in it.beside)
-        or is_awaiting_client(asked.messages, toolbox.client),
-        is_late=bool(asked.resume) and ends_with_answer(asked.messages),
-        has_denial=any(is_rejected(of, it) for of, it in zip(decided, acted, strict=True)),
+    in_history = call_ids(messages) | {id_ for id_ in updates if not messages or id_ not in rejected}
+    outcome = ResumeOutcome(
+        waiting=[each for each in current if not each.is_settled],
+        settled=[each for each in current if each.is_settled and each.call.id in in_history],
+        awaits_client=any(
+            call_id not in answered for each in applied if each.call.id in in_history for call_id in each.beside
+        )
+        or is_awaiting_client(messages, toolbox.client),
+        is_late=bool(entries) and ends_with_answer(messages),
+        has_denial=bool(rejected),
     )
-    return structs.replace(resumed, is_late=False) if resumed.new_results(asked.messages) else resumed
+    return structs.replace(outcome, is_late=False) if outcome.new_results(messages) else outcome
 
 
 def is_rejected(decision: Decision, approval: Approval) -> bool:
-    """Whether a call was abandoned or denied, by this answer or the one that counts.
+    """Return True if the call was denied or cancelled, by this decision or by the one that settled the approval.
 
-    A client that leaves such a call out of the history has asked anew: then it is nobody's concern any more.
+    If the client's history lacks such a call, the client has started over, and the call is left out.
     """
     if approval.answer is not None:
         return not approval.answer.approved
@@ -120,18 +127,18 @@ def is_rejected(decision: Decision, approval: Approval) -> bool:
 
 
 def warn_of_unknown(known: Collection[str], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:
-    """Answers to what nobody asked are ignored; one line tells of all of them. ``known`` are ids of interrupts."""
+    """Log one line if entries name interrupts that are not in ``known``. Such entries are ignored."""
     unknown = [entry.interrupt_id for entry in entries if entry.interrupt_id not in known]
     if unknown:
         ctx.logger.warning(
-            "count=<%d> first=<%r> | answers to what nobody asked are ignored", len(unknown), unknown[0][:SHOWN_ID]
+            "answers to unknown interrupts ignored count=%d first=%r", len(unknown), unknown[0][:MAX_LOGGED_ID]
         )
 
 
 async def try_decision(
     decision: Decision, approvals: Approvals, at: ScopeKey, toolbox: Toolbox, ctx: RunContext
 ) -> Approval | AppError:
-    """``apply_decision``, or why not: what fails one call must not cut off those beside it."""
+    """Apply a decision. Return an ``AppError`` instead of raising it, so that concurrent calls are not cut off."""
     try:
         return await apply_decision(decision, approvals, at, toolbox, ctx)
     except AppError as error:
@@ -139,7 +146,7 @@ async def try_decision(
 
 
 def approvals_of(attempts: Sequence[Approval | AppError]) -> Sequence[Approval]:
-    """The approvals. Raises the first error."""
+    """Return the approvals, or raise the first error."""
     for each in attempts:
         if isinstance(each, AppError):
             raise each
@@ -149,37 +156,44 @@ def approvals_of(attempts: Sequence[Approval | AppError]) -> Sequence[Approval]:
 async def apply_decision(
     decision: Decision, approvals: Approvals, at: ScopeKey, toolbox: Toolbox, ctx: RunContext
 ) -> Approval:
-    """Give the call its result, once; or let it go on to its next question; or leave it as it is."""
+    """Apply a decision to its approval. Return the approval: settled, reopened with new interrupts, or unchanged.
+
+    It is unchanged if it was settled before or if the call's tool is unavailable now.
+
+    Raises:
+        AppError: STORE_UNAVAILABLE.
+    """
     approval = decision.approval
     if approval.is_settled:
         if decision.answer != approval.answer:
-            ctx.logger.warning("call=<%s> | another answer to what was decided changes nothing", approval.call.id)
+            ctx.logger.warning("answer ignored, call already decided call=%s", approval.call.id)
         return approval
-    refusal = rejection_result(decision)
-    if refusal is None and toolbox.is_unavailable(approval.call):
-        ctx.logger.warning("call=<%s> | its tool is out of reach: it stays open", approval.call.id)
+    rejection = rejection_result(decision)
+    if rejection is None and toolbox.is_unavailable(approval.call):
+        ctx.logger.warning("approval stays open, tool unavailable call=%s", approval.call.id)
         return approval
     decided = replace(approval, call=decision.call, answer=decision.answer)
-    taken = await approvals.claim(at, decided, failed_result(CUT_OFF if refusal is None else refusal))
-    if taken is None:
-        ctx.logger.warning("call=<%s> | another run was quicker to answer", approval.call.id)
-        return await unclaimed_result(approval, approvals, at)
-    if refusal is not None:
-        return taken
-    answered = await run_call(decided, decision.entries, toolbox, ctx)
-    if isinstance(answered, Suspension):
-        return await approvals.reopen(at, taken, answered)
-    return await approvals.settle(at, taken, answered, ctx)
+    claimed = await approvals.claim(at, decided, failed_result(CUT_OFF if rejection is None else rejection))
+    if claimed is None:
+        ctx.logger.warning("approval already claimed by another run call=%s", approval.call.id)
+        return await load_claimed_elsewhere(approval, approvals, at)
+    if rejection is not None:
+        return claimed
+    outcome = await run_call(decided, decision.entries, toolbox, ctx)
+    if isinstance(outcome, Suspension):
+        return await approvals.reopen(at, claimed, outcome)
+    return await approvals.settle(at, claimed, outcome, ctx)
 
 
-async def unclaimed_result(approval: Approval, approvals: Approvals, at: ScopeKey) -> Approval:
-    """What has become of a call that could not be taken."""
-    held = await approvals.load(at)
-    return next((it for it in held if it.call.id == approval.call.id), approval.with_result(failed_result(GONE)))
+async def load_claimed_elsewhere(approval: Approval, approvals: Approvals, at: ScopeKey) -> Approval:
+    """Return the stored approval that another run claimed; settled with an error if it is no longer stored."""
+    stored = await approvals.load(at)
+    gone = approval.with_result(failed_result(GONE))
+    return next((each for each in stored if each.call.id == approval.call.id), gone)
 
 
 def rejection_result(decision: Decision) -> str | None:
-    """The result of a call that is not run, because somebody said so. A call that has begun hears it itself."""
+    """Return the result of a rejected call, or None if the call runs. A suspended call gets the answer itself."""
     if decision.approval.suspension is not None:
         return None
     if decision.answer is None:
@@ -189,47 +203,50 @@ def rejection_result(decision: Decision) -> str | None:
     return f"Error: the user denied this call{f': {decision.answer.reason}' if decision.answer.reason else '.'}"
 
 
-async def run_call(approval: Approval, entries: Sequence[ResumeEntry], toolbox: Toolbox, ctx: RunContext) -> Answered:
-    """Run a call, or go on with one that has begun."""
+async def run_call(
+    approval: Approval, entries: Sequence[ResumeEntry], toolbox: Toolbox, ctx: RunContext
+) -> CallOutcome:
+    """Run a call that has not started, or resume a suspended one."""
     if approval.suspension is None:
         return await toolbox.run_one(approval.call, ctx)
     return await toolbox.resume(approval.call, approval.suspension, entries, ctx)
 
 
-def restore_calls(message: Message, held: dict[str, ToolCall]) -> Message:
-    """The message with its calls as they were held, whatever the caller made of them."""
+def restore_calls(message: Message, settled: dict[str, ToolCall]) -> Message:
+    """Return the message with its calls replaced by the settled calls of the same ids."""
     if not isinstance(message, AssistantMessage) or not message.tool_calls:
         return message
-    return message.model_copy(update={"tool_calls": [held.get(call.id, call) for call in message.tool_calls]})
+    return message.model_copy(update={"tool_calls": [settled.get(call.id, call) for call in message.tool_calls]})
 
 
 def tool_call(approval: Approval) -> ToolCall:
-    """The call as a message has it."""
+    """Return the call of an approval as AG-UI's type."""
     return ToolCall(
         id=approval.call.id, function=FunctionCall(name=approval.call.name, arguments=approval.call.arguments)
     )
 
 
 def call_ids(messages: Sequence[Message]) -> set[str]:
-    """The calls in the messages."""
+    """Return the ids of the calls that the messages make."""
     return {call.id for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()}
 
 
 def answered_ids(messages: Sequence[Message]) -> set[str]:
-    """The calls that have a result in the messages."""
+    """Return the ids of the calls that have a result in the messages."""
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
 
 
 def ends_with_answer(messages: Sequence[Message]) -> bool:
-    """Whether the assistant itself has the last word, and asks for nothing with it."""
+    """Return True if the last message, subagents' aside, is the assistant's and makes no calls."""
     last = next((message for message in reversed(messages) if message.subagent_run_id is None), None)
     return isinstance(last, AssistantMessage) and not last.tool_calls
 
 
 def is_awaiting_client(messages: Sequence[Message], tools: Container[str]) -> bool:
-    """Whether the client, which runs ``tools``, is still at the calls of the last turn: it answers one after another.
+    """Return True if the client has answered some of its calls and is expected to send the other results.
 
-    Its last word is a result then. Any other asks to go on without those that are missing.
+    ``tools`` are the names of the client's tools. Such a history ends with a tool result. If it ends with another
+    message, the client wants the run to continue without the missing results.
     """
     if not messages or not isinstance(messages[-1], ToolMessage):
         return False

@@ -1,1 +1,1 @@
-"""The model's context window: what of a conversation fits a budget of tokens, and what becomes of the rest."""
+"""The model's context window: keeps the prompt within a budget of tokens by trimming or summarising history."""

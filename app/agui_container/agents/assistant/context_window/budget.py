@@ -1,6 +1,6 @@
-"""How many tokens a model call may be sent, and what happens to those that are too many: the operator's choice.
+"""The operator's limit on the tokens of a prompt, and the choice of how to shorten a prompt that exceeds it.
 
-Rule: without a budget nothing is counted and nothing is told. A caller may ask for fewer tokens, never for more.
+Rule: without a budget no tokens are counted and no events are emitted. A caller may lower the budget, never raise it.
 """
 
 from enum import StrEnum
@@ -14,21 +14,27 @@ from agui_container.ports import Model, Prompt, RunContext
 
 
 class Overflow(StrEnum):
-    """What becomes of history that does not fit."""
+    """Ways to shorten history that does not fit the budget."""
 
     TRIM = "trim"
     SUMMARISE = "summarise"
 
 
 class ContextBudget(Struct, frozen=True):
-    """At most ``tokens`` per model call, the answer not included; 0 is no budget."""
+    """The budget of every model call of an assistant.
+
+    Attributes:
+        tokens: maximum tokens of a prompt, without the answer; 0 means no budget.
+        overflow: the way to shorten history that does not fit.
+        summaries: cache of summaries, used with ``Overflow.SUMMARISE``.
+    """
 
     tokens: int = 0
     overflow: Overflow = Overflow.TRIM
     summaries: Summaries = field(default_factory=Summaries)
 
     def open_window(self, model: Model, prompt: Prompt, ctx: RunContext) -> Window:
-        """The window of a run that begins with this prompt."""
+        """Return the window for a run that begins with this prompt. The caller's limit can only lower the budget."""
         tokens = min(filter(None, (self.tokens, ctx.allowance.context_tokens)), default=0)
         if not tokens:
             return UnboundedWindow(prompt.messages)

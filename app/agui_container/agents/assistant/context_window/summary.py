@@ -1,11 +1,11 @@
-"""A summary by the model of messages that no longer fit, and the memory of it.
+"""Summaries, written by the model, of messages that no longer fit the context window.
 
-Rules: the summary is made of untrusted messages, so it stands in the conversation as a user message that says what it
-is, never in the system text. It is made without tools and not shown to the client; what it costs is the run's usage. A
-model that fails to make one costs nothing but the summary.
+Rules: a summary is made from untrusted messages, so it enters the conversation as a labelled user message, never as
+system text. The summary call offers no tools and its answer is not streamed to the client. Its tokens count towards the
+run's usage. If the model fails, the run continues without a summary.
 
-A thread's last summary is kept, in memory and bounded, for as long as the messages it stands for are there: the next
-run uses it again, and where more has to go the model is given it together with what is new.
+The last summary of each thread is cached in bounded memory. The next run uses it again if the summarised messages are
+unchanged. If more messages have to go, the model extends the cached summary with the new ones.
 """
 
 import hashlib
@@ -25,9 +25,9 @@ from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.telemetry import ModelCall
 
 MAX_SUMMARIES = 1_000
-"""Threads whose last summary is kept."""
+"""Maximum number of threads with a cached summary."""
 SUMMARY_TOKENS = 1_000
-"""The most that a summary may be; less where the budget is small."""
+"""Maximum tokens of a summary. A small budget lowers it to a quarter of the budget."""
 
 ORDERS = (
     "Summarise the conversation that you are given, for an assistant that will carry it on without having seen it. "
@@ -40,41 +40,46 @@ GAP = "\n\n"
 
 
 class StoredSummary(Struct, frozen=True):
-    """The summary of the first ``count`` messages of a thread; ``digest`` tells whether they are still the same."""
+    """Summary of the first ``count`` messages of a thread. ``digest`` detects changes in these messages."""
 
     count: int
     digest: bytes
     text: str
 
     def covers(self, entries: Sequence[CountedMessage]) -> bool:
-        """Whether the messages begin with those that were summarised."""
+        """Return True if the entries begin with the summarised messages."""
         return self.count <= len(entries) and digest_of(entries[: self.count]) == self.digest
 
 
 class Summaries:
-    """The last summary of each thread, by owner and thread id; the threads unused for longest are forgotten first."""
+    """Cache of the last summary of each thread, by owner and thread id. The least recently used ones are evicted."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[str, str], StoredSummary] = OrderedDict()
+        self._summaries: OrderedDict[tuple[str, str], StoredSummary] = OrderedDict()
 
     def find(self, thread: tuple[str, str], entries: Sequence[CountedMessage]) -> StoredSummary | None:
-        """What is known of these messages."""
-        held = self._held.get(thread)
-        if held is None or not held.covers(entries):
+        """Return the cached summary if it covers a prefix of these entries, else None."""
+        cached = self._summaries.get(thread)
+        if cached is None or not cached.covers(entries):
             return None
-        self._held.move_to_end(thread)
-        return held
+        self._summaries.move_to_end(thread)
+        return cached
 
     def store(self, thread: tuple[str, str], entries: Sequence[CountedMessage], text: str) -> None:
-        """Remember the summary of these messages."""
-        self._held[thread] = StoredSummary(len(entries), digest_of(entries), text)
-        self._held.move_to_end(thread)
-        if len(self._held) > MAX_SUMMARIES:
-            self._held.popitem(last=False)
+        """Cache ``text`` as the summary of these entries."""
+        self._summaries[thread] = StoredSummary(len(entries), digest_of(entries), text)
+        self._summaries.move_to_end(thread)
+        if len(self._summaries) > MAX_SUMMARIES:
+            self._summaries.popitem(last=False)
 
 
 class Summariser(Struct, frozen=True):
-    """Makes the message that stands for others; ``budget`` bounds the question, and so the answer."""
+    """Asks the model for summaries and returns them as messages. Implements ``window.SummaryMaker``.
+
+    Attributes:
+        budget: maximum tokens of the summary prompt. It also bounds the summary.
+        memory: the cache of summaries.
+    """
 
     model: Model
     counter: MessageTokenCounter
@@ -84,23 +89,31 @@ class Summariser(Struct, frozen=True):
 
     @property
     def reserve(self) -> int:
-        """The tokens that are set aside for a summary."""
+        """Number of tokens reserved for a summary."""
         return min(SUMMARY_TOKENS, self.budget // 4)
 
     async def __call__(self, entries: Sequence[CountedMessage]) -> Message | None:
-        """The summary of these messages; None where the model failed or said nothing."""
+        """Return a user message with the summary of these entries, or None if the model failed or answered nothing.
+
+        Raises:
+            AppError: RUN_LIMIT_EXCEEDED, or a failure outside the model.
+        """
         thread = (self.ctx.caller.owner, self.ctx.thread_id)
-        held = self.memory.find(thread, entries)
-        whole = held.text if held and held.count == len(entries) else await self._ask_model(held, entries)
-        text = self._clip(whole)  # another run's budget may have been larger
+        cached = self.memory.find(thread, entries)
+        whole = cached.text if cached and cached.count == len(entries) else await self._ask_model(cached, entries)
+        text = self._clip(whole)  # The cached summary may come from a run with a larger budget.
         if not text:
             return None
         self.memory.store(thread, entries, whole)
         return UserMessage(id=self.ctx.new_id(), content=MARK + text)
 
-    async def _ask_model(self, held: StoredSummary | None, entries: Sequence[CountedMessage]) -> str:
-        """What the model says, cut to what is set aside for it. Raises ``AppError`` where it took the run's tokens."""
-        prompt = self._prompt(held, entries)
+    async def _ask_model(self, cached: StoredSummary | None, entries: Sequence[CountedMessage]) -> str:
+        """Return the model's summary, clipped to the reserved tokens, or the empty string if the model failed.
+
+        Raises:
+            AppError: RUN_LIMIT_EXCEEDED, if the summary used up the run's tokens.
+        """
+        prompt = self._prompt(cached, entries)
         if prompt is None:
             return ""
         turn = ModelTurn(self.ctx)
@@ -113,19 +126,24 @@ class Summariser(Struct, frozen=True):
         except AppError as error:
             if not error.code.startswith("MODEL_"):
                 raise
-            self.ctx.logger.warning("code=<%s> | no summary, old messages are left out: %s", error.code, error.message)
+            self.ctx.logger.warning(
+                "summary failed, old messages are dropped thread=%s code=%s error=%s",
+                self.ctx.thread_id,
+                error.code,
+                error.message,
+            )
             return ""
-        check_tokens(self.ctx)  # before the model is asked for the answer itself
+        check_tokens(self.ctx)  # The summary may have used the tokens that the answer needs.
         return self._clip(turn.text.strip())
 
-    def _prompt(self, held: StoredSummary | None, entries: Sequence[CountedMessage]) -> Prompt | None:
-        """The question, within the budget: of what is too long the newest is kept. None where there is no room."""
+    def _prompt(self, cached: StoredSummary | None, entries: Sequence[CountedMessage]) -> Prompt | None:
+        """Return the summary prompt with the newest texts that fit the budget, or None if no text fits."""
         orders = ORDERS.format(words=self.reserve // 2)
-        earlier = f"{EARLIER}{held.text}{GAP}" if held else ""
+        earlier = f"{EARLIER}{cached.text}{GAP}" if cached else ""
         room = self.budget - self.counter.count(orders) - self._tokens(earlier)
-        fresh = entries[held.count :] if held else entries
-        told = newest_texts([render_message(entry.message) for entry in fresh], room, self.counter)
-        return Prompt(orders, [UserMessage(id=self.ctx.new_id(), content=earlier + told)]) if told else None
+        new_entries = entries[cached.count :] if cached else entries
+        texts = newest_texts([render_message(entry.message) for entry in new_entries], room, self.counter)
+        return Prompt(orders, [UserMessage(id=self.ctx.new_id(), content=earlier + texts)]) if texts else None
 
     def _clip(self, text: str) -> str:
         return self.counter.clip(text, self.reserve - self._tokens(MARK))
@@ -135,7 +153,7 @@ class Summariser(Struct, frozen=True):
 
 
 def digest_of(entries: Sequence[CountedMessage]) -> bytes:
-    """What changes when messages come, go or say something else."""
+    """Return a SHA-256 digest over the ids, token counts and texts of the messages."""
     hashed = hashlib.sha256()
     for entry in entries:
         hashed.update(f"{entry.message.id}\n{entry.tokens}\n{render_message(entry.message)}\n".encode(errors="replace"))
@@ -143,25 +161,25 @@ def digest_of(entries: Sequence[CountedMessage]) -> bytes:
 
 
 def newest_texts(texts: Sequence[str], room: int, counter: MessageTokenCounter) -> str:
-    """As many of the last texts as there is room for; the first of them may be cut."""
-    told: list[str] = []
+    """Join as many of the last texts as fit into ``room`` tokens. The oldest of them may be clipped."""
+    newest: list[str] = []
     for text in reversed([text for text in texts if text]):
         room -= counter.count(GAP)
-        told.append(counter.clip(text, room).rstrip())
+        newest.append(counter.clip(text, room).rstrip())
         room -= counter.count(text)
         if room <= 0:
             break
-    return GAP.join(reversed(told)).lstrip()
+    return GAP.join(reversed(newest)).lstrip()
 
 
 def render_message(message: Message) -> str:
-    """A message as words. Reasoning was for the model alone."""
+    """Return a message as plain text for the summary prompt; empty for reasoning, which is left out of summaries."""
     if isinstance(message, ReasoningMessage):
         return ""
-    said = " ".join(part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in parts_of(message))
+    text = " ".join(part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in parts_of(message))
     if isinstance(message, ToolMessage):
-        return f"Result of {message.tool_call_id}: {said}{_failure(message)}"
-    lines = [f"{message.role}: {said}"] if said else []
+        return f"Result of {message.tool_call_id}: {text}{_failure(message)}"
+    lines = [f"{message.role}: {text}"] if text else []
     if isinstance(message, AssistantMessage):
         calls = message.tool_calls or ()
         lines += [f"assistant calls {c.function.name} ({c.id}): {c.function.arguments}" for c in calls]

@@ -1,8 +1,8 @@
-"""How many tokens a text, a message and a tool are.
+"""Token counts of texts, messages and tools.
 
-Rule: pure. A model that counts (``ports.Counting``) is taken at its word; for all others a token is four bytes of
-UTF-8, rounded up, and every message costs four more for what providers put around it. Media are never counted by
-their bytes: a picture costs a model the same however it is encoded.
+Rule: pure functions, no I/O. A model that implements ``ports.TokenCounter`` counts its own tokens. For all other models
+a token is estimated as four bytes of UTF-8, rounded up, and each message costs four more tokens for the framing that
+providers add. A media part has a fixed price, because its cost to a model does not depend on its encoding.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,50 +17,55 @@ from agui_container.ports import Model, TokenCounter
 BYTES_PER_TOKEN = 4
 PER_MESSAGE = 4
 MEDIA_TOKENS = 2_000
-"""What a part that is not text is taken for: a large picture is 1,000 to 1,600 tokens, a document or a film more."""
+"""Estimated tokens of a part that is not text. A large image has 1,000 to 1,600 tokens, a document or a video more."""
 
 
 def estimate_tokens(text: str) -> int:
-    """The tokens of a text where the model cannot say."""
+    """Estimate the tokens of a text for a model that does not count."""
     return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
 
 
 class CountedMessage(Struct, frozen=True):
-    """A message, counted."""
+    """A message and its number of tokens."""
 
     message: Message
     tokens: int
 
 
 class MessageTokenCounter(Struct, frozen=True):
-    """Counts with ``count``; ``per_message`` is what a message costs besides its texts."""
+    """Counts the tokens of messages and tools.
+
+    Attributes:
+        count: returns the tokens of a text.
+        per_message: tokens of a message besides its parts.
+    """
 
     count: Callable[[str], int] = estimate_tokens
     per_message: int = PER_MESSAGE
 
     @classmethod
     def for_model(cls, model: Model) -> "MessageTokenCounter":
-        """The model's own way to count, or the estimate."""
+        """Return a counter that uses the model's own count, or the estimate if the model has none."""
         return cls(model.count, per_message=0) if isinstance(model, TokenCounter) else cls()
 
     def count_message(self, message: Message) -> CountedMessage:
-        """The message with its tokens. Encrypted values cost nothing: providers do not say what they are worth."""
+        """Count a message. Encrypted values count as 0 because providers do not publish their size in tokens."""
         texts = sum(self.count(text) for text in texts_of(message))
-        return CountedMessage(message, self.per_message + texts + MEDIA_TOKENS * media_of(message))
+        return CountedMessage(message, self.per_message + texts + MEDIA_TOKENS * count_media(message))
 
     def count_tools(self, specs: Iterable[ToolSpec]) -> int:
-        """The tokens of the tools that a prompt offers."""
+        """Return the tokens of the tools that a prompt offers."""
         return sum(self.count(f"{tool.name} {tool.description} {to_json(tool.parameters).decode()}") for tool in specs)
 
     def clip(self, text: str, tokens: int) -> str:
-        """The beginning of the text that is at most ``tokens`` long."""
-        while text and (found := self.count(text)) > tokens:
-            text = text[: len(text) * max(tokens, 0) // found]
+        """Return a prefix of the text that has at most ``tokens`` tokens."""
+        while text and (counted := self.count(text)) > tokens:
+            text = text[: len(text) * max(tokens, 0) // counted]
         return text
 
 
 def texts_of(message: Message) -> Sequence[str]:
-    """The texts that a model reads of a message."""
+    """Return the texts of a message that a model reads, calls and errors included."""
     texts = [part.text for part in parts_of(message) if isinstance(part, TextPart)]
     if isinstance(message, ToolMessage) and message.error:
         texts.append(message.error)
@@ -70,18 +75,18 @@ def texts_of(message: Message) -> Sequence[str]:
     return texts
 
 
-def media_of(message: Message) -> int:
-    """How many parts of a message are not text."""
+def count_media(message: Message) -> int:
+    """Return the number of parts of a message that are not text."""
     return sum(not isinstance(part, TextPart) for part in parts_of(message))
 
 
 def parts_of(message: Message) -> Sequence[ContentPart]:
-    """The content as parts; an activity has none."""
+    """Return the content of a message as parts. An activity has none."""
     if isinstance(message, ActivityMessage) or not message.content:
         return ()
     return [TextPart(text=message.content)] if isinstance(message.content, str) else message.content
 
 
 def total_tokens(entries: Iterable[CountedMessage]) -> int:
-    """The tokens of several messages."""
+    """Return the sum of the tokens of the entries."""
     return sum(entry.tokens for entry in entries)

@@ -1,13 +1,16 @@
-"""What of a conversation a model is sent when there is a budget of tokens, and what the client is told about it.
+"""The messages that a model call gets under a token budget, and the events that report changes to the client.
 
-Rules: the system text, the tools, the current run (the last user message and all behind it) and trusted instructions
-always stay. Of the history before it the oldest turns go first, each as a whole: a turn is a user message and what
-followed it, so a call never loses its results nor an answer its reasoning, and what is kept begins with a user.
-What goes is rounded up to a quarter of the budget, so the cut stays where it is for many model calls and runs: a
-provider's cache of the prompt holds, and a summary serves again. If what must stay is too much by itself, it is sent
-all the same: the count is an estimate, and a model that finds it too long says MODEL_CONTEXT_EXCEEDED itself.
-
-Every message is counted once per run, and none where there is no budget.
+Rules:
+- The system text, the tools, trusted instructions and the current run are never dropped. The current run is the last
+  user message and everything after it.
+- Of the earlier history the oldest turns are dropped first, each as a whole. A turn is a user message and the messages
+  after it. So a call never loses its results, an answer never loses its reasoning, and the kept history begins with a
+  user message.
+- The number of dropped tokens is rounded up to a quarter of the budget. The cut then stays in place for many model
+  calls and runs, so a provider's prompt cache stays valid and a summary can be used again.
+- A prompt that is too long without any history is sent nevertheless, because the count is an estimate. A model that
+  finds the prompt too long fails with MODEL_CONTEXT_EXCEEDED.
+- Each message is counted once per run. Without a budget no message is counted.
 """
 
 from collections.abc import Sequence
@@ -20,64 +23,66 @@ from agui_container.ports import Emit, Prompt
 
 COMPACTED = "context.compacted"
 SNAPSHOT = "context.snapshot"
-STEPS = 4
-"""The history goes in steps of this part of the budget."""
-LISTED = 200
-"""Messages that a snapshot lists, the newest ones; more would be too much for one frame of a socket."""
+CUTS_PER_BUDGET = 4
+"""History is dropped in steps of the budget divided by this number."""
+MAX_LISTED_MESSAGES = 200
+"""Maximum number of messages that a snapshot lists, newest last. More would not fit one WebSocket frame."""
 
 
 class SummaryMaker(Protocol):
-    """Makes one message of those that go."""
+    """Replaces dropped messages by one message."""
 
     @property
     def reserve(self) -> int:
-        """The tokens that the message has at most."""
+        """Maximum number of tokens of the message."""
 
     async def __call__(self, entries: Sequence[CountedMessage]) -> Message | None:
-        """The message, or None where there is none to be had."""
+        """Return the message, or None if it could not be made."""
 
 
 class Window(Protocol):
-    """The messages of one run, as its model gets them."""
+    """The messages of one run as the model gets them."""
 
     @property
     def messages(self) -> Sequence[Message]:
-        """What the next model call is sent."""
+        """Messages for the next model call."""
 
     def add(self, messages: Sequence[Message]) -> None:
-        """What the run has brought: the model's turn, the results of tools."""
+        """Append new messages of the run: the model's turn, or the results of tools."""
 
     async def fit(self) -> None:
-        """Make the messages fit, before a model call, and tell the client if that changed anything."""
+        """Shorten the history to the budget before a model call. Emit an event if the history changed."""
 
     def snapshot(self) -> None:
-        """Tell the client how full the window is, after a model call."""
+        """Emit the usage of the window after a model call."""
 
 
 class UnboundedWindow:
-    """A window without a budget: nothing is counted, nothing goes, and nobody is told."""
+    """A window without a budget. No tokens are counted, no messages dropped, no events emitted."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages: Sequence[Message] = messages
 
     def add(self, messages: Sequence[Message]) -> None:
-        """All of it."""
+        """Append the messages."""
         self.messages = [*self.messages, *messages]
 
     async def fit(self) -> None:
-        """It does."""
+        """Do nothing."""
 
     def snapshot(self) -> None:
-        """There is nothing to tell."""
+        """Do nothing."""
 
 
 class BoundedWindow:
     """A window of ``budget`` tokens.
 
     Args:
-        prompt: system text and tools, which stay, and the messages that the run begins with, calls and results paired.
-        emit: takes what the client is told.
-        summarise: makes the message that stands for what goes; None: nothing does.
+        budget: maximum tokens of a prompt.
+        counter: counts the messages and tools.
+        prompt: the system text, the tools and the first messages of the run, with calls and results paired.
+        emit: emits the events for the client.
+        summarise: replaces dropped messages by a summary; None to drop them without one.
     """
 
     def __init__(
@@ -101,20 +106,20 @@ class BoundedWindow:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The history that is kept, and the run."""
+        """The kept history, then the current run."""
         return [entry.message for entry in (*self._kept, *self._run)]
 
     @property
     def tokens(self) -> int:
-        """What the model is sent, in tokens."""
+        """Number of tokens of the next prompt."""
         return self._system + self._tools + total_tokens(self._kept) + total_tokens(self._run)
 
     def add(self, messages: Sequence[Message]) -> None:
-        """Count what the run has brought."""
+        """Count new messages of the run and append them."""
         self._run.extend(self._counter.count_message(message) for message in messages)
 
     async def fit(self) -> None:
-        """Let old turns go if there are too many; CUSTOM ``context.compacted`` if that changed anything."""
+        """Drop old turns if the prompt exceeds the budget. Emit CUSTOM ``context.compacted`` if the history changed."""
         before, messages_before = self.tokens, len(self._kept) + len(self._run)
         if before <= self._budget:
             return
@@ -134,19 +139,19 @@ class BoundedWindow:
         self._emit(CustomEvent(name=COMPACTED, value=value))
 
     async def _compact(self, excess: int) -> tuple[str, Sequence[CountedMessage]]:
-        """The history without ``excess`` tokens and how that was done, from the whole history again."""
+        """Return the strategy used and the whole history without ``excess`` tokens."""
         reserve = self._summarise.reserve if self._summarise else 0
-        at = find_cut(self._history, excess + reserve, max(1, self._budget // STEPS))
-        gone, pinned = split_entries(self._history[:at])
+        at = find_cut(self._history, excess + reserve, max(1, self._budget // CUTS_PER_BUDGET))
+        dropped, pinned = split_entries(self._history[:at])
         kept = [*pinned, *self._history[at:]]
-        room = excess + reserve <= total_tokens(gone)
-        summary = await self._summarise(gone) if self._summarise and room else None
+        has_room = excess + reserve <= total_tokens(dropped)
+        summary = await self._summarise(dropped) if self._summarise and has_room else None
         if summary is None:
             return "trim", kept
         return "summarise", [*pinned, self._counter.count_message(summary), *self._history[at:]]
 
     def snapshot(self) -> None:
-        """CUSTOM ``context.snapshot``: what the window holds by now, the model's last turn included."""
+        """Emit CUSTOM ``context.snapshot`` with the token counts of the window, the model's last turn included."""
         used = self.tokens
         rows = [("history", entry) for entry in self._kept] + [("run", entry) for entry in self._run]
         value = {
@@ -159,7 +164,7 @@ class BoundedWindow:
             "remainingTokens": max(0, self._budget - used),
             "historyMessages": len(self._kept),
             "runMessages": len(self._run),
-            "messages": [_entry(source, entry) for source, entry in rows[-LISTED:]],
+            "messages": [_entry(source, entry) for source, entry in rows[-MAX_LISTED_MESSAGES:]],
         }
         self._emit(CustomEvent(name=SNAPSHOT, value=value))
 
@@ -169,29 +174,29 @@ def _entry(source: str, entry: CountedMessage) -> dict[str, str | int]:
 
 
 def run_start(messages: Sequence[Message]) -> int:
-    """Where the current run begins: at the last user message, or at the first message where no user has spoken."""
+    """Return the index of the last user message, where the current run begins; 0 if there is no user message."""
     return next((at for at in reversed(range(len(messages))) if isinstance(messages[at], UserMessage)), 0)
 
 
 def find_cut(history: Sequence[CountedMessage], excess: int, step: int) -> int:
-    """Where the history that is kept begins: at a user message, or behind the end.
+    """Return the index at which the kept history begins: that of a user message, or the length of the history.
 
-    So many tokens go as there are too many, rounded up to ``step``.
+    The entries before it have at least ``excess`` tokens, rounded up to ``step``, unless the history has fewer.
     """
-    goal, gone = -(-excess // step) * step, 0
+    goal, dropped = -(-excess // step) * step, 0
     for at, entry in enumerate(history):
-        if gone >= goal and isinstance(entry.message, UserMessage):
+        if dropped >= goal and isinstance(entry.message, UserMessage):
             return at
-        gone += 0 if is_instruction(entry.message) else entry.tokens
+        dropped += 0 if is_instruction(entry.message) else entry.tokens
     return len(history)
 
 
 def split_entries(entries: Sequence[CountedMessage]) -> tuple[list[CountedMessage], list[CountedMessage]]:
-    """What may go, and the instructions among it, which stay."""
+    """Split the entries into those that may be dropped and the instructions, which stay."""
     pinned = [entry for entry in entries if is_instruction(entry.message)]
     return [entry for entry in entries if not is_instruction(entry.message)], pinned
 
 
 def is_instruction(message: Message) -> bool:
-    """Whether a message gives orders. Those that a conversation still has are trusted."""
+    """Return True for system and developer messages. Untrusted ones have been removed from the conversation before."""
     return isinstance(message, (SystemMessage, DeveloperMessage))

@@ -1,1 +1,1 @@
-"""Goals: data that a caller wants from a turn, each with a tool of its own by which the assistant gives it."""
+"""Goals: data that a caller wants from a turn. The assistant delivers each by calling a tool for it."""

@@ -1,6 +1,6 @@
-"""``forwardedProps.goals``: what a caller declares.
+"""Goals that a caller declares in ``forwardedProps.goals``.
 
-Rule: whatever is wrong with a goal is refused before the model is asked, in one sentence that names the field.
+Rule: an invalid goal is rejected before the model is called, with one sentence that names the field.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,17 @@ from agui_container.protocol.forwarded_props import read_forwarded_prop
 
 FIELD = "goals"
 MAX_GOALS = 16
-"""Goals of one turn. Each is a tool that the model is told of."""
+"""Maximum number of goals of one turn. Each adds a tool to every prompt."""
 MAX_DESCRIPTION = 2_000
+"""Maximum characters of a goal's description."""
 MAX_SCHEMAS = 20_000
-"""Bytes of all schemas of a turn as JSON. The model is told all of them, with every call."""
+"""Maximum bytes of all schemas of a turn as JSON. They are part of every prompt."""
 MAX_PATTERNS = 16
-"""Patterns of all schemas of a turn. A few letters of one can take 10 MB, and a tenth of a second."""
+"""Maximum number of patterns in all schemas of a turn. Compiling a short pattern can take 10 MB and 0.1 s."""
 
 
 class GoalDeclaration(BaseModel):
-    """One goal on the wire; ``schema`` is there what ``json_schema`` is here."""
+    """One goal on the wire. The wire name of ``json_schema`` is ``schema``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -37,35 +38,35 @@ _GOALS: TypeAdapter[list[GoalDeclaration]] = TypeAdapter(Annotated[list[GoalDecl
 
 
 def has_goals(props: object) -> bool:
-    """Whether goals are declared, be it none at all."""
+    """Return True if the caller declares goals. An empty list is a declaration, too."""
     return isinstance(props, Mapping) and props.get(FIELD) is not None
 
 
 def parse_goals(props: object) -> Sequence[Goal]:
-    """The goals in ``forwardedProps``. It may take a second: not for the event loop.
+    """Parse the goals in ``forwardedProps``. This may take a second, so it must run outside the event loop.
 
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
     """
-    from agui_container.agents.assistant.goals.schema_validation import count_patterns, schema_problem  # noqa: PLC0415 - a fifth of a second, for those who use it
+    from agui_container.agents.assistant.goals.schema_validation import count_patterns, schema_problem  # noqa: PLC0415 - the import takes 0.2 s
 
     goals: dict[str, Goal] = {}
-    listed = read_forwarded_prop(props, FIELD, _GOALS) or []
-    if sum(len(to_json(given.json_schema)) for given in listed) > MAX_SCHEMAS:
+    declarations = read_forwarded_prop(props, FIELD, _GOALS) or []
+    if sum(len(to_json(each.json_schema)) for each in declarations) > MAX_SCHEMAS:
         message = f"forwardedProps.{FIELD}: the schemas have more than {MAX_SCHEMAS} bytes as JSON."
         raise AppError(ErrorCode.VALIDATION_ERROR, message)
-    if sum(count_patterns(given.json_schema) for given in listed) > MAX_PATTERNS:
+    if sum(count_patterns(each.json_schema) for each in declarations) > MAX_PATTERNS:
         raise AppError(
             ErrorCode.VALIDATION_ERROR, f"forwardedProps.{FIELD}: the schemas have more than {MAX_PATTERNS} patterns."
         )
-    for at, given in enumerate(listed):
-        where = f"forwardedProps.{FIELD}.{at}"
-        if given.type in goals:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{where}.type: another goal has the type '{given.type}'.")
-        # Whatever version it names, it is read as the one that tools have.
-        schema = {key: value for key, value in given.json_schema.items() if key != "$schema"}
-        wrong = schema_problem(schema)
-        if wrong is not None:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{where}.schema{wrong}")
-        goals[given.type] = Goal(given.type, schema, given.description)
+    for index, declaration in enumerate(declarations):
+        path, name = f"forwardedProps.{FIELD}.{index}", declaration.type
+        if name in goals:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"{path}.type: another goal has the type '{name}'.")
+        # A schema of any version is read as the version that tool schemas have.
+        schema = {key: value for key, value in declaration.json_schema.items() if key != "$schema"}
+        problem = schema_problem(schema)
+        if problem is not None:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"{path}.schema{problem}")
+        goals[name] = Goal(name, schema, declaration.description)
     return list(goals.values())

@@ -1,9 +1,11 @@
-"""The goals of turns, where a store keeps them: those of a turn that goes on, and how each of a thread's stands.
+"""Goal records in a store: the goals that a turn carries over to its next run, and the status of a thread's goals.
 
-Rule: only a turn that waits for somebody is taken up again, within an hour. Each run writes its own word on that, once
-it begins and once it ends, and the last run's word counts: so a run that is slow to take back what it said changes
-nothing for the next one. How goals stand is written in the background, in any order: what has ended stays ended. A run
-that ends by itself waits for it, so that whoever has seen its end reads in the thread what the events have said.
+Rules:
+- Goals are carried over only while the turn waits for an answer, for at most an hour. Each run writes its own record
+  under its run id, when it begins and when it ends. The record of the thread's last run counts, so a late write of an
+  earlier run has no effect.
+- The status of goals is written in the background in any order, because a goal that has ended never changes again.
+- A run that ends by itself waits for the write, so that a client that has seen the end reads the same status.
 """
 
 import logging
@@ -21,7 +23,7 @@ from agui_container.ports.store import GoalStore, InterruptStore, Store, StoreUn
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 
 LIFETIME = 3600.0
-"""Seconds, as long as an approval waits."""
+"""Seconds for which goals are carried over. It equals the lifetime of an approval."""
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +32,9 @@ class StoredGoalRecords:
     """Implements ``ports.GoalRecords``.
 
     Args:
-        now: Unix seconds.
-        interrupts: keeps the goals of turns that go on.
-        goals: keeps how goals stand, for those who read the thread; None where nobody does.
+        now: returns the time in Unix seconds.
+        interrupts: stores the goals that are carried over; by default in memory.
+        goals: stores the status of goals for readers of the thread; None to store no status.
     """
 
     def __init__(
@@ -45,47 +47,47 @@ class StoredGoalRecords:
         self._interrupts = interrupts or MemoryInterrupts()
         self._goals = goals
 
-    def kept_in(self, store: Store) -> "StoredGoalRecords":
-        """The same, kept there."""
+    def with_store(self, store: Store) -> "StoredGoalRecords":
+        """Return records with the same clock that are stored in ``store``."""
         return StoredGoalRecords(self._now, store.interrupts, store.goals)
 
     async def load(self, ctx: RunContext) -> Sequence[GoalRecord]:
-        """The goals of the thread's turn."""
+        """Return the goals that the thread's last run carried over."""
         with store_errors_as_app_errors():
-            words = await self._interrupts.list_open(_scope(ctx), self._now())
-        return _load_goals(words[-1].payload) if words else ()
+            records = await self._interrupts.list_open(_scope(ctx), self._now())
+        return _load_goals(records[-1].payload) if records else ()
 
     async def carry_over(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
-        """Keep them for the next run."""
-        word = PendingInterrupt(ctx.run_id, _adapter().dump_json(list(goals)), self._now() + LIFETIME)
+        """Store the goals for the thread's next run."""
+        record = PendingInterrupt(ctx.run_id, _adapter().dump_json(list(goals)), self._now() + LIFETIME)
         with store_errors_as_app_errors():
-            await self._interrupts.put(_scope(ctx), [word])
+            await self._interrupts.put(_scope(ctx), [record])
 
     def record(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
-        """Have it written down, whatever becomes of the run."""
+        """Store the status of the goals in the background. The write survives the end of the run."""
         if self._goals is not None and goals:
             ctx.background(_write_goals(self._goals, ctx, goals, self._now()))
 
     async def record_and_wait(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
-        """Have it written down, and wait for it."""
+        """Store the status of the goals and wait for the write."""
         if self._goals is not None and goals:
             await shield_from_run_cancel(_write_goals(self._goals, ctx, goals, self._now()), ctx)
 
 
-async def _write_goals(kept: GoalStore, ctx: RunContext, goals: Sequence[GoalRecord], now: float) -> None:
+async def _write_goals(store: GoalStore, ctx: RunContext, goals: Sequence[GoalRecord], now: float) -> None:
     own = [
         StoredGoal(ctx.run_id, record.index, record.goal.type, to_json(record.goal.schema), now)
         for record in goals
         if record.run_id == ctx.run_id
     ]
     try:
-        await kept.declare(_key(ctx, ctx.run_id), own)
+        await store.declare(_key(ctx, ctx.run_id), own)
         for record in goals:
             if record.status is not GoalStatus.PENDING:
                 result = to_json(record.data) if record.data is not None else None
-                await kept.conclude(_key(ctx, record.run_id), record.index, record.status, now, result=result)
+                await store.conclude(_key(ctx, record.run_id), record.index, record.status, now, result=result)
     except StoreUnavailable:
-        logger.warning("run=<%s> | how its goals stand is not written down", ctx.run_id, exc_info=True)
+        logger.warning("storing goals failed run=%s", ctx.run_id, exc_info=True)
 
 
 def _key(ctx: RunContext, run_id: str) -> RunKey:
@@ -101,14 +103,14 @@ def _scope(ctx: RunContext) -> InterruptScope:
 
 @cache
 def _adapter() -> TypeAdapter[list[GoalRecord]]:
-    """Built with the first goal: a start does not pay for it."""
+    """Return the JSON adapter. It is built with the first goal, so that the server starts faster."""
     return TypeAdapter(list[GoalRecord])
 
 
 def _load_goals(payload: bytes) -> Sequence[GoalRecord]:
-    """None at all where another version of this server wrote them, and this one cannot read it."""
+    """Parse stored goals. Return none if another version of the server wrote them in a form unknown to this one."""
     try:
         return _adapter().validate_json(payload)
     except ValidationError as error:
-        logger.warning("the goals of a turn cannot be read, and are left: %s", error.errors()[0]["loc"])
+        logger.warning("stored goals unreadable, ignored field=%s", error.errors()[0]["loc"])
         return ()

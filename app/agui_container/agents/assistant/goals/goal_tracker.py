@@ -1,10 +1,12 @@
-"""The goals of one run: their tools, what the model is told of them, and what becomes of each.
+"""The goals of one run: their tools, their prompts for the model, and their status.
 
-Rules: a goal is achieved by the first call of its tool whose data fits its schema, and by nothing else. A model that
-stops before is asked again, so often and no more. However the run ends, each goal is achieved or failed when it is
-over, unless the turn goes on in the next run: then that run takes them up as they stand, if this one ends well. How
-they stand is written down after the client has been told of it, and before it is told that the run is over. Subagents
-have no goals.
+Rules:
+- A goal is achieved by the first call of its tool whose data matches the schema, and in no other way.
+- A model that stops before all goals are achieved is reminded, up to a maximum number of times per run.
+- At the end of the run each goal is achieved or failed, unless the turn continues in the thread's next run. Then that
+  run gets the goals with their status.
+- The status is stored after the client got the event for it, and before the client gets the end of the run.
+- Subagents have no goals.
 """
 
 import asyncio
@@ -24,59 +26,66 @@ from agui_container.protocol.errors import AppError, ErrorCode
 PROMPTED = "goals.prompted"
 
 PROMPTS = 3
-"""How often a model that stops too early is asked again, in one run."""
+"""Default for the maximum number of reminders per run."""
 
 SECTION = (
     "## Goals\n\nThis turn has goals. Before you end it, call the tool of each, once, with the data that it describes: "
 )
 
 
-async def track_goals(asked: RunAgentInput, records: GoalRecords, prompts: int, ctx: RunContext) -> "GoalTracker":
-    """The goals that this run declares, or else those that the thread's turn has left open.
+async def track_goals(request: RunAgentInput, records: GoalRecords, prompts: int, ctx: RunContext) -> "GoalTracker":
+    """Return a tracker for the goals that this run declares, or else those carried over from the previous run.
 
-    A goal that is declared again as it was stands where it stood. Raises ``AppError`` VALIDATION_ERROR.
+    A goal that is declared again unchanged keeps its status.
+
+    Raises:
+        AppError: VALIDATION_ERROR for an invalid goal; STORE_UNAVAILABLE.
     """
     if ctx.subagent_run_id is not None:
         return GoalTracker((), records, prompts, ctx)
-    left = await records.load(ctx)
-    if not has_goals(asked.forwarded_props):
-        return GoalTracker(left, records, prompts, ctx)
-    goals = await asyncio.to_thread(parse_goals, asked.forwarded_props)
-    standing = [
-        next((record for record in left if record.goal == goal), GoalRecord(goal, run_id=ctx.run_id, index=index))
+    previous = await records.load(ctx)
+    if not has_goals(request.forwarded_props):
+        return GoalTracker(previous, records, prompts, ctx)
+    goals = await asyncio.to_thread(parse_goals, request.forwarded_props)
+    current = [
+        next((record for record in previous if record.goal == goal), GoalRecord(goal, run_id=ctx.run_id, index=index))
         for index, goal in enumerate(goals)
     ]
-    return GoalTracker(standing, records, prompts, ctx, replaced=[record for record in left if record not in standing])
+    replaced = [record for record in previous if record not in current]
+    return GoalTracker(current, records, prompts, ctx, replaced=replaced)
 
 
 class GoalTracker:
-    """A context manager around the run's work: an error fails what is pending, unless it is the caller's to correct.
+    """Tracks the goals of one run. A context manager around the run's work.
 
-    Until ``begin`` a caller's error leaves the turn the goals that it had.
+    An error in the block fails the pending goals. An error that the caller can correct carries them over instead.
+    Before ``begin``, such an error leaves the turn with the goals that it had before this run.
 
     Args:
-        standing: the goals, and where they stand.
-        prompts: how often the model may be asked again.
-        replaced: what the turn had until now; None where nothing has been declared.
+        current: the run's goals with their status.
+        records: stores the goals.
+        prompts: maximum number of reminders.
+        ctx: context of the run.
+        replaced: goals of the turn that this run's declaration replaces; None if the run declares none.
     """
 
     def __init__(
         self,
-        standing: Sequence[GoalRecord],
+        current: Sequence[GoalRecord],
         records: GoalRecords,
         prompts: int,
         ctx: RunContext,
         *,
         replaced: Sequence[GoalRecord] | None = None,
     ) -> None:
-        self._goals = {record.goal.type: record for record in standing}
+        self._goals = {record.goal.type: record for record in current}
         self._records = records
         self._prompts = prompts
-        self._prompted = 0
+        self._reminders_sent = 0
         self._ctx = ctx
         self._replaced = replaced
-        self._carried = False
-        self._begun = False
+        self._is_carried = False
+        self._has_begun = False
         self._order = asyncio.Lock()
 
     async def __aenter__(self) -> None:
@@ -88,119 +97,129 @@ class GoalTracker:
     async def __aexit__(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> None:
-        if error is None or (isinstance(error, AppError) and error.is_caller_fault and await self._is_carried_over()):
+        if error is None or (isinstance(error, AppError) and error.is_caller_fault and await self._try_carry_over()):
             return
         self.begin()
-        if self._carried:
+        if self._is_carried:
             self._ctx.background(self._records.carry_over(self._ctx, ()))
         self._fail("run_ended")
-        if isinstance(error, Exception):  # what was cancelled has ended for its readers, and waits for no store
-            await self._recorded()
+        if isinstance(error, Exception):  # The readers of a cancelled run have seen its end, so it does not wait.
+            await self._record_and_wait()
 
-    async def _is_carried_over(self) -> bool:
+    async def _try_carry_over(self) -> bool:
         try:
             await self.carry_over()
         except AppError:
-            self._ctx.logger.warning("the goals of the turn cannot be kept: they fail", exc_info=True)
+            self._ctx.logger.warning("carrying over goals failed, goals fail run=%s", self._ctx.run_id, exc_info=True)
             return False
         return True
 
     def begin(self) -> None:
-        """The run goes on with its goals and is not refused any more: those that they replace have failed."""
-        if not self._begun and (self._goals or self._replaced is not None):
+        """Mark the run as accepted. The goals that its declaration replaces fail."""
+        if not self._has_begun and (self._goals or self._replaced is not None):
             self._record(fail_pending(self._replaced or ()))
-        self._begun = True
+        self._has_begun = True
 
     async def give_up(self) -> None:
-        """The turn ends, and what is pending fails."""
+        """Fail the pending goals because the turn ends, and wait until the status is stored."""
         self._fail("given_up")
-        await self._recorded()
+        await self._record_and_wait()
 
     async def carry_over(self) -> None:
-        """The turn goes on: the thread's next run has its goals, unless this one fails yet.
+        """Carry the goals over to the thread's next run because the turn continues there.
 
-        Raises ``AppError`` STORE_UNAVAILABLE.
+        Raises:
+            AppError: STORE_UNAVAILABLE.
         """
-        if lasting := self._turn_goals:
-            self._carried = True
-            await self._records.carry_over(self._ctx, lasting)
-        if self._begun:
-            await self._recorded()
+        if goals := self._turn_goals:
+            self._is_carried = True
+            await self._records.carry_over(self._ctx, goals)
+        if self._has_begun:
+            await self._record_and_wait()
 
     @property
     def _turn_goals(self) -> Sequence[GoalRecord]:
-        """The goals of the turn: this run's, or those that it found while it may still be refused."""
-        if self._begun:
+        """Goals of the turn: this run's, or before ``begin`` those that the turn had before this run."""
+        if self._has_begun:
             return list(self._goals.values())
         earlier = [record for record in self._goals.values() if record.run_id != self._ctx.run_id]
         return [*earlier, *(self._replaced or ())]
 
     @property
     def pending(self) -> Sequence[GoalRecord]:
-        """What is still to be achieved."""
+        """Goals that are neither achieved nor failed."""
         return [record for record in self._goals.values() if record.status is GoalStatus.PENDING]
 
     # --- the model ---
 
     def tools(self, others: Sequence[Tool], offered: Sequence[ToolSpec]) -> Sequence[Tool]:
-        """The goals' tools. Raises ``AppError`` VALIDATION_ERROR where a name is taken."""
-        taken = {tool.spec.name for tool in others} | {spec.name for spec in offered}
+        """Return the tools of the goals.
+
+        Raises:
+            AppError: VALIDATION_ERROR, if another tool of the server or the client has the name of one.
+        """
+        other_names = {tool.spec.name for tool in others} | {spec.name for spec in offered}
         for record in self._goals.values():
-            if tool_name(record.goal) in taken:
+            if tool_name(record.goal) in other_names:
                 message = f"forwardedProps.goals: there is another tool named '{tool_name(record.goal)}'."
                 raise AppError(ErrorCode.VALIDATION_ERROR, message)
         return [AchieveTool(record.goal, self) for record in self._goals.values()]
 
     @property
     def section(self) -> str:
-        """The goals in the system text."""
+        """Section of the system text on the goals; empty without goals."""
         return f"{SECTION}{goal_tool_names(self._goals.values())}." if self._goals else ""
 
     def with_prompt(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The conversation; where nobody speaks last, the goals are asked for."""
-        goes_on = bool(messages) and isinstance(messages[-1], UserMessage | ToolMessage)
-        return messages if goes_on or not self.pending else [*messages, self._request()]
+        """Return the conversation. Append a request for the goals if it ends with no user message or tool result."""
+        has_prompt = bool(messages) and isinstance(messages[-1], UserMessage | ToolMessage)
+        return messages if has_prompt or not self.pending else [*messages, self._request()]
 
     def reminder(self) -> Sequence[Message]:
-        """What a model is told that has stopped; nothing where it may stop, or was told often enough."""
-        if not self.pending or self._prompted == self._prompts:
+        """Return a reminder for a model that has stopped; none if no goal is pending or all reminders are used up."""
+        if not self.pending or self._reminders_sent == self._prompts:
             return ()
-        self._prompted += 1
+        self._reminders_sent += 1
         types = [record.goal.type for record in self.pending]
-        self._emit(PROMPTED, {"goals": types, "prompt": self._prompted, "prompts": self._prompts})
+        self._emit(PROMPTED, {"goals": types, "prompt": self._reminders_sent, "prompts": self._prompts})
         return [self._request()]
 
     def _request(self) -> Message:
-        said = f"Achieve the goals: {goal_tool_names(self.pending)}. Call each of these tools with the data that it describes."
-        return UserMessage(id=self._ctx.new_id(), content=said)
+        names = goal_tool_names(self.pending)
+        text = f"Achieve the goals: {names}. Call each of these tools with the data that it describes."
+        return UserMessage(id=self._ctx.new_id(), content=text)
 
-    # --- what becomes of them ---
+    # --- status ---
 
     async def achieve(self, goal: Goal, data: Mapping[str, object], ctx: RunContext) -> str:
-        """Take the data, of calls side by side in their order. Raises ``ToolError``."""
+        """Mark a goal as achieved with ``data``. Concurrent calls are handled in their order. Return the result text.
+
+        Raises:
+            ToolError: the goal is achieved already, or the data does not match its schema.
+        """
         async with self._order:
             if self._goals[goal.type].status is GoalStatus.ACHIEVED:
                 raise ToolError(f"the goal {goal.type} is achieved already; the data that was given first counts.")
-            wrong = await asyncio.to_thread(_faults, goal, data)
-            if wrong:
-                raise ToolError(f"{tool_name(goal)}: {'; '.join(wrong)}.")
+            errors = await asyncio.to_thread(_validation_errors, goal, data)
+            if errors:
+                raise ToolError(f"{tool_name(goal)}: {'; '.join(errors)}.")
             self._emit(ACHIEVED, {"type": goal.type, "toolCallId": ctx.tool_call_id, "data": data})
-            self._is_current(replace(self._goals[goal.type], status=GoalStatus.ACHIEVED, data=data))
+            self._update(replace(self._goals[goal.type], status=GoalStatus.ACHIEVED, data=data))
         return f"The goal {goal.type} is achieved."
 
     def _fail(self, reason: str) -> None:
         for record in fail_pending(self.pending):
             self._emit(FAILED, {"type": record.goal.type, "reason": reason})
-            self._is_current(record)
+            self._update(record)
 
-    def _is_current(self, record: GoalRecord) -> None:
+    def _update(self, record: GoalRecord) -> None:
         self._goals[record.goal.type] = record
         self._record()
 
     def _record(self, others: Sequence[GoalRecord] = ()) -> None:
         self._records.record(self._ctx, [*others, *self._goals.values()])
 
-    async def _recorded(self) -> None:
+    async def _record_and_wait(self) -> None:
         await self._records.record_and_wait(self._ctx, list(self._goals.values()))
 
     def _emit(self, name: str, value: Mapping[str, object]) -> None:
@@ -208,38 +227,38 @@ class GoalTracker:
 
 
 class AchieveTool(Struct, frozen=True):
-    """Implements ``ports.Tool``: its arguments are the goal's data."""
+    """Implements ``ports.Tool`` for one goal. The arguments of a call are the goal's data."""
 
     goal: Goal
     tracker: GoalTracker
 
     @property
     def spec(self) -> ToolSpec:
-        """The goal's own schema."""
+        """Description of the tool, with the goal's schema as its parameters."""
         description = f"Achieve the goal {self.goal.type}. {self.goal.description}".strip()
         return ToolSpec(name=tool_name(self.goal), description=description, parameters=dict(self.goal.schema))
 
     async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> str:
-        """Give the data."""
+        """Achieve the goal with the arguments as its data. Raises ``ToolError`` as ``GoalTracker.achieve`` does."""
         return await self.tracker.achieve(self.goal, arguments, ctx)
 
 
 def tool_name(goal: Goal) -> str:
-    """What the goal's tool is called."""
+    """Return the name of the goal's tool."""
     return f"achieve_{goal.type}"
 
 
 def fail_pending(records: Iterable[GoalRecord]) -> Sequence[GoalRecord]:
-    """What becomes of those that are pending, where nobody goes on with them."""
+    """Return the pending records as failed ones. Other records are left out."""
     return [replace(record, status=GoalStatus.FAILED) for record in records if record.status is GoalStatus.PENDING]
 
 
 def goal_tool_names(records: Iterable[GoalRecord]) -> str:
-    """The goals' tools."""
+    """Return the names of the goals' tools, separated by commas."""
     return ", ".join(tool_name(record.goal) for record in records)
 
 
-def _faults(goal: Goal, data: Mapping[str, object]) -> list[str]:
-    from agui_container.agents.assistant.goals.schema_validation import validation_errors  # noqa: PLC0415 - as where goals are declared
+def _validation_errors(goal: Goal, data: Mapping[str, object]) -> list[str]:
+    from agui_container.agents.assistant.goals.schema_validation import validation_errors  # noqa: PLC0415 - the import takes 0.2 s
 
     return validation_errors(goal.schema, data)

@@ -1,10 +1,10 @@
-"""Data against a JSON Schema that a caller wrote, in bounded time whatever the schema is.
+"""Validation of data against a caller's JSON Schema, in bounded time for any schema.
 
-Rule: the schema is untrusted. Nothing is fetched for it, its patterns are matched by an engine that takes linear time
-(Rust's, by pydantic), and a check that needs too much work is given up. What would get around that is refused before:
-keywords with patterns or references of their own. Imported when the first goal is declared: jsonschema takes 0.2 s.
+Rule: the schema is untrusted. No reference is fetched. Patterns are matched in linear time by Rust's engine, through
+pydantic. A validation that needs too much work is aborted. Keywords that would evade these bounds are rejected when the
+goal is declared. This module is imported with the first goal, because importing jsonschema takes 0.2 s.
 
-Source: JSON Schema 2020-12; ``format`` says something to the model and is not checked.
+Source: JSON Schema 2020-12. ``format`` is an annotation for the model and is not validated.
 """
 
 import json
@@ -21,42 +21,43 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema, to_json
 from referencing import Registry
 
 MAX_DATA = 100_000
-"""Bytes of a goal's data as JSON."""
+"""Maximum bytes of a goal's data as JSON."""
 MAX_WORK = 60_000
-"""What one check may do: 1 is a look at a part of the schema, and jsonschema looks at each twice."""
+"""Maximum work units of one validation. One unit is one visit to a subschema. jsonschema visits each twice."""
 
-COMPILING = 3_000
-"""What it is to make a pattern ready in the middle of a check: a tenth of a second, with the interpreter held."""
-KEPT_PATTERNS = 32
-"""Each may take 10 MB, Rust's own bound."""
+COMPILE_WORK = 3_000
+"""Work units for compiling a pattern during a validation. It can take 0.1 s and blocks the interpreter."""
+MAX_CACHED_PATTERNS = 32
+"""Maximum number of compiled patterns in the cache. Each may take 10 MB, Rust's own limit."""
 
-SHOWN_FAULTS = 5
-SHOWN_CHARACTERS = 300
-"""How much a model is told of what is wrong."""
+MAX_SHOWN_ERRORS = 5
+"""Maximum number of validation errors in a result for the model."""
+MAX_SHOWN_CHARACTERS = 300
+"""Maximum characters of one error's text."""
 
-UNCHECKED = {"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$schema"}
-UNCHECKED |= {"patternProperties", "unevaluatedItems", "unevaluatedProperties"}
-"""Keywords that are not taken: each would lead a check out of these bounds."""
-ONE = {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
-LISTED = {"allOf", "anyOf", "oneOf", "prefixItems"}
-NAMED = {"$defs", "definitions", "dependentSchemas", "properties"}
-"""Keywords that hold a schema, a list of them, and schemas by name."""
+UNSUPPORTED = {"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$schema"}
+UNSUPPORTED |= {"patternProperties", "unevaluatedItems", "unevaluatedProperties"}
+"""Keywords that are rejected, because a validation with one of them could evade the bounds."""
+SINGLE_SCHEMA = {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
+SCHEMA_LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
+SCHEMA_MAPS = {"$defs", "definitions", "dependentSchemas", "properties"}
+"""Keywords whose value is a schema, a list of schemas, or schemas by name, in this order."""
 REFERENCE = re.compile(r"#|#/(\$defs|definitions)/([^/%~]+)")
 
 Schema = Mapping[str, object]
 
 Check = Callable[[Draft202012Validator, object, object, Schema], Iterable[ValidationError] | None]
-"""What a keyword does, as jsonschema calls it: with its value, the data, and the schema that it stands in."""
+"""Validator function of a keyword in jsonschema. Arguments: validator, keyword's value, data, enclosing schema."""
 
-DEEP = {"const", "enum", "uniqueItems"}
-"""Keywords that look at all that lists and objects hold."""
+DEEP_KEYWORDS = {"const", "enum", "uniqueItems"}
+"""Keywords that compare lists and objects with all their members."""
 
 _META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
 _work: ContextVar["_WorkBudget"] = ContextVar("_work")
 
 
 class _TooMuchWork(Exception):
-    """A check has done what it may."""
+    """A validation has used up its work units."""
 
 
 class _WorkBudget(Struct):
@@ -68,61 +69,61 @@ class _WorkBudget(Struct):
             raise _TooMuchWork
 
 
-# --- the schema -------------------------------------------------------------------------------------------------------
+# --- schemas --------------------------------------------------------------------------------------------------------
 
 
 def schema_problem(schema: Schema) -> str | None:
-    """Why a schema is not taken, behind the path to the place; None where it can be checked.
+    """Return the reason why a schema is rejected, with the path of its keyword; None if it is supported.
 
-    Takes some 50 ms per 1,000 bytes.
+    This takes about 50 ms per 1,000 bytes of schema.
     """
     if schema.get("type") != "object":
         return ".type: must be 'object', because data is given as the arguments of a tool."
     try:
-        wrong: ValidationError | None = next(_META.iter_errors(schema), None)
+        error: ValidationError | None = next(_META.iter_errors(schema), None)
     except RecursionError:
         return ": is nested too deeply."
-    if wrong is not None:
-        return f"{''.join(f'.{part}' for part in wrong.absolute_path)}: {_clip(wrong.message)}."
-    return next(_unsupported_keyword(schema, "", schema), None)
+    if error is not None:
+        return f"{''.join(f'.{part}' for part in error.absolute_path)}: {_clip(error.message)}."
+    return next(_unsupported_keywords(schema, "", schema), None)
 
 
-def _unsupported_keyword(schema: Schema, path: str, root: Schema) -> Iterator[str]:
-    """What of a well-formed schema cannot be checked here."""
+def _unsupported_keywords(schema: Schema, path: str, root: Schema) -> Iterator[str]:
+    """Yield a message for each keyword of a valid schema that cannot be validated here."""
     for key, value in schema.items():
-        where = f"{path}.{key}"
-        if key in UNCHECKED:
-            yield f"{where}: is not checked here."
-        elif key == "$ref" and not _is_known(str(value), root):
-            yield f"{where}: must be '#' or name one of the schema's own $defs."
+        key_path = f"{path}.{key}"
+        if key in UNSUPPORTED:
+            yield f"{key_path}: is not checked here."
+        elif key == "$ref" and not _is_local_reference(str(value), root):
+            yield f"{key_path}: must be '#' or name one of the schema's own $defs."
         elif key == "pattern" and _matcher(str(value)) is None:
-            yield f"{where}: cannot be matched in linear time."
-        for name, inner in _inner(key, value):
+            yield f"{key_path}: cannot be matched in linear time."
+        for name, inner in _subschemas(key, value):
             if isinstance(inner, dict):
-                yield from _unsupported_keyword(inner, f"{where}{name}", root)
+                yield from _unsupported_keywords(inner, f"{key_path}{name}", root)
 
 
-def _inner(key: str, value: object) -> Iterable[tuple[str, object]]:
-    """The schemas that a keyword holds, each behind its path."""
-    if key in ONE:
+def _subschemas(key: str, value: object) -> Iterable[tuple[str, object]]:
+    """Return the paths and schemas in the value of a keyword."""
+    if key in SINGLE_SCHEMA:
         return [("", value)]
-    if key in LISTED and isinstance(value, list):
-        return [(f".{at}", inner) for at, inner in enumerate(value)]
-    if key in NAMED and isinstance(value, dict):
+    if key in SCHEMA_LISTS and isinstance(value, list):
+        return [(f".{index}", inner) for index, inner in enumerate(value)]
+    if key in SCHEMA_MAPS and isinstance(value, dict):
         return [(f".{name}", inner) for name, inner in value.items()]
     return []
 
 
-def _is_known(reference: str, root: Schema) -> bool:
-    found = REFERENCE.fullmatch(reference)
-    if found is None or found[1] is None:
-        return found is not None
-    definitions = root.get(found[1])
-    return isinstance(definitions, dict) and found[2] in definitions
+def _is_local_reference(reference: str, root: Schema) -> bool:
+    match = REFERENCE.fullmatch(reference)
+    if match is None or match[1] is None:
+        return match is not None
+    definitions = root.get(match[1])
+    return isinstance(definitions, dict) and match[2] in definitions
 
 
 def count_patterns(part: object) -> int:
-    """How many patterns a schema, or a part of one, has."""
+    """Return the number of patterns in a schema or a part of one."""
     if isinstance(part, list):
         return sum(map(count_patterns, part))
     if not isinstance(part, dict):
@@ -130,28 +131,31 @@ def count_patterns(part: object) -> int:
     return isinstance(part.get("pattern"), str) + sum(map(count_patterns, part.values()))
 
 
-@lru_cache(maxsize=KEPT_PATTERNS)
+@lru_cache(maxsize=MAX_CACHED_PATTERNS)
 def _matcher(pattern: str) -> SchemaValidator | None:
-    """The pattern as Rust has it, which knows neither looking around nor back; None for what it cannot read."""
+    """Compile a pattern with Rust's engine. Return None if it is invalid or uses look-around or back-references."""
     work = _work.get(None)
     if work is not None:
-        work.spend(COMPILING)
+        work.spend(COMPILE_WORK)
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError:
         return None
 
 
-# --- the data ---------------------------------------------------------------------------------------------------------
+# --- data -------------------------------------------------------------------------------------------------------------
 
 
 def validation_errors(schema: Schema, data: Mapping[str, object]) -> list[str]:
-    """What is wrong with the data, for the model to correct; nothing where it is right. ``schema`` has no problem."""
+    """Return the errors in the data, for the model to correct; an empty list if the data is valid.
+
+    ``schema`` must have passed ``schema_problem``. At most ``MAX_SHOWN_ERRORS`` errors are returned.
+    """
     if len(to_json(data)) > MAX_DATA:
         return [f"has more than {MAX_DATA} bytes as JSON"]
     token = _work.set(_WorkBudget())
     try:
-        errors = list(islice(_Bounded(schema, registry=Registry()).iter_errors(data), SHOWN_FAULTS))
+        errors = list(islice(_Bounded(schema, registry=Registry()).iter_errors(data), MAX_SHOWN_ERRORS))
     except (_TooMuchWork, OverflowError, RecursionError):
         return ["takes too much work to check"]
     finally:
@@ -160,42 +164,49 @@ def validation_errors(schema: Schema, data: Mapping[str, object]) -> list[str]:
 
 
 def _error_text(error: ValidationError) -> str:
-    where = ".".join(map(str, error.absolute_path))
-    return f"'{where}': {_clip(error.message)}" if where else _clip(error.message)
+    path = ".".join(map(str, error.absolute_path))
+    return f"'{path}': {_clip(error.message)}" if path else _clip(error.message)
 
 
 def _clip(message: str) -> str:
-    return message if len(message) <= SHOWN_CHARACTERS else f"{message[:SHOWN_CHARACTERS]}…"
+    return message if len(message) <= MAX_SHOWN_CHARACTERS else f"{message[:MAX_SHOWN_CHARACTERS]}…"
 
 
 def _keywords(schema: Schema) -> Iterable[tuple[str, object]]:
-    """What jsonschema asks of every part that it comes to."""
+    """Return the keywords of a subschema, and spend one unit. jsonschema calls this for every subschema it visits."""
     _work.get().spend(1)
     return schema.items()
 
 
 def _metered(keyword: str, check: Check) -> Check:
-    """The same check, which spends before it works, and again for each error that it finds."""
+    """Wrap a check so that it spends work units before it runs, and again for each error that it yields."""
 
-    def paid(validator: Draft202012Validator, value: object, data: object, schema: Schema) -> Iterator[ValidationError]:
+    def metered(
+        validator: Draft202012Validator, value: object, data: object, schema: Schema
+    ) -> Iterator[ValidationError]:
         work = _work.get()
         work.spend(_cost(keyword, value, data))
         for error in check(validator, value, data, schema) or ():
             work.spend(1 + len(error.message) / 100)
             yield error
 
-    return paid
+    return metered
 
 
 def _cost(keyword: str, value: object, data: object) -> float:
-    """By how much there is to look at. A schema that is ``false`` is never come to, and says the data back."""
+    """Return the work units of a check by the sizes of the keyword's value and the data.
+
+    jsonschema never visits a schema that is ``false`` but puts the whole data into its error, so it is priced here.
+    """
     members = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else [value]
     has_parts = isinstance(data, list | dict)
-    price = len(members) / 10
+    cost = len(members) / 10
     if isinstance(data, list | dict | str):
-        price += len(data) / (10 if has_parts else 1_000)
-    thorough = sum(member is False for member in members) + (len(members) if has_parts and keyword in DEEP else 0)
-    return price + thorough * (1 + len(repr(data)) / 100) if thorough else price
+        cost += len(data) / (10 if has_parts else 1_000)
+    full_scans = sum(member is False for member in members)
+    if has_parts and keyword in DEEP_KEYWORDS:
+        full_scans += len(members)
+    return cost + full_scans * (1 + len(repr(data)) / 100) if full_scans else cost
 
 
 def _pattern(_: Draft202012Validator, pattern: object, data: object, __: Schema) -> Iterator[ValidationError]:
@@ -205,7 +216,7 @@ def _pattern(_: Draft202012Validator, pattern: object, data: object, __: Schema)
 
 
 def _unique(_: Draft202012Validator, unique: object, data: object, __: Schema) -> Iterator[ValidationError]:
-    """By what the items are as JSON: comparing each with each takes quadratic time."""
+    """Compare the items by their JSON texts, because comparing them in pairs takes quadratic time."""
     if unique and isinstance(data, list) and len({json.dumps(item, sort_keys=True) for item in data}) < len(data):
         yield ValidationError("has the same item twice")
 

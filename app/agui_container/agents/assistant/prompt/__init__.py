@@ -1,1 +1,1 @@
-"""What the operator tells the assistant: its prompt, files of the project, skills."""
+"""Parts of the system text: context files and skills of the operator, and the application's context."""

@@ -1,13 +1,13 @@
-"""Skills: instructions for certain tasks, each in a folder of its own, which a model is given when they are needed.
+"""Skills: instructions for certain tasks, which the model loads with a tool or a caller requests.
 
-A skill is ``NAME/SKILL.md``: YAML front matter with ``name`` and ``description`` between two lines ``---``, and the
-instructions behind it. Rule: read once, at the start, which any fault stops with one sentence. Keys of the front matter
-that are not known here are for others.
+A skill is a file ``NAME/SKILL.md``: YAML front matter with ``name`` and ``description`` between two lines ``---``, then
+the instructions. A caller requests one with ``forwardedProps.skill``.
 
-Using a skill: the tool with which a model reads one, and ``forwardedProps.skill`` with which a caller asks for one.
-
-Rule: the operator wrote the skill, so it stands in the system text; its arguments come from a caller, so they are what
-they would be without a skill: a message of the user. The placeholder in a skill refers to that message.
+Rules:
+- Skills are read once, at startup. An invalid skill stops the server with one sentence.
+- Unknown keys of the front matter are ignored.
+- The instructions are the operator's text and enter the system text. The arguments are a caller's text and enter the
+  conversation as a user message. The placeholder in a skill refers to that message.
 """
 
 import re
@@ -27,21 +27,21 @@ from agui_container.protocol.forwarded_props import read_forwarded_prop
 FILE = "SKILL.md"
 MAX_SKILLS = 200
 MAX_DESCRIPTION = 1_024
-"""Characters; every model call pays for the descriptions of all skills."""
+"""Maximum characters of a description. The descriptions of all skills are part of every prompt."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 MATTER = re.compile(r"---[ \t]*\r?\n(?P<matter>.*?)^---[ \t]*(\r?\n|\Z)(?P<body>.*)", re.DOTALL | re.MULTILINE)
 
 PLACEHOLDER = "$ARGUMENTS"
 ARGUMENTS = "the user's last message"
-"""What stands for the arguments in a skill: their text comes from a caller, so it never becomes an instruction."""
+"""Replacement of the placeholder. The arguments are a caller's text, so they never become an instruction."""
 
 
 class SkillError(ValueError):
-    """A skill cannot be used. The text is for the operator, at the start."""
+    """Error at startup: a skill cannot be used. Its text is for the operator."""
 
 
 class Skill(Struct, frozen=True):
-    """A name, what the skill is for, and the instructions."""
+    """A skill: its name, its purpose in one sentence, and its instructions as written in the file."""
 
     name: str
     description: str
@@ -49,15 +49,15 @@ class Skill(Struct, frozen=True):
 
     @property
     def instructions(self) -> str:
-        """The instructions as a model reads them."""
+        """Instructions for the model, with the placeholder replaced."""
         return self.body.replace(PLACEHOLDER, ARGUMENTS)
 
 
 def read_skills(folder: str) -> tuple[Skill, ...]:
-    """The skills of a folder, by name. Hidden folders and plain files in it are passed over.
+    """Read the skills of a folder, sorted by name. Hidden folders and plain files in it are ignored.
 
     Raises:
-        SkillError: the folder or a skill in it cannot be used; the text says which and why.
+        SkillError: the folder or a skill in it cannot be used.
     """
     try:
         homes = sorted(home for home in Path(folder).iterdir() if home.is_dir() and not home.name.startswith("."))
@@ -78,33 +78,33 @@ def _read(home: Path) -> Skill:
 
 
 def parse_skill(name: str, text: str) -> Skill:
-    """The skill of this name from the text of its file.
+    """Parse the text of a skill's file. ``name`` is the name of its folder.
 
     Raises:
-        SkillError: what is wrong with it.
+        SkillError: the text is not a valid skill.
     """
-    found = MATTER.match(text)
-    if found is None:
+    match = MATTER.match(text)
+    if match is None:
         raise SkillError("it does not begin with front matter between two lines '---'.")
-    matter = _front_matter(found["matter"])
+    matter = _front_matter(match["matter"])
     if matter.get("name") != name:
         raise SkillError(f"its 'name' must be that of its folder, '{name}'.")
     if not NAME.fullmatch(name):
         raise SkillError("a name is lower-case letters and digits, with single hyphens between them.")
     description = matter.get("description")
-    words = " ".join(description.split()) if isinstance(description, str) else ""
-    if not 0 < len(words) <= MAX_DESCRIPTION:
+    one_line = " ".join(description.split()) if isinstance(description, str) else ""
+    if not 0 < len(one_line) <= MAX_DESCRIPTION:
         raise SkillError(f"its 'description' must be a text of 1 to {MAX_DESCRIPTION} characters.")
-    if not found["body"].strip():
+    if not match["body"].strip():
         raise SkillError("there are no instructions behind its front matter.")
-    return Skill(name, words, found["body"].strip())
+    return Skill(name, one_line, match["body"].strip())
 
 
 def _front_matter(text: str) -> Mapping[object, object]:
-    import yaml  # noqa: PLC0415 - not unless there are skills
+    import yaml  # noqa: PLC0415 - needed only if there are skills
 
     try:
-        # All scalars are text: a skill may be named 2024, or on. BaseLoader makes nothing but text, lists and objects.
+        # BaseLoader creates only texts, lists and objects, so a skill may be named 2024 or on.
         matter: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
     except yaml.YAMLError:
         raise SkillError("its front matter is not YAML.") from None
@@ -114,7 +114,7 @@ def _front_matter(text: str) -> Mapping[object, object]:
 
 
 def skill_list(skills: Sequence[Skill]) -> str:
-    """What the model is told of its skills before it needs one."""
+    """Return the section of the system text that lists the skills; empty without skills."""
     if not skills:
         return ""
     head = "Instructions for certain tasks. Before you begin a task that one is for, read it with the tool load_skill."
@@ -122,27 +122,31 @@ def skill_list(skills: Sequence[Skill]) -> str:
 
 
 FIELD = "forwardedProps.skill"
-SHOWN_CHARACTERS = 64
-"""How much of a name that nobody knows is said back."""
+MAX_SHOWN_NAME = 64
+"""Maximum characters of an unknown name in an error message."""
 
 
-# --- the model reads a skill ------------------------------------------------------------------------------------------
+# --- the model loads a skill ------------------------------------------------------------------------------------------
 
 
 class LoadSkill(Struct, frozen=True):
-    """Implements ``ports.Tool``: the instructions of a skill, by its name."""
+    """Implements ``ports.Tool``: returns the instructions of a skill by its name."""
 
     skills: Sequence[Skill]
 
     @property
     def spec(self) -> ToolSpec:
-        """One argument, the name."""
+        """Description of the tool, with one argument, the name."""
         names = {"type": "string", "enum": [skill.name for skill in self.skills]}
         parameters = {"type": "object", "properties": {"name": names}, "required": ["name"]}
         return ToolSpec(name="load_skill", description="Read the instructions of a skill.", parameters=parameters)
 
     async def call(self, arguments: Mapping[str, object], _ctx: RunContext) -> str:
-        """The instructions. Raises ``ToolError`` with the names there are."""
+        """Return the instructions of the skill that the argument ``name`` names.
+
+        Raises:
+            ToolError: there is no such skill. The text lists the known names.
+        """
         name = arguments.get("name")
         for skill in self.skills:
             if skill.name == name:
@@ -151,17 +155,17 @@ class LoadSkill(Struct, frozen=True):
 
 
 def skill_tools(skills: Sequence[Skill]) -> Sequence[Tool]:
-    """The tools that skills need: none where there are no skills."""
+    """Return the tool that loads skills; none if there are no skills."""
     return [LoadSkill(skills)] if skills else []
 
 
 def unknown_skill_message(name: object, skills: Sequence[Skill]) -> str:
-    """That there is no such skill, and which there are."""
+    """Return the error text for an unknown skill, with the known names."""
     known = f"known are {', '.join(skill.name for skill in skills)}" if skills else "this server has no skills"
-    return f"there is no skill named '{str(name)[:SHOWN_CHARACTERS]}'; {known}."
+    return f"there is no skill named '{str(name)[:MAX_SHOWN_NAME]}'; {known}."
 
 
-# --- a caller asks for a skill ----------------------------------------------------------------------------------------
+# --- a caller requests a skill ----------------------------------------------------------------------------------------
 
 
 class _SkillRequest(BaseModel):
@@ -173,42 +177,42 @@ class _SkillRequest(BaseModel):
     arguments: StrictStr = ""
 
 
-_ASKED = TypeAdapter(_SkillRequest)
+_REQUEST = TypeAdapter(_SkillRequest)
 
 
 class SkillInvocation(Struct, frozen=True):
-    """A skill that a caller asks for, in one run."""
+    """A skill that a caller requests for one run, with its arguments."""
 
     skill: Skill
     arguments: str
 
     @property
     def section(self) -> str:
-        """The skill in the system text."""
+        """Section of the system text with the skill's instructions."""
         head = "The user asks for this skill. Follow it in your answer."
         return f"## Skill {self.skill.name}\n\n{head}\n\n{self.skill.instructions}"
 
     def with_arguments(self, messages: Sequence[Message], new_id: Callable[[], str]) -> list[Message]:
-        """The conversation with the arguments as the user's last message.
+        """Return the conversation with the arguments as the last user message.
 
-        They are not added where the user has just said the same. Without arguments the user's last message stands, or
-        the results of tools; where there is neither, the skill is asked for, because models want to be spoken to.
+        Nothing is appended if the last user message equals the arguments. Without arguments a request for the skill is
+        appended, but only if the conversation does not end with a user message or a tool result.
         """
-        goes_on = bool(messages) and isinstance(messages[-1], UserMessage | ToolMessage)
-        said = next((message.content for message in reversed(messages) if isinstance(message, UserMessage)), None)
-        if goes_on and self.arguments in ("", said):
+        has_prompt = bool(messages) and isinstance(messages[-1], UserMessage | ToolMessage)
+        user_text = next((message.content for message in reversed(messages) if isinstance(message, UserMessage)), None)
+        if has_prompt and self.arguments in ("", user_text):
             return list(messages)
         content = self.arguments or f"Use the skill {self.skill.name}."
         return [*messages, UserMessage(id=new_id(), content=content)]
 
 
 def requested_skill(props: object, skills: Sequence[Skill]) -> SkillInvocation | None:
-    """The skill that ``forwardedProps`` asks for, if any.
+    """Return the skill that ``forwardedProps.skill`` requests, or None.
 
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
     """
-    chosen = read_forwarded_prop(props, "skill", _ASKED)
+    chosen = read_forwarded_prop(props, "skill", _REQUEST)
     if chosen is None:
         return None
     for skill in skills:

@@ -1,13 +1,12 @@
-"""Project context: files such as AGENTS.md that tell the assistant where it works.
+"""The system text of the assistant, and the project's context files (such as AGENTS.md) that are part of it.
 
-Rule: read once, at the start, which any fault stops with one sentence. The model is told the name of a file, and never
-where it is.
-
-The system text: what the operator, the skills and the application tell the model, in sections.
-
-Rule: what changes least comes first, so that a provider's cache of the prompt holds for as long as it can: the prompt,
-the project context and the list of skills (the same for all runs), the skill that the caller asks for (of one run), and
-last the context that the application sends along. The operator's words stand before everybody else's.
+Rules:
+- Sections that change least come first, so that a provider's prompt cache stays valid: the operator's prompt, the
+  project context and the list of skills are the same for all runs. The requested skill and the goals belong to one run.
+  The application's context comes last.
+- The operator's text always precedes the text of callers.
+- Context files are read once, at startup. An unusable file stops the server with one sentence.
+- The model gets the name of a file, never its path.
 """
 
 from collections.abc import Sequence
@@ -17,11 +16,11 @@ from ag_ui.core import Context
 from msgspec import Struct
 
 MAX_BYTES = 100_000
-"""Of one file: every model call pays for it."""
+"""Maximum bytes of one file. Context files are part of every prompt."""
 
 
 class ContextFileError(ValueError):
-    """A context file cannot be used. The text is for the operator, at the start."""
+    """Error at startup: a context file cannot be used. Its text is for the operator."""
 
 
 class ContextFile(Struct, frozen=True):
@@ -32,10 +31,10 @@ class ContextFile(Struct, frozen=True):
 
 
 def read_text(path: Path) -> str:
-    """A file as text without blanks around it, a byte order mark or not.
+    """Read a UTF-8 file, with or without a byte order mark. Leading and trailing white space is removed.
 
     Raises:
-        ValueError: it cannot be read, is too large, is not UTF-8 or is empty; the text says which.
+        ValueError: the file cannot be read, is too large, is not UTF-8, or is empty.
     """
     try:
         with path.open("rb") as file:
@@ -53,10 +52,10 @@ def read_text(path: Path) -> str:
 
 
 def read_context_files(paths: Sequence[str]) -> tuple[ContextFile, ...]:
-    """The files, in order; paths are relative to the working directory.
+    """Read the files in order. Relative paths start at the working directory.
 
     Raises:
-        ContextFileError: naming the path.
+        ContextFileError: a file cannot be used. The text names its path.
     """
     try:
         return tuple(ContextFile(Path(path).name, read_text(Path(path))) for path in paths)
@@ -65,17 +64,17 @@ def read_context_files(paths: Sequence[str]) -> tuple[ContextFile, ...]:
 
 
 def system_text(*sections: str) -> str:
-    """The sections that there are."""
+    """Join the sections that are not empty, with blank lines between them."""
     return "\n\n".join(section for section in sections if section)
 
 
 def project_context(files: Sequence[ContextFile]) -> str:
-    """What the project's files say."""
+    """Return the section with the texts of the context files; empty without files."""
     entries = [f"### {file.name}\n{file.text}" for file in files]
     return "\n\n".join(["## Project context", *entries]) if entries else ""
 
 
 def application_context(context: Sequence[Context]) -> str:
-    """Every context entry that the application sent along."""
+    """Return the section with the context entries of the run's input; empty without entries."""
     entries = [f"### {entry.description}\n{entry.value}" for entry in context]
     return "\n\n".join(["## Context from the application", *entries]) if entries else ""
