@@ -114,7 +114,10 @@ def _words(texts: Iterable[str]) -> int:
 
 
 def count_words(text: str) -> int:
-    """Return the number of words in ``text``. Works in pieces, so that a counting thread releases the interpreter lock."""
+    """Return the number of words in ``text``.
+
+    The text is split in pieces, because one long split would hold the interpreter lock and block the event loop.
+    """
     words, in_word = 0, False
     for start in range(0, len(text), PIECE_LENGTH):
         piece = text[start : start + PIECE_LENGTH]
