@@ -117,7 +117,7 @@ def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | N
     ``status`` is None for an error inside a stream; then the status in the error object counts, if there is one.
     """
     status = status or error_body.status
-    code, retry = _code_and_retry(status, error_body.words)
+    code, retry = _code_and_retry(status, error_body.codes)
     if _NO_QUOTA.search(error_body.codes):
         code, retry = ErrorCode.MODEL_ACCESS_DENIED, False
     elif status not in _NEVER_TOO_LONG and _TOO_LONG.search(f"{error_body.codes} {error_body.text}"):
