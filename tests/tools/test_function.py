@@ -215,7 +215,7 @@ async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_too_many_threads_left_behind_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_alive", DaemonThreadPool(1))
+    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
     began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def function() -> None:
@@ -237,7 +237,7 @@ async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads, "_alive", DaemonThreadPool(1))
+    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
     monkeypatch.setattr(threading.Thread, "start", start)
     for _ in range(2):
         with pytest.raises(ToolError, match="cannot start another tool call"):

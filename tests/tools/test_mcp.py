@@ -152,7 +152,7 @@ async def test_runs_that_ask_at_once_share_one_list(rig: Rig) -> None:
 async def test_a_long_list_is_cut(rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr("agui_container.tools.mcp.source.MAX_TOOLS", 2)
     assert list(await rig.tools()) == ["demo_add", "demo_fail"]
-    assert "it lists more tools than are used: the first 2 are" in caplog.text
+    assert "MCP tool list truncated server=demo tools=2" in caplog.text
 
 
 async def test_the_assistant_calls_a_servers_tools(rig: Rig) -> None:

@@ -1,4 +1,5 @@
-"""Models: what turns a prompt into deltas.
+"""Models: each turns a prompt into a stream of deltas.
 
-Rule: a model imports ``ports`` and ``core`` only, and raises its failures as ``AppError`` with a ``MODEL_*`` code.
+Rule: a model imports ``ports``, ``protocol`` and ``runtime`` only, and raises its failures as ``AppError`` with a
+``MODEL_*`` code.
 """

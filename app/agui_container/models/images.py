@@ -1,12 +1,12 @@
-"""Data that came with a message: its bytes, and what kind of picture they are.
+"""Inline data of a message: its bytes, and the format and size of an image.
 
-Rule: the bytes are believed and the label is not, because providers refuse what is not what it says. What they refuse
-stays in the history and would end the conversation, so models look before they send it.
+Rule: the format comes from the bytes, never from the label, because providers refuse images with a wrong label. A
+refused image stays in the history and would make every later request fail, so models check images before they send
+them. Only headers are read and nothing is decoded. A size that the header does not give is None, and the provider
+decides.
 
-How wide and high a picture is, from its first bytes.
-
-Rule: only headers are read, nothing is decoded; what cannot be told is None, and then the provider decides. Sources:
-the PNG, GIF, WebP and JPEG specifications; a JPEG's size is in its first frame header, behind segments of any length.
+Sources: the PNG, GIF, WebP and JPEG specifications. The size of a JPEG is in its first frame header, which follows
+segments of any length.
 """
 
 import base64
@@ -14,7 +14,7 @@ import binascii
 import re
 import struct
 
-_MAGIC: tuple[tuple[re.Pattern[bytes], str], ...] = (
+_SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "png"),
     (re.compile(rb"\xff\xd8\xff"), "jpeg"),
     (re.compile(rb"GIF8[79]a"), "gif"),
@@ -23,7 +23,7 @@ _MAGIC: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def decode_base64(value: str) -> bytes | None:
-    """The bytes of base64; None where it is not that."""
+    """Decode base64. Returns None if ``value`` is not base64."""
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
@@ -31,23 +31,23 @@ def decode_base64(value: str) -> bytes | None:
 
 
 def image_kind(data: bytes) -> str | None:
-    """``png``, ``jpeg``, ``gif`` or ``webp``, which every model with eyes can see; None for all else."""
-    return next((kind for pattern, kind in _MAGIC if pattern.match(data)), None)
+    """Return ``png``, ``jpeg``, ``gif`` or ``webp``, the formats that every vision model accepts, or None."""
+    return next((kind for pattern, kind in _SIGNATURES if pattern.match(data)), None)
 
 
 Size = tuple[int, int]
 """Width and height in pixels."""
 
-FILLER = 0xFF
+MARKER_PREFIX = 0xFF
 
-FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""The second byte of JPEG's markers that begin a frame; the three others are tables."""
+FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""Second byte of the JPEG markers that begin a frame. The three excluded markers begin tables."""
 
 
 def image_size(kind: str, data: bytes) -> Size | None:
-    """The size of a ``png``, ``gif``, ``webp`` or ``jpeg``; None where its header is not whole."""
+    """Return the size of an image of one of the kinds of ``image_kind``, or None if its header is incomplete."""
     try:
-        return READERS[kind](data)
+        return SIZE_READERS[kind](data)
     except struct.error:
         return None
 
@@ -75,18 +75,18 @@ def _webp(data: bytes) -> Size | None:
 
 
 def _jpeg(data: bytes) -> Size | None:
-    at = 2
+    offset = 2
     while True:
-        filler, marker, length = struct.unpack_from(">BBH", data, at)
-        if filler != FILLER:
+        prefix, marker, length = struct.unpack_from(">BBH", data, offset)
+        if prefix != MARKER_PREFIX:
             return None
-        if marker == FILLER:
-            at += 1
-        elif marker in FRAMES:
-            height, width = struct.unpack_from(">HH", data, at + 5)
+        if marker == MARKER_PREFIX:
+            offset += 1
+        elif marker in FRAME_MARKERS:
+            height, width = struct.unpack_from(">HH", data, offset + 5)
             return width, height
         else:
-            at += 2 + length
+            offset += 2 + length
 
 
-READERS = {"png": _png, "gif": _gif, "webp": _webp, "jpeg": _jpeg}
+SIZE_READERS = {"png": _png, "gif": _gif, "webp": _webp, "jpeg": _jpeg}

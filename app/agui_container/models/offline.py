@@ -1,6 +1,6 @@
-"""The offline model: deterministic, no account, no network, and yet a real ``Model``.
+"""The offline model: a deterministic ``Model`` that needs no account and no network.
 
-It does what the last user message says (the table is in ``script.py``), so that tools, reasoning, failures and long
+The last user message is a command (the table is in ``offline_rules.py``), so that tools, reasoning, failures and long
 streams can be tried and tested. Rule: the same prompt always gives the same deltas; nothing is random.
 """
 
@@ -26,29 +26,36 @@ from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolC
 from agui_container.protocol.errors import AppError, ErrorCode
 
 NAME = "offline"
-"""What this model, and who serves it, is called."""
+"""Name of the model and of its provider."""
 
 LARGE_PROMPT = 100_000
-"""Characters of a prompt whose words are counted in a thread."""
+"""Prompts of at least this many characters are counted in a thread, not on the event loop."""
 
-PIECE = 50_000
-"""Characters whose words are counted at once."""
+PIECE_LENGTH = 50_000
+"""Number of characters that are split into words at a time."""
 
 _WORD = re.compile(r"\S+\s*")
 
 
 class OfflineModel:
-    """Implements ``ports.Model`` and ``ports.Counting``. Stateless: one instance serves any number of runs."""
+    """Model that follows simple commands. Implements ``ports.Model`` and ``ports.TokenCounter``.
+
+    Stateless: one instance serves any number of runs.
+    """
 
     provider = name = NAME
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
-        """Do the plan step by step, then report the usage."""
+        """Stream the plan for ``prompt`` step by step, then report the usage.
+
+        Raises:
+            AppError: ``MODEL_ERROR`` if the plan has a ``Fail`` step.
+        """
         steps = make_plan(prompt.messages, {tool.name for tool in prompt.tools})
         calls = 0
         for step in steps:
             if isinstance(step, Repeat):
-                # Inline and with one shared delta: this loop is a benchmark. The engine gives other tasks their turn.
+                # Inline and with one shared delta, because benchmarks use this loop. The engine yields to other tasks.
                 delta = TextDelta(step.text)
                 for _ in range(step.times):
                     yield delta
@@ -63,7 +70,7 @@ class OfflineModel:
         yield UsageDelta(await _usage(prompt, steps))
 
     def count(self, text: str) -> int:
-        """Words, as in the usage."""
+        """Return the number of words in ``text``, counted as in the usage."""
         return _words((text,))
 
 
@@ -78,16 +85,16 @@ def _pieces(step: Say | Reason | CallTool, index: int) -> Iterator[Delta]:
 
 
 async def _usage(prompt: Prompt, steps: Plan) -> TokenUsage:
-    """``usage_of``, in a thread where there is much to count: megabytes take longer than the event loop may be held."""
+    """Return ``usage_of`` the call. Large prompts are counted in a thread because they would block the event loop."""
     size = sum(len(text) for message in prompt.messages for text in _texts(message))
     return usage_of(prompt, steps) if size < LARGE_PROMPT else await asyncio.to_thread(usage_of, prompt, steps)
 
 
 def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:
-    """Count one token per word, words being what stands between white space.
+    """Return the usage of a call, with one token per word. Words are separated by white space.
 
-    Input is the system text and the text, calls and results of all messages (reasoning and other parts are not
-    counted). Output is text, reasoning, and the name and arguments of calls; the total is the sum of both.
+    Input is the system text and the text, calls and results of all messages. Reasoning messages and other parts are
+    not counted. Output is text, reasoning, and the name and arguments of calls. The total is the sum of both.
     """
     input_tokens = _words((prompt.system,)) + sum(_words(_texts(message)) for message in prompt.messages)
     output_tokens = sum(_output_words(step) for step in steps)
@@ -107,12 +114,15 @@ def _words(texts: Iterable[str]) -> int:
 
 
 def count_words(text: str) -> int:
-    """Count what stands between white space. In pieces, so that a thread that counts lets others go on."""
-    words, inside = 0, False
-    for start in range(0, len(text), PIECE):
-        piece = text[start : start + PIECE]
-        words += len(piece.split()) - (inside and not piece[0].isspace())
-        inside = not piece[-1].isspace()
+    """Return the number of words in ``text``.
+
+    The text is split in pieces, because one long split would hold the interpreter lock and block the event loop.
+    """
+    words, in_word = 0, False
+    for start in range(0, len(text), PIECE_LENGTH):
+        piece = text[start : start + PIECE_LENGTH]
+        words += len(piece.split()) - (in_word and not piece[0].isspace())
+        in_word = not piece[-1].isspace()
     return words
 
 

@@ -1,7 +1,7 @@
-"""What the offline model does for a message: a table from what was said to a plan of steps.
+"""Commands of the offline model: a table from the user's last message to a plan of steps.
 
-Rule: pure. The same prompt gives the same plan; nothing here waits, fails or knows how a step is streamed. A new thing
-to say is one row in ``RULES``. Patterns stay linear on any input: they see text of up to 10 MB.
+Rule: pure. The same prompt gives the same plan, and nothing here waits, fails or streams. A new command is one row in
+``RULES``. Patterns must take linear time on any input, because messages may have up to 10 MB of text.
 """
 
 import json
@@ -38,20 +38,20 @@ class Repeat(Struct, frozen=True):
 
 
 class CallTool(Struct, frozen=True):
-    """One tool call; ``arguments`` is JSON text, or whatever the user wrote in its place."""
+    """One tool call. ``arguments`` is the text that the user wrote, which is not always JSON."""
 
     name: str
     arguments: str = "{}"
 
 
 class Wait(Struct, frozen=True):
-    """Silence."""
+    """A pause without deltas."""
 
     seconds: float
 
 
 class Fail(Struct, frozen=True):
-    """The model breaks down."""
+    """A failure of the model."""
 
 
 Step = Say | Reason | Repeat | CallTool | Wait | Fail
@@ -61,36 +61,36 @@ Tools = Collection[str]
 
 
 def make_plan(messages: Sequence[Message], tools: Tools) -> Plan:
-    """Say the results of the tools if they come last, or else do what the last user message asks for."""
+    """Return the plan for a prompt: report trailing tool results, or follow the last user message."""
     results = trailing_results(messages)
     if results:
         return (Say(describe_results(messages, results)),)
-    said = last_user_text(messages)
+    text = last_user_text(messages)
     for rule in RULES:
-        found = rule.pattern.fullmatch(said)
-        if found:
-            return rule.plan(found, tools)
+        match = rule.pattern.fullmatch(text)
+        if match:
+            return rule.plan(match, tools)
     return (Say(HELP),)
 
 
 def text_of(content: str | Sequence[ContentPart] | None) -> str:
-    """The text of a message's content; the other parts are not read."""
+    """Return the text of a message's content. Other parts are ignored."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(part.text for part in content if isinstance(part, TextPart))
 
 
 def last_user_text(messages: Sequence[Message]) -> str:
-    """What the user said last, trimmed; empty when no user has spoken."""
-    spoken = (text_of(message.content) for message in reversed(messages) if isinstance(message, UserMessage))
-    return next(spoken, "").strip()
+    """Return the trimmed text of the last user message, or an empty string if there is none."""
+    texts = (text_of(message.content) for message in reversed(messages) if isinstance(message, UserMessage))
+    return next(texts, "").strip()
 
 
 # --- after tool results ---------------------------------------------------------------------------------------------
 
 
 def trailing_results(messages: Sequence[Message]) -> list[ToolMessage]:
-    """The tool messages that end the conversation, in order."""
+    """Return the tool messages that end the conversation, in order."""
     results: list[ToolMessage] = []
     for message in reversed(messages):
         if not isinstance(message, ToolMessage):
@@ -100,7 +100,7 @@ def trailing_results(messages: Sequence[Message]) -> list[ToolMessage]:
 
 
 def describe_results(messages: Sequence[Message], results: Sequence[ToolMessage]) -> str:
-    """All results as one sentence; errors are said as errors."""
+    """Describe all results in one sentence. Errors are described as failed calls."""
     names = {
         call.id: call.function.name
         for message in messages
@@ -122,18 +122,18 @@ def _describe_result(name: str, result: ToolMessage) -> str:
 # --- the table ------------------------------------------------------------------------------------------------------
 
 
-def _stream(found: re.Match[str], _: Tools) -> Plan:
-    # Nine digits are enough to see that a number is above the cap, and int() refuses very long ones.
-    return (Repeat(GREETING, min(int(found[1][:9]), MAX_DELTAS)),)
+def _stream(match: re.Match[str], _: Tools) -> Plan:
+    # Nine digits suffice to exceed the cap, and int() refuses very long numbers.
+    return (Repeat(GREETING, min(int(match[1][:9]), MAX_DELTAS)),)
 
 
-def _think(found: re.Match[str], _: Tools) -> Plan:
-    topic = found[1].strip(" \t\r\n.?!…") or "about it"
+def _think(match: re.Match[str], _: Tools) -> Plan:
+    topic = match[1].strip(" \t\r\n.?!…") or "about it"
     return Reason(f"I am asked to think {topic}. I will keep it short."), Say(f"I have thought {topic}.")
 
 
-def _wait(found: re.Match[str], _: Tools) -> Plan:
-    seconds = min(float(found[1]), MAX_SECONDS)
+def _wait(match: re.Match[str], _: Tools) -> Plan:
+    seconds = min(float(match[1]), MAX_SECONDS)
     return Repeat(f"Waiting {seconds:g} s. ", 1), Wait(seconds), Repeat("Done.", 1)
 
 
@@ -141,20 +141,20 @@ def _fail(_: re.Match[str], __: Tools) -> Plan:
     return Repeat("About to fail. ", 1), Fail()
 
 
-def _time(found: re.Match[str], tools: Tools) -> Plan:
-    return _builtin("current_time", {"timezone": found[1]} if found[1] else {}, tools)
+def _time(match: re.Match[str], tools: Tools) -> Plan:
+    return _builtin("current_time", {"timezone": match[1]} if match[1] else {}, tools)
 
 
-def _calculate(found: re.Match[str], tools: Tools) -> Plan:
-    return _builtin("calculate", {"expression": found[1].rstrip(" \t\r\n=?")}, tools)
+def _calculate(match: re.Match[str], tools: Tools) -> Plan:
+    return _builtin("calculate", {"expression": match[1].rstrip(" \t\r\n=?")}, tools)
 
 
-def _delegate(found: re.Match[str], tools: Tools) -> Plan:
-    return _builtin("delegate", {"task": found[1].strip()}, tools)
+def _delegate(match: re.Match[str], tools: Tools) -> Plan:
+    return _builtin("delegate", {"task": match[1].strip()}, tools)
 
 
-def _achieve(found: re.Match[str], _: Tools) -> Plan:
-    return tuple(CallTool(name) for name in found[1].replace(",", " ").split())
+def _achieve(match: re.Match[str], _: Tools) -> Plan:
+    return tuple(CallTool(name) for name in match[1].replace(",", " ").split())
 
 
 def _builtin(name: str, arguments: dict[str, str], tools: Tools) -> Plan:
@@ -163,10 +163,10 @@ def _builtin(name: str, arguments: dict[str, str], tools: Tools) -> Plan:
     return (CallTool(name, json.dumps(arguments)),)
 
 
-def _calls(found: re.Match[str], _: Tools) -> Plan:
-    """Each line that begins with ``call`` is a call; other lines belong to the arguments of the call before them."""
+def _calls(match: re.Match[str], _: Tools) -> Plan:
+    """Plan one call per line that begins with ``call``. Other lines continue the arguments of the call before them."""
     parts: list[tuple[str, list[str]]] = []
-    for line in found[0].split("\n"):
+    for line in match[0].split("\n"):
         call = CALL.match(line)
         if call:
             parts.append((call[1], [call[2]]))
@@ -176,7 +176,7 @@ def _calls(found: re.Match[str], _: Tools) -> Plan:
 
 
 class Rule(Struct, frozen=True):
-    """If the whole message matches ``pattern``, do ``plan``. ``example`` is shown to who does not know what to say."""
+    """A command. If the whole message matches ``pattern``, ``plan`` makes the steps. ``HELP`` lists ``example``."""
 
     example: str
     pattern: re.Pattern[str]

@@ -1,4 +1,5 @@
-"""Tools: the functions that the server runs for a model.
+"""Tools: functions that the server runs for a model.
 
-Rule: a tool imports ``ports`` and ``core`` only, and raises ``ToolError`` for what a model may read and correct.
+Rule: a tool imports ``ports``, ``protocol`` and ``runtime`` only, and raises ``ToolError`` with a text that the model
+may read and correct.
 """

@@ -1,11 +1,9 @@
-"""Arithmetic from text, without ``eval``: the expression is parsed, and only what is in these tables is computed.
+"""Builtin tools of every server: ``calculate`` and ``current_time``.
 
-Rule: no input can burn time or memory. The text is short, numbers stay below ``MAX_BITS``, and powers are measured
-before they are computed. Everything else is refused with a ``ToolError`` that a model can act on.
-
-The tools that every server has: ``calculate`` and ``current_time``.
-
-Rule: they touch nothing outside the process, so they need no approval and work in any sandbox.
+Rules: the tools touch nothing outside the process, so they need no approval and work in any sandbox. ``calculate``
+parses the expression and computes only the operators and functions in its tables; it never uses ``eval``. No input can
+use much time or memory, because the text is short, numbers stay below ``MAX_BITS``, and the size of a power is checked
+before it is computed. Any other expression is refused with a ``ToolError`` that the model can act on.
 """
 
 import ast
@@ -24,25 +22,31 @@ from agui_container.ports import Tool, ToolError
 from agui_container.tools.function_tool import tool
 
 MAX_LENGTH = 500
+"""Characters of an expression."""
+
 MAX_BITS = 4096
+"""Bits of an integer."""
 
 Number = int | float
 
-PARSING = threading.Lock()
-"""Tools run in threads, and in Python 3.11 two that parse side by side share a counter of depth: where the garbage
-collector lets the one in while the other is at it, that one fails with a SystemError
-(https://github.com/python/cpython/issues/106905)."""
+PARSE_LOCK = threading.Lock()
+"""Tools run in threads. In Python 3.11 concurrent calls of ``ast.parse`` share a recursion counter, so one of them may
+fail with a SystemError (https://github.com/python/cpython/issues/106905)."""
 
 TOO_LARGE = "The numbers are too large."
 FORBIDDEN = "This is not arithmetic: use numbers, + - * / // % **, parentheses, and "
 
 
 def evaluate(expression: str) -> Number:
-    """The value of an arithmetic expression."""
+    """Compute an arithmetic expression.
+
+    Raises:
+        ToolError: the expression is not arithmetic, is too large, or has no real result.
+    """
     if len(expression) > MAX_LENGTH:
         raise ToolError(f"The expression is too long: {MAX_LENGTH} characters are the limit.")
     try:
-        with PARSING:
+        with PARSE_LOCK:
             parsed = ast.parse(expression.strip(), mode="eval")
         return _value(parsed.body)
     except ZeroDivisionError as error:
@@ -58,9 +62,9 @@ def evaluate(expression: str) -> Number:
 def _value(node: ast.expr) -> Number:
     match node:
         case ast.Constant(value=value) if type(value) in (int, float):
-            return _checked(value)
+            return _check_size(value)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
-            return _checked(BINARY[type(op)](_value(left), _value(right)))
+            return _check_size(BINARY[type(op)](_value(left), _value(right)))
         case ast.UnaryOp(op=op, operand=operand) if type(op) in UNARY:
             return UNARY[type(op)](_value(operand))
         case ast.Name(id=name) if name in CONSTANTS:
@@ -70,7 +74,7 @@ def _value(node: ast.expr) -> Number:
     raise ToolError(FORBIDDEN + ", ".join((*FUNCTIONS, *CONSTANTS)) + ".")
 
 
-def _checked(number: object) -> Number:
+def _check_size(number: object) -> Number:
     if isinstance(number, int) and number.bit_length() <= MAX_BITS:
         return number
     if isinstance(number, float) and math.isfinite(number):
@@ -81,17 +85,17 @@ def _checked(number: object) -> Number:
 
 
 def _call(name: str, args: list[Number]) -> Number:
-    function, least, most = FUNCTIONS[name]
-    if not least <= len(args) <= most:
-        raise ToolError(f"{name} takes {least if least == most else f'{least} or more'} argument(s).")
+    function, min_args, max_args = FUNCTIONS[name]
+    if not min_args <= len(args) <= max_args:
+        raise ToolError(f"{name} takes {min_args if min_args == max_args else f'{min_args} or more'} argument(s).")
     try:
-        return _checked(function(*args))
+        return _check_size(function(*args))
     except ValueError as error:
         raise ToolError(f"{name} is not defined for this number.") from error
 
 
 def _power(base: Number, exponent: Number) -> object:
-    # Measured first: 9**9**9 would take minutes and gigabytes. Floats overflow by themselves.
+    # The size is checked first, because 9**9**9 would take minutes and gigabytes. Floats raise OverflowError.
     integers = isinstance(base, int) and isinstance(exponent, int)
     if integers and abs(base) > 1 and int(base).bit_length() * exponent > 2 * MAX_BITS:
         raise ToolError(TOO_LARGE)
@@ -109,7 +113,8 @@ BINARY: dict[type[ast.operator], Callable[[Number, Number], object]] = {
 }
 UNARY: dict[type[ast.unaryop], Callable[[Number], Number]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
 CONSTANTS = {"pi": math.pi, "e": math.e}
-# Name to function, least and most number of arguments. round() takes one: round(5, -10**9) would compute 10**10**9.
+# Name to function, and its smallest and largest number of arguments. round() has one argument only, because
+# round(5, -10**9) would compute 10**10**9.
 FUNCTIONS: dict[str, tuple[Callable[..., object], int, int]] = {
     "abs": (abs, 1, 1),
     "round": (round, 1, 1),
@@ -120,7 +125,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], int, int]] = {
 
 
 def builtin_tools(now: Callable[[], float] = time.time) -> tuple[Tool, ...]:
-    """The builtin tools. ``now`` gives seconds since the Unix epoch."""
+    """Return the builtin tools. ``now`` returns seconds since the Unix epoch."""
 
     @tool
     def current_time(timezone: TimeZone = None) -> str:
@@ -143,6 +148,6 @@ def _zone(name: str | None) -> ZoneInfo:
     try:
         return ZoneInfo(name or "UTC")
     except (KeyError, ValueError, OSError) as error:
-        # Unknown names, names with "..", and names of folders: each has its own exception.
+        # ZoneInfo raises a different exception for unknown names, names with ".." and names of folders.
         text = f"There is no time zone named '{str(name)[:64]}'. Use an IANA name such as Europe/Berlin."
         raise ToolError(text) from error

@@ -1,21 +1,13 @@
-"""What a function returns as the content of a tool message: text, or content parts.
+"""Python functions as tools. ``@tool`` makes a ``FunctionTool`` from a function's name, docstring and type hints.
 
-Rule: parts go to the client and the model unchanged; whatever is neither text nor parts becomes JSON text.
+Rules:
 
-A Python function as a tool. ``@tool`` in ``decorator.py`` makes these of a function's own type hints.
+- A plain function runs in a thread, so it may block. An ``async`` function runs on the event loop and must not block.
+- ``@tool`` checks the whole definition. A function that no JSON Schema can describe raises ``ToolDefinitionError``.
+- A call validates its arguments first. Wrong or missing arguments raise a ``ToolError`` that the model can correct.
+- Text and content parts of a result reach the client and the model unchanged. Any other result becomes JSON text.
 
-Rules: a plain function runs in a thread, so it may block; an ``async`` one runs on the event loop and may not.
-Arguments with wrong or missing names never reach the function: the model is told and can correct itself.
-
-The arguments of a function, as a model sees them and as the function gets them.
-
-Rule: everything is decided when the tool is made. A function that no schema can describe is refused then, in one
-sentence; a call only validates. Fields of the pydantic model have made-up names and the real ones as aliases, so that
-arguments may be called ``copy`` or ``_id``.
-
-``@tool``: a Python function as a tool, with nothing to write twice.
-
-Name, description and JSON Schema come from the function's name, docstring and type hints.
+Source of schemas: JSON Schema as pydantic generates it.
 """
 
 import asyncio
@@ -40,7 +32,7 @@ PARTS = (TextPart, ImagePart, AudioPart, VideoPart, DocumentPart)
 
 
 def content_of(result: object) -> ToolContent:
-    """The content for a result. A list that has parts in it may hold strings besides; they become text parts."""
+    """Return the result of a function as text or content parts. Strings in a list with parts become text parts."""
     if isinstance(result, str):
         return result
     if isinstance(result, PARTS):
@@ -57,26 +49,27 @@ def _part(item: object) -> ContentPart:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Check = Callable[[Mapping[str, object]], Mapping[str, object]]
+ArgumentCheck = Callable[[Mapping[str, object]], Mapping[str, object]]
 
 
 def skip_check(arguments: Mapping[str, object]) -> Mapping[str, object]:
-    """The arguments as they are: the function looks for itself."""
+    """Return the arguments unchanged, for functions that check their arguments themselves."""
     return arguments
 
 
 class FunctionTool(Struct, Generic[P, R], frozen=True):
-    """Implements ``ports.Tool`` with a function that takes the arguments as keywords.
+    """A function as a tool. Implements ``ports.Tool``. Arguments are passed by keyword.
 
     Attributes:
-        parameters: JSON Schema of the arguments, as the model sees it.
-        function: plain or ``async``. If it has a parameter named ``ctx`` it is given the ``RunContext``. It gives text,
-            content parts, or anything else, which goes back to the model as JSON text, and raises ``ToolError`` for
-            what the model may read.
-        timeout: seconds after which the call is given up; None waits as long as the run may last.
-        check: makes what the function takes of what the model sent, or raises ``ToolError``.
-        previewer: plain or ``async``; takes the same arguments and gives a text that shows the effect of a call to
-            the person who is asked to approve it.
+        name: name of the tool.
+        description: purpose of the tool, for the model.
+        parameters: JSON Schema of the arguments, for the model.
+        function: plain or ``async``. A parameter named ``ctx`` receives the ``RunContext``. The function returns text,
+            content parts, or any value that JSON can represent, and raises ``ToolError`` with a text for the model.
+        timeout: seconds after which a call is cancelled; None means no limit but the run's.
+        check: converts the model's arguments to the function's, or raises ``ToolError``.
+        previewer: plain or ``async``, with the same parameters. Returns a text that describes the effect of a call to
+            the person who approves it.
     """
 
     name: str
@@ -84,25 +77,29 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
     parameters: Mapping[str, object]
     function: Callable[P, R]
     timeout: float | None = None
-    check: Check = skip_check
+    check: ArgumentCheck = skip_check
     previewer: Callable[..., object] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself, as Python code does."""
+        """Call the function directly."""
         return self.function(*args, **kwargs)
 
     @property
     def spec(self) -> ToolSpec:
-        """Name, description and JSON Schema of the arguments."""
+        """Name, description and JSON Schema of the tool."""
         return ToolSpec(name=self.name, description=self.description, parameters=dict(self.parameters))
 
     async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:
-        """Check the arguments, call the function, and give its result as text or parts."""
-        call = self._bound(self.function, self.check(arguments), ctx)
+        """Check the arguments, call the function and return its result as text or parts.
+
+        Raises:
+            ToolError: the arguments are wrong, the call timed out, or the function raised it.
+        """
+        call = self._bind(self.function, self.check(arguments), ctx)
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
-                result = await self._result(self.function, call)
+                result = await self._invoke(self.function, call)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -110,50 +107,62 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
         return content_of(result)
 
     async def preview(self, arguments: Mapping[str, object], ctx: RunContext) -> str | None:
-        """The previewer's text; None without one. Raises ``ToolError`` for arguments that the function cannot take."""
+        """Return the previewer's text, or None if there is no previewer.
+
+        Raises:
+            ToolError: the arguments are wrong.
+        """
         if self.previewer is None:
             return None
-        shown = await self._result(self.previewer, self._bound(self.previewer, self.check(arguments), ctx))
-        return None if shown is None else str(shown)
+        text = await self._invoke(self.previewer, self._bind(self.previewer, self.check(arguments), ctx))
+        return None if text is None else str(text)
 
-    def _bound(
+    def _bind(
         self, function: Callable[..., object], arguments: Mapping[str, object], ctx: RunContext
     ) -> Callable[[], object]:
         signature = inspect.signature(function)
-        given: dict[str, object] = {"ctx": ctx} if "ctx" in signature.parameters else {}
-        if "ctx" in arguments and given:
+        injected: dict[str, object] = {"ctx": ctx} if "ctx" in signature.parameters else {}
+        if "ctx" in arguments and injected:
             raise ToolError(f"{self.name}: got an unexpected argument 'ctx'.")
         try:
-            bound = signature.bind(**arguments, **given)
+            bound = signature.bind(**arguments, **injected)
         except TypeError as error:
             raise ToolError(f"{self.name}: {error}.") from error
         return partial(function, *bound.args, **bound.kwargs)
 
-    async def _result(self, function: Callable[..., object], call: Callable[[], object]) -> object:
+    async def _invoke(self, function: Callable[..., object], call: Callable[[], object]) -> object:
         result = call() if inspect.iscoroutinefunction(function) else await run_in_thread(call)
-        # A plain function may hand back a coroutine (a lambda around an async one does).
+        # A plain function may return a coroutine, for example a lambda around an async function.
         return await result if inspect.isawaitable(result) else result
 
 
 INJECTED = "ctx"
-"""The parameter that is given the ``RunContext``: no model sees or sets it."""
+"""Name of the parameter that receives the ``RunContext``. Models neither see nor set it."""
 
-NAMED = {"properties", "$defs"}
-DATA = {"default", "const", "enum", "examples", "required"}
-"""Keywords whose values are schemas by name, and those whose values are no schemas."""
+SCHEMAS_BY_NAME = {"properties", "$defs"}
+"""JSON Schema keywords whose values map names to schemas."""
+
+PLAIN_VALUES = {"default", "const", "enum", "examples", "required"}
+"""JSON Schema keywords whose values are not schemas."""
 
 Parameter = inspect.Parameter
 
 
 class ToolDefinitionError(TypeError):
-    """A function cannot be a tool. The text is for its author, when the module is imported."""
+    """A function cannot be a tool. The text is for the author of the function, when its module is imported."""
 
 
 class ArgumentSchema:
-    """What a function takes besides ``ctx``.
+    """Schema and validator of the parameters of a function, without ``ctx``.
+
+    The fields of the pydantic model have generated names, and the parameters' names are aliases, because a parameter
+    may have a name that pydantic does not allow, such as ``copy`` or ``_id``.
 
     Attributes:
         schema: JSON Schema of the arguments.
+
+    Raises:
+        ToolDefinitionError: no schema can describe the function.
     """
 
     def __init__(self, function: Callable[..., object], name: str, descriptions: Mapping[str, str]) -> None:
@@ -162,37 +171,37 @@ class ArgumentSchema:
             parameter.name: _field(parameter, hint, name, descriptions.get(parameter.name))
             for parameter, hint in _parameters(function, name)
         }
-        self._names = {f"argument_{at}": argument for at, argument in enumerate(fields)}
+        self._names = {f"argument_{index}": argument for index, argument in enumerate(fields)}
         try:
             self._model = _model({field: fields[argument] for field, argument in self._names.items()})
             schema = self._model.model_json_schema(schema_generator=_Schema)
         except (PydanticUserError, PydanticUndefinedAnnotation) as error:
             reason = str(error).splitlines()[0]
             raise ToolDefinitionError(f"'{name}' has an argument that no schema can describe: {reason}") from error
-        self.schema: dict[str, object] = _untitled(schema)
+        self.schema: dict[str, object] = _without_titles(schema)
 
-    def check(self, given: Mapping[str, object]) -> dict[str, object]:
-        """The arguments as the function wants them; those that are left out stay out.
+    def check(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Convert the model's arguments to the types of the function. Absent arguments stay absent.
 
         Raises:
-            ToolError: naming each argument that is wrong, for the model to correct.
+            ToolError: an argument is wrong. The text names each wrong argument.
         """
         try:
-            checked = self._model.model_validate(given)
+            validated = self._model.model_validate(arguments)
         except ValidationError as error:
-            raise ToolError(f"{self._name}: {_sentence(error)}") from error
-        # Not model_dump: an argument that is a model of its own reaches the function as one.
+            raise ToolError(f"{self._name}: {_validation_text(error)}") from error
+        # Not model_dump, because an argument whose type is a model must reach the function as that model.
         return {
-            argument: getattr(checked, field)
+            argument: getattr(validated, field)
             for field, argument in self._names.items()
-            if field in checked.model_fields_set
+            if field in validated.model_fields_set
         }
 
 
 class _Schema(GenerateJsonSchema):
-    """Defaults that JSON cannot hold are left out in silence: they are the function's own affair."""
+    """Schema generator that omits defaults without a JSON form, without a warning."""
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as the base declares it
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as in the base class
 
 
 def _parameters(function: Callable[..., object], name: str) -> list[tuple[Parameter, Any]]:
@@ -203,10 +212,10 @@ def _parameters(function: Callable[..., object], name: str) -> list[tuple[Parame
     except (NameError, TypeError) as error:
         raise ToolDefinitionError(f"'{name}' has a type that cannot be found: {error}.") from error
     parameters = inspect.signature(function).parameters.values()
-    return [(_named(each, name), hints.get(each.name)) for each in parameters if each.name != INJECTED]
+    return [(_passable_by_name(each, name), hints.get(each.name)) for each in parameters if each.name != INJECTED]
 
 
-def _named(parameter: Parameter, name: str) -> Parameter:
+def _passable_by_name(parameter: Parameter, name: str) -> Parameter:
     if parameter.kind in {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD, Parameter.POSITIONAL_ONLY}:
         raise ToolDefinitionError(f"'{name}' takes '{parameter}', but a model gives each argument by its name.")
     return parameter
@@ -218,12 +227,12 @@ def _field(parameter: Parameter, hint: object, name: str, description: str | Non
     if isinstance(parameter.default, FieldInfo):
         text = f"'{name}' has a Field as the default of '{parameter.name}': write Annotated[type, Field(…)] instead."
         raise ToolDefinitionError(text)
-    extras = {} if description is None or _describes_itself(hint) else {"description": description}
+    extras = {} if description is None or _has_description(hint) else {"description": description}
     default = ... if parameter.default is Parameter.empty else parameter.default
     return hint, Field(default, alias=parameter.name, **extras)  # type: ignore[call-overload]
 
 
-def _describes_itself(hint: object) -> bool:
+def _has_description(hint: object) -> bool:
     metadata: tuple[object, ...] = getattr(hint, "__metadata__", ())
     return any(isinstance(each, FieldInfo) and each.description for each in metadata)
 
@@ -233,36 +242,36 @@ def _model(fields: Mapping[str, tuple[Any, FieldInfo]]) -> type[BaseModel]:
     return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **definitions)
 
 
-def _untitled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema without the titles that pydantic makes of names: they tell a model nothing."""
-    return {key: _inner(key, value) for key, value in schema.items() if key != "title"}
+def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema without pydantic's generated titles, which only repeat the names."""
+    return {key: _value_without_titles(key, value) for key, value in schema.items() if key != "title"}
 
 
-def _inner(key: str, value: object) -> object:
-    if key in DATA:
+def _value_without_titles(key: str, value: object) -> object:
+    if key in PLAIN_VALUES:
         return value
-    if key in NAMED and isinstance(value, dict):
-        return {name: _untitled(schema) for name, schema in value.items()}
+    if key in SCHEMAS_BY_NAME and isinstance(value, dict):
+        return {name: _without_titles(schema) for name, schema in value.items()}
     if isinstance(value, list):
-        return [_inner("", item) for item in value]
-    return _untitled(value) if isinstance(value, dict) else value
+        return [_value_without_titles("", item) for item in value]
+    return _without_titles(value) if isinstance(value, dict) else value
 
 
-def _sentence(error: ValidationError) -> str:
+def _validation_text(error: ValidationError) -> str:
     details = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(_error_text(".".join(map(str, each["loc"])), each["type"], each["msg"]) for each in details) + "."
 
 
-def _error_text(where: str, kind: str, message: str) -> str:
+def _error_text(argument: str, kind: str, message: str) -> str:
     if kind == "missing":
-        return f"'{where}' is missing"
+        return f"'{argument}' is missing"
     if kind == "extra_forbidden":
-        return f"'{where}' is not an argument"
-    return f"'{where}': {message}"
+        return f"'{argument}' is not an argument"
+    return f"'{argument}': {message}"
 
 
-FIELDS = (":", "@")
-"""How the only line of a docstring begins that is not what the function does, but a field such as ``:param a: …``."""
+FIELD_MARKERS = (":", "@")
+"""First characters of a one-line docstring that is a field such as ``:param a: …`` and not a description."""
 
 
 @overload
@@ -288,37 +297,43 @@ def tool(
     timeout: float | None = None,
     preview: Callable[..., object] | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
-    """Make a tool of a plain or ``async`` function; it can still be called like the function.
+    """Make a tool from a plain or ``async`` function. The tool can still be called like the function.
 
     Args:
-        function: every parameter but ``ctx`` has a type hint. ``ctx`` is given the ``RunContext``.
-        name: the tool's name if it is not the function's.
-        description: what the tool does, if it is not in the docstring (Google, NumPy or Sphinx style).
-        timeout: seconds after which a call is given up; None waits as long as the run may last.
-        preview: a function of the same parameters that gives a text: the effect of a call, for the person who is asked
-            to approve it. It must change nothing.
+        function: every parameter except ``ctx`` needs a type hint. ``ctx`` receives the ``RunContext``.
+        name: name of the tool; by default the function's.
+        description: purpose of the tool; by default from the docstring (Google, NumPy or Sphinx style).
+        timeout: seconds after which a call is cancelled; None means no limit but the run's.
+        preview: function with the same parameters that returns a text: the effect of a call, for the person who
+            approves it. It must have no side effects.
 
     Raises:
-        ToolDefinitionError: the function takes what a model cannot give.
+        ToolDefinitionError: no JSON Schema can describe the parameters.
     """
 
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
-        chosen = name or str(getattr(function, "__name__", function))
-        summary, parameters = _documented(function)
-        arguments = ArgumentSchema(function, chosen, parameters)
+        tool_name = name or str(getattr(function, "__name__", function))
+        summary, parameters = _parse_docstring(function)
+        arguments = ArgumentSchema(function, tool_name, parameters)
         return FunctionTool(
-            chosen, description or summary or chosen, arguments.schema, function, timeout, arguments.check, preview
+            tool_name,
+            description or summary or tool_name,
+            arguments.schema,
+            function,
+            timeout,
+            arguments.check,
+            preview,
         )
 
     return make if function is None else make(function)
 
 
-def _documented(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
-    """What the docstring says of the function and of each parameter."""
+def _parse_docstring(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
+    """Return the descriptions of the function and of each parameter in its docstring."""
     text = inspect.getdoc(function) or ""
-    if "\n" not in text and not text.startswith(FIELDS):
+    if "\n" not in text and not text.startswith(FIELD_MARKERS):
         return text, {}
-    from docstring_parser import ParseError, parse  # noqa: PLC0415 - not for a plain line
+    from docstring_parser import ParseError, parse  # noqa: PLC0415 - not needed for one line
 
     try:
         parsed = parse(text)

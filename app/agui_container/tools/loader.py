@@ -1,6 +1,6 @@
-"""The tools that ``AGUI_TOOLS=module:attribute`` names.
+"""Loader of the tools that ``AGUI_TOOLS=module:attribute`` names.
 
-Rule: whatever is wrong is found at the start, and said in one sentence that names what was found and what is accepted.
+Rule: a wrong value stops the server at its start with one sentence that names the object found and the accepted types.
 """
 
 import inspect
@@ -13,38 +13,38 @@ ACCEPTED = "Accepted are a function with @tool, an object with 'spec' and 'call'
 
 
 class ToolLoadError(ValueError):
-    """There are no tools where some were named. The text is for the operator, at the start."""
+    """``AGUI_TOOLS`` is invalid. The text is for the operator, at the start of the server."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"AGUI_TOOLS: {reason}")
 
 
 def load_tools(reference: str) -> tuple[Tool, ...]:
-    """Import the module and find the attribute: a tool, or a list of tools with different names.
+    """Import a reference to a tool, or to a list of tools with different names.
 
     Raises:
-        ToolLoadError: if there is no such thing, or it holds what is no tool.
+        ToolLoadError: the reference does not exist, or is not a tool or a list of tools.
     """
     try:
-        found = import_string(reference)
+        value = import_string(reference)
     except BadReference as error:
         raise ToolLoadError(str(error)) from error
     name = reference.strip()
-    if not isinstance(found, list | tuple):
-        return (_tool(found, name),)
-    tools = tuple(_tool(item, f"{name}[{at}]") for at, item in enumerate(found))
+    if not isinstance(value, list | tuple):
+        return (_tool(value, name),)
+    tools = tuple(_tool(item, f"{name}[{index}]") for index, item in enumerate(value))
     names = [tool.spec.name for tool in tools]
-    for repeated in (each for at, each in enumerate(names) if each in names[:at]):
-        raise ToolLoadError(f"'{name}' has two tools that are named '{repeated}'.")
+    for duplicate in (each for index, each in enumerate(names) if each in names[:index]):
+        raise ToolLoadError(f"'{name}' has two tools that are named '{duplicate}'.")
     return tools
 
 
-def _tool(found: object, name: str) -> Tool:
-    if not _is_tool(found):
-        hint = "a function without @tool" if inspect.isroutine(found) else f"of type {type(found).__name__}"
+def _tool(value: object, name: str) -> Tool:
+    if not _is_tool(value):
+        hint = "a function without @tool" if inspect.isroutine(value) else f"of type {type(value).__name__}"
         raise ToolLoadError(f"'{name}' is {hint}. {ACCEPTED}")
-    return found
+    return value
 
 
-def _is_tool(found: object) -> TypeGuard[Tool]:
-    return not inspect.isclass(found) and hasattr(found, "spec") and callable(getattr(found, "call", None))
+def _is_tool(value: object) -> TypeGuard[Tool]:
+    return not inspect.isclass(value) and hasattr(value, "spec") and callable(getattr(value, "call", None))

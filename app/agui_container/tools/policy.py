@@ -1,6 +1,8 @@
-"""Who may run which tool: rules by name, the first match decides.
+"""Permissions of tools: rules by tool name, of which the first match decides.
 
-Rule: pure data and one lookup. Without a matching rule a tool is allowed. Source: ``PermissionRule`` of roz.
+Rule: pure data and one lookup. A tool without a matching rule is allowed.
+
+Source of the fields: ``PermissionRule`` in ``roz/v1/agent.proto``.
 """
 
 from collections.abc import Sequence
@@ -13,11 +15,11 @@ from agui_container.ports import Permission, PolicyDecision
 
 
 class PolicyError(ValueError):
-    """The rules cannot be read. The text is for the operator, at the start."""
+    """The rules are invalid. The text is for the operator, at the start of the server."""
 
 
 class PolicyRule(BaseModel):
-    """One rule. ``tool_pattern`` is a tool's name with ``*``, ``?`` and ``[…]`` as in file names."""
+    """One rule. ``tool_pattern`` is a tool name with the wildcards ``*``, ``?`` and ``[…]`` of ``fnmatch``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,28 +33,32 @@ _RULES: TypeAdapter[tuple[PolicyRule, ...]] = TypeAdapter(tuple[PolicyRule, ...]
 
 
 class ToolPolicy:
-    """Rules in order; callable as ``ports.Policy``."""
+    """Rules in order. Implements ``ports.Policy``."""
 
     def __init__(self, rules: Sequence[PolicyRule]) -> None:
         self.rules = tuple(rules)
 
     @classmethod
     def parse(cls, text: str) -> "ToolPolicy":
-        """The rules in a JSON list. Raises ``PolicyError``."""
+        """Parse a JSON list of rules.
+
+        Raises:
+            PolicyError: the text is not a list of rules. Its text names the wrong field.
+        """
         try:
             return cls(_RULES.validate_json(text))
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the list"
-            raise PolicyError(f"{where}: {first['msg']}.") from None
+            field = ".".join(map(str, first["loc"])) or "the list"
+            raise PolicyError(f"{field}: {first['msg']}.") from None
 
     @property
     def asks(self) -> bool:
-        """Whether there are tools that must be asked for."""
+        """True if a rule requires approval for some tools."""
         return any(rule.policy == "ask" for rule in self.rules)
 
     def __call__(self, tool_name: str) -> PolicyDecision:
-        """What the first matching rule says of this tool."""
+        """Return the decision of the first rule that matches ``tool_name``, or else ``ALLOW``."""
         for rule in self.rules:
             if fnmatchcase(tool_name, rule.tool_pattern):
                 return PolicyDecision(Permission(rule.policy), reason=rule.reason, category=rule.category)

@@ -1,8 +1,8 @@
-"""Plain functions off the event loop.
+"""Threads for tools that are plain functions.
 
-Rules: a cancelled caller leaves at once and the thread is left behind; callers wait for a turn while ``ACTIVE`` calls
-are awaited; threads left behind by cancelled callers are counted until they end, and at ``ALIVE`` of them the next call
-is refused with a clear error.
+Rules: a cancelled caller returns at once and its thread is abandoned. At most ``ACTIVE`` calls run for a waiting
+caller; further callers wait for their turn. At most ``ALIVE`` threads exist, including the abandoned ones; then the
+next call is refused with a clear error.
 """
 
 from collections.abc import Callable
@@ -17,17 +17,24 @@ from agui_container.runtime.daemon_threads import CannotStartThread, DaemonThrea
 T = TypeVar("T")
 
 ACTIVE = 64
-ALIVE = 512
+"""Calls at the same time whose callers are waiting."""
 
-_turns: RunVar[CapacityLimiter] = RunVar("tool_threads")
-_alive = DaemonThreadPool(ALIVE)
+ALIVE = 512
+"""Threads at the same time, including abandoned ones."""
+
+_limiters: RunVar[CapacityLimiter] = RunVar("tool_threads")
+_pool = DaemonThreadPool(ALIVE)
 
 
 async def run_in_thread(function: Callable[[], T]) -> T:
-    """Call ``function`` in a thread of its own, with the caller's context variables."""
+    """Call ``function`` in its own thread, with the caller's context variables.
+
+    Raises:
+        ToolError: no thread can be started, or too many are running.
+    """
     async with _limiter():
         try:
-            return await _alive.call("tool", function)
+            return await _pool.call("tool", function)
         except CannotStartThread as error:
             raise ToolError("The server cannot start another tool call. Try again later.") from error
         except ThreadPoolBusy as error:
@@ -35,10 +42,10 @@ async def run_in_thread(function: Callable[[], T]) -> T:
 
 
 def _limiter() -> CapacityLimiter:
-    # Made here and kept per event loop: a limiter belongs to the loop it was first used in.
+    # One limiter per event loop, because a limiter belongs to the loop that uses it first.
     try:
-        return _turns.get()
+        return _limiters.get()
     except LookupError:
         limiter = CapacityLimiter(ACTIVE)
-        _turns.set(limiter)
+        _limiters.set(limiter)
         return limiter

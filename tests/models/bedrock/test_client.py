@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from agui_container.models.bedrock.client import _make
+from agui_container.models.bedrock.client import _create_client
 from agui_container.models.bedrock.options import BedrockOptions
 
 
 def region_of(options: BedrockOptions) -> object:
-    meta: object = getattr(_make(options), "meta", None)
+    meta: object = getattr(_create_client(options), "meta", None)
     return getattr(meta, "region_name", None)
 
 

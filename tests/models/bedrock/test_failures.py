@@ -8,7 +8,7 @@ import pytest
 import urllib3.exceptions
 
 from agui_container.models.bedrock.failures import TABLE, StreamFault, failure_of
-from agui_container.models.bedrock.model import LONGEST_PAUSE, backoff
+from agui_container.models.bedrock.model import MAX_PAUSE, backoff
 from agui_container.models.bedrock.stream_parser import FAILED_STOPS, STOPS
 from agui_container.protocol.errors import ERRORS as CODES
 from tests.models.bedrock.rules import input_shape
@@ -67,5 +67,5 @@ async def test_the_pause_grows_and_differs(monkeypatch: pytest.MonkeyPatch) -> N
     for attempt in range(1, 10):
         await backoff(attempt)
     assert 0.25 <= slept[0] <= 0.5
-    assert all(4.0 <= seconds <= LONGEST_PAUSE for seconds in slept[4:])
+    assert all(4.0 <= seconds <= MAX_PAUSE for seconds in slept[4:])
     assert len({*slept}) == len(slept)

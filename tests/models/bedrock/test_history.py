@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agui_container.models.bedrock import BedrockOptions, CachePlace
-from agui_container.models.bedrock.history import BEGIN, GO_ON
+from agui_container.models.bedrock.history import FIRST_USER_TEXT, LAST_USER_TEXT
 from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text
 from agui_container.models.bedrock.request import request_of
 from tests.models.bedrock.doubles import MODEL, prompt
@@ -128,14 +128,14 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
     "the user begins and ends": (
         [assistant("Welcome!"), user("hi"), assistant("Hello.")],
         [
-            ("user", [{"text": BEGIN}]),
+            ("user", [{"text": FIRST_USER_TEXT}]),
             ("assistant", [{"text": "Welcome!"}]),
             ("user", [{"text": "hi"}]),
             ("assistant", [{"text": "Hello."}]),
-            ("user", [{"text": GO_ON}]),
+            ("user", [{"text": LAST_USER_TEXT}]),
         ],
     ),
-    "nothing was said": ([user("")], [("user", [{"text": GO_ON}])]),
+    "nothing was said": ([user("")], [("user", [{"text": LAST_USER_TEXT}])]),
     "activities are for eyes only": (
         [user("a"), ActivityMessage(id="x", activity_type="plan", content={"a": 1}), user("b")],
         [("user", [{"text": "a"}, {"text": "b"}])],

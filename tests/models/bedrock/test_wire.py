@@ -162,7 +162,5 @@ async def test_the_log_has_what_clients_are_not_told(
     with pytest.raises(AppError):
         await collected(bedrock().stream(prompt()))
     (record,) = caplog.records
-    assert record.getMessage() == (
-        f"model=<{MODEL}> code=<MODEL_REJECTED> attempt=<1> again=<False> | the model call failed"
-    )
+    assert record.getMessage() == (f"model call failed model={MODEL} code=MODEL_REJECTED attempt=1 will_retry=False")
     assert "the inner reason" in str(record.exc_info)

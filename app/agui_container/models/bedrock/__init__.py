@@ -1,9 +1,10 @@
 """Amazon Bedrock: ConverseStream through boto3, which is imported only when the first call is made.
 
-Reading order: ``model`` (one call, retries) -> ``request`` (prompt to request; ``history``, ``media``,
-``goal_tool_names``) ->
-``reply`` (stream events to deltas; ``seal`` for reasoning) -> ``failures`` (what went wrong, as one table). All I/O
-is in ``client``.
+``model`` makes a call and retries it. ``request`` turns a prompt into a request with the help of ``history``, ``media``
+and ``tool_names``. ``stream_parser`` turns the events of the answer into deltas, with ``reasoning_signature`` for
+reasoning. ``failures`` is the table of errors. ``client`` does all I/O.
+
+Source: the ConverseStream operation in the Amazon Bedrock Runtime API reference.
 """
 
 from agui_container.models.bedrock.model import BedrockModel

@@ -1,7 +1,7 @@
-"""boto3, and all that is untyped about it.
+"""The boto3 client of Bedrock, behind typed classes.
 
-Rule: boto3 is imported and a client made by the first call, in that call's thread: importing takes 0.2 s, and finding
-credentials may ask the network. One client serves all threads (boto3's clients are thread-safe).
+Rule: the first call imports boto3 and makes the client in its own thread, because the import is slow and finding
+credentials may use the network. One client serves all threads: boto3's clients are thread-safe.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from agui_container.models.bedrock.options import BedrockOptions
 
 Event = Mapping[str, Any]
-"""One event of ConverseStream: a single key, what it is, and its members."""
+"""One event of ConverseStream: an object with one key, the kind of the event, whose value has its members."""
 
 
 class _RawEvents(Protocol):
@@ -26,24 +26,24 @@ class _BedrockApi(Protocol):
 
 
 class BedrockEvents:
-    """The events of one answer."""
+    """Events of one answer, read from a connection."""
 
     def __init__(self, raw: _RawEvents) -> None:
         self._raw = raw
 
     def __iter__(self) -> Iterator[Event]:
-        """Wait for events; raises what botocore and urllib3 raise."""
+        """Iterate over the events, blocking between them. Raises the exceptions of botocore and urllib3."""
         return iter(self._raw)
 
     def close(self) -> None:
-        """Only in the thread that reads: closing waits for a read that is going on."""
+        """Close the connection. Call this only in the reading thread, because it waits for a running read."""
         self._raw.close()
 
     def abort(self) -> None:
-        """From any thread: a read that is going on ends at once.
+        """End a running read at once, from any thread.
 
-        botocore has no way to do that, the urllib3 response below it has. Where it is missing (urllib3 before 2.3) or
-        refuses, the read ends when something comes or at its timeout.
+        botocore cannot do this, so the urllib3 response below it is shut down. If that fails or is not supported
+        (urllib3 before 2.3), the read ends with the next event or at its timeout.
         """
         shutdown = getattr(getattr(self._raw, "_raw_stream", None), "shutdown", None)
         if shutdown is not None:
@@ -52,7 +52,7 @@ class BedrockEvents:
 
 
 class BedrockClient:
-    """A client that is made when it is first needed. What fails is tried again by the next call."""
+    """Bedrock client that is made by the first call. If making it fails, the next call tries again."""
 
     def __init__(self, options: BedrockOptions) -> None:
         self._options = options
@@ -60,25 +60,25 @@ class BedrockClient:
         self._boto: _BedrockApi | None = None
 
     def converse(self, request: Mapping[str, object]) -> BedrockEvents:
-        """Start a call and wait until Bedrock begins to answer."""
-        return BedrockEvents(self._made().converse_stream(**request)["stream"])
+        """Start a call and block until Bedrock begins to answer. Raises the exceptions of botocore."""
+        return BedrockEvents(self._get_client().converse_stream(**request)["stream"])
 
-    def _made(self) -> _BedrockApi:
+    def _get_client(self) -> _BedrockApi:
         with self._lock:
             if self._boto is None:
-                self._boto = _make(self._options)
+                self._boto = _create_client(self._options)
             return self._boto
 
 
-def _make(options: BedrockOptions) -> _BedrockApi:
-    from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - not unless it is used
+def _create_client(options: BedrockOptions) -> _BedrockApi:
+    from boto3.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - imported on first use
     from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415
 
     config = Config(
         connect_timeout=options.connect_timeout,
         read_timeout=options.read_timeout,
         max_pool_connections=options.max_calls,
-        retries={"total_max_attempts": 1, "mode": "standard"},  # this package has its own, which know about deltas
+        retries={"total_max_attempts": 1, "mode": "standard"},  # BedrockModel retries, and only before the first delta
         tcp_keepalive=True,
         user_agent_extra="agui-container",
     )

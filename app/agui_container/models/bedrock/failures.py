@@ -1,8 +1,10 @@
-"""What can go wrong with a call of Bedrock: ONE table from the name of a failure to what a client is told.
+"""Failures of a Bedrock call: one table from the name of a failure to the error that clients see.
 
-Names are Bedrock's error codes (mid-stream they come with a small first letter), the class names of botocore's and
-urllib3's exceptions, and this package's own faults. Rule: messages are written here; nothing of an exception's text
-leaves the server.
+Names are Bedrock's error codes (lower-case initial inside a stream), class names of exceptions of botocore and urllib3,
+and the faults that this package raises itself. Rule: every message is written here, and no text of an exception leaves
+the server.
+
+Source: the errors of ConverseStream in the Amazon Bedrock Runtime API reference.
 """
 
 import re
@@ -14,19 +16,19 @@ from agui_container.protocol.errors import AppError, ErrorCode
 
 
 class Failure(Struct, frozen=True):
-    """What a client is told, and whether this package may try the call again by itself."""
+    """A row of the table: error code and message for clients. ``retry`` is true if the call may be repeated."""
 
     code: ErrorCode
     message: str
     retry: bool = False
 
     def error(self) -> AppError:
-        """The failure as the error that leaves the model."""
+        """Return the failure as the error that the model raises."""
         return AppError(self.code, self.message)
 
 
 class StreamFault(Exception):
-    """Something that is wrong although no call has failed. ``name`` is a row of ``TABLE``."""
+    """A fault that no library reports as an exception. ``name`` is a key of ``TABLE``."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -57,7 +59,7 @@ _MALFORMED = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be und
 _UNKNOWN = Failure(ErrorCode.MODEL_ERROR, "The model call failed.")
 
 TABLE: dict[str, Failure] = {
-    # Bedrock's own, before the stream and in it
+    # Bedrock, before and inside the stream
     "AccessDeniedException": _ACCESS,
     "InternalServerException": _INTERNAL,
     "ModelErrorException": _FAILED,
@@ -70,13 +72,13 @@ TABLE: dict[str, Failure] = {
     "ThrottlingException": _THROTTLED,
     "TooManyRequestsException": _THROTTLED,
     "ValidationException": _REJECTED,
-    # AWS in general
+    # every AWS service
     "ExpiredTokenException": _CREDENTIALS,
     "IncompleteSignatureException": _CREDENTIALS,
     "InvalidSignatureException": _CREDENTIALS,
     "MissingAuthenticationTokenException": _CREDENTIALS,
     "UnrecognizedClientException": _CREDENTIALS,
-    # botocore, before a connection
+    # botocore, before there is a connection
     "CredentialRetrievalError": _CREDENTIALS,
     "NoCredentialsError": _CREDENTIALS,
     "PartialCredentialsError": _CREDENTIALS,
@@ -87,7 +89,7 @@ TABLE: dict[str, Failure] = {
     "NoRegionError": _SETUP,
     "ProfileNotFound": _SETUP,
     "ParamValidationError": _REJECTED,
-    # botocore and urllib3, with one
+    # botocore and urllib3, connecting and reading
     "ConnectTimeoutError": _UNREACHABLE,
     "ConnectionClosedError": _UNREACHABLE,
     "ConnectionError": _UNREACHABLE,
@@ -98,7 +100,7 @@ TABLE: dict[str, Failure] = {
     "OSError": _BROKEN,
     "ParserError": _BROKEN,
     "ResponseParserError": _BROKEN,
-    # this package's
+    # faults of this package
     "busy": Failure(
         ErrorCode.MODEL_THROTTLED, "The server is making too many model calls. Try again later.", retry=True
     ),
@@ -112,7 +114,7 @@ TABLE: dict[str, Failure] = {
 
 _BY_STATUS = {401: _CREDENTIALS, 403: _ACCESS, 404: _NO_MODEL, 408: _SLOW_MODEL, 413: _CONTEXT, 429: _THROTTLED}
 
-_REFINED: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
+_BY_TEXT: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
     "ValidationException": (
         (
             re.compile(
@@ -125,14 +127,14 @@ _REFINED: dict[str, tuple[tuple[re.Pattern[str], Failure], ...]] = {
         (re.compile(r"model identifier is invalid|on-demand throughput isn.t supported", re.IGNORECASE), _NO_MODEL),
     )
 }
-"""What Bedrock only tells apart by its text."""
+"""Failures with the same code that only the text of Bedrock's message distinguishes."""
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The row of an exception; one that is not expected is a failure that is not tried again."""
-    answer = _answer(error)
-    if answer is not None:
-        return _answered(*answer)
+    """Return the failure that an exception means. Unknown exceptions are failures without a retry."""
+    response = _error_response(error)
+    if response is not None:
+        return _by_response(*response)
     return next((TABLE[name] for name in _names(error) if name in TABLE), _UNKNOWN)
 
 
@@ -142,19 +144,19 @@ def _names(error: BaseException) -> Iterator[str]:
     yield from (cls.__name__ for cls in type(error).__mro__)
 
 
-def _answer(error: BaseException) -> tuple[str, str, int] | None:
-    """Code, text and HTTP status of botocore's ClientError, which holds Bedrock's answer."""
+def _error_response(error: BaseException) -> tuple[str, str, int] | None:
+    """Return code, text and HTTP status from a ClientError of botocore, or None for other exceptions."""
     response = getattr(error, "response", None)
     if not isinstance(response, dict):
         return None
-    said = response.get("Error", {})
+    details = response.get("Error", {})
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return str(said.get("Code", "")), str(said.get("Message", "")), status if isinstance(status, int) else 0
+    return str(details.get("Code", "")), str(details.get("Message", "")), status if isinstance(status, int) else 0
 
 
-def _answered(code: str, text: str, status: int) -> Failure:
+def _by_response(code: str, text: str, status: int) -> Failure:
     name = code[:1].upper() + code[1:]
-    for pattern, failure in _REFINED.get(name, ()):
+    for pattern, failure in _BY_TEXT.get(name, ()):
         if pattern.search(text):
             return failure
     return TABLE.get(name) or _by_status(status)
@@ -163,6 +165,6 @@ def _answered(code: str, text: str, status: int) -> Failure:
 def _by_status(status: int) -> Failure:
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    if status >= 500:  # noqa: PLR2004 - the class of statuses
+    if status >= 500:  # noqa: PLR2004 - first status of the class
         return _INTERNAL
     return _REJECTED if status >= 400 else _UNKNOWN  # noqa: PLR2004

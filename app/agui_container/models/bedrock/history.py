@@ -1,9 +1,13 @@
-"""AG-UI messages as Bedrock's conversation, repaired where Bedrock would refuse it.
+"""AG-UI messages as Bedrock's conversation, repaired so that Bedrock accepts it.
 
-Bedrock wants: user and assistant in turn, a user first and last; no blank text; every ``toolUse`` answered once, in the
-very next message, and nothing else answered there; reasoning never last. A history that breaks one of these would be
-refused with every request from then on. Rules: results belong to the latest call of their id, the last result
-wins; a call without one is answered with the empty string; a result without a call is dropped.
+Bedrock requires: user and assistant messages alternate, and a user message is first and last; no text is blank; every
+``toolUse`` is answered once, in the very next message, which answers nothing else; reasoning is never last. If a
+history broke one of these rules, every later request would be refused.
+
+Rules: a result belongs to the latest call with its id, and the last result wins. A call without a result is answered
+with the empty string. A result without a call is dropped.
+
+Source: Message and ToolResultBlock in the Amazon Bedrock Runtime API reference.
 """
 
 import logging
@@ -30,8 +34,8 @@ from agui_container.protocol.conversation.tool_results import has_failed
 
 logger = logging.getLogger(__name__)
 
-BEGIN, GO_ON = "(The conversation begins.)", "Continue."
-"""What the user says where Bedrock wants a user and there is none."""
+FIRST_USER_TEXT, LAST_USER_TEXT = "(The conversation begins.)", "Continue."
+"""Texts of the user messages that are added at the beginning and at the end if Bedrock requires one there."""
 
 
 class _Turn(Struct):
@@ -39,11 +43,16 @@ class _Turn(Struct):
     blocks: list[Block] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
     answers: dict[str, ToolMessage] = field(default_factory=dict)
-    """``ids`` and ``answers`` are by the id of the call."""
+    """``ids`` (wire ids) and ``answers`` have the id of the call as key."""
 
 
 class BedrockHistory:
-    """Takes messages in order; gives ``system`` texts, the names of called tools, and Bedrock's messages."""
+    """Bedrock's view of a conversation, built by adding AG-UI messages in order.
+
+    Attributes:
+        system: texts of system and developer messages.
+        tools: names of the tools that were called.
+    """
 
     def __init__(self, model_id: str) -> None:
         self.system: list[str] = []
@@ -55,49 +64,49 @@ class BedrockHistory:
 
     @classmethod
     def of(cls, messages: Sequence[Message], model_id: str) -> "BedrockHistory":
-        """The history of these messages."""
+        """Return the history of ``messages``."""
         history = cls(model_id)
         for message in messages:
             history.add(message)
         return history
 
     def add(self, message: Message) -> None:
-        """Take the next message; activities are for eyes only."""
+        """Add the next message. Activity messages are ignored, because they are only for display."""
         if isinstance(message, UserMessage):
-            self._turn("user").blocks.extend(self._media.blocks(message.content))
+            self._open_turn("user").blocks.extend(self._media.blocks(message.content))
         elif isinstance(message, AssistantMessage):
-            self._assistant(message)
+            self._add_assistant(message)
         elif isinstance(message, ReasoningMessage):
-            self._reasoning(message)
+            self._add_reasoning(message)
         elif isinstance(message, ToolMessage):
-            self._result(message)
+            self._add_result(message)
         elif isinstance(message, (SystemMessage, DeveloperMessage)):
             self.system.append(message.content)
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The conversation as Bedrock takes it."""
+        """Messages of the conversation in the form of ConverseStream."""
         merged: list[dict[str, Any]] = []
         for turn in self._turns:
-            _append(merged, turn.role, turn.blocks if turn.role == "user" else _without_last_reasoning(turn.blocks))
+            _append(merged, turn.role, turn.blocks if turn.role == "user" else _without_trailing_reasoning(turn.blocks))
             _append(merged, "user", self._answers(turn))
         if merged and merged[0]["role"] == "assistant":
-            merged.insert(0, {"role": "user", "content": [{"text": BEGIN}]})
+            merged.insert(0, {"role": "user", "content": [{"text": FIRST_USER_TEXT}]})
         if not merged or merged[-1]["role"] == "assistant":
-            merged.append({"role": "user", "content": [{"text": GO_ON}]})
+            merged.append({"role": "user", "content": [{"text": LAST_USER_TEXT}]})
         for message in merged:
             if message["role"] == "user":
                 message["content"] = limit_media(message["content"])
         return merged
 
-    def _turn(self, role: str) -> _Turn:
-        """The turn that grows: one that has called tools has had its say."""
+    def _open_turn(self, role: str) -> _Turn:
+        """Return the turn that new blocks of ``role`` belong to. A turn with tool calls accepts no more blocks."""
         if not self._turns or self._turns[-1].role != role or self._turns[-1].ids:
             self._turns.append(_Turn(role))
         return self._turns[-1]
 
-    def _assistant(self, message: AssistantMessage) -> None:
-        turn = self._turn("assistant")
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        turn = self._open_turn("assistant")
         turn.blocks.extend(self._media.blocks(message.content or ""))
         for call in message.tool_calls or ():
             if call.id in turn.ids:
@@ -106,15 +115,15 @@ class BedrockHistory:
             turn.blocks.append(_tool_use(call, turn.ids[call.id]))
             self.tools.append(call.function.name)
 
-    def _reasoning(self, message: ReasoningMessage) -> None:
+    def _add_reasoning(self, message: ReasoningMessage) -> None:
         content = verify_reasoning(self._model_id, message.content, message.encrypted_value)
         if content is not None:
-            self._turn("assistant").blocks.append({"reasoningContent": content})
+            self._open_turn("assistant").blocks.append({"reasoningContent": content})
 
-    def _result(self, message: ToolMessage) -> None:
+    def _add_result(self, message: ToolMessage) -> None:
         turn = next((turn for turn in reversed(self._turns) if message.tool_call_id in turn.ids), None)
         if turn is None:
-            logger.warning("call=<%s> | dropped a tool result without its call", message.tool_call_id)
+            logger.warning("tool result without call dropped call=%s", message.tool_call_id)
         else:
             turn.answers[message.tool_call_id] = message
 
@@ -130,7 +139,7 @@ def _append(messages: list[dict[str, Any]], role: str, blocks: Sequence[Block]) 
     messages[-1]["content"].extend(blocks)
 
 
-def _without_last_reasoning(blocks: Sequence[Block]) -> Sequence[Block]:
+def _without_trailing_reasoning(blocks: Sequence[Block]) -> Sequence[Block]:
     end = len(blocks)
     while end and "reasoningContent" in blocks[end - 1]:
         end -= 1
@@ -143,7 +152,7 @@ def _tool_use(call: ToolCall, wire_id: str) -> Block:
 
 
 def _input(arguments: str) -> dict[str, Any]:
-    """The arguments as an object; what is none is shown to the model as it wrote it."""
+    """Return the arguments as an object. Text that is no JSON object is shown to the model as ``invalid_json``."""
     try:
         value: object = from_json(arguments or "{}", allow_inf_nan=False)
     except ValueError:
@@ -152,11 +161,11 @@ def _input(arguments: str) -> dict[str, Any]:
 
 
 def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any], list[Block]]) -> Block:
-    """Bedrock takes empty text in a result (nowhere else), unless the result is an error."""
+    """Return the block of a result. A successful result is the only place where Bedrock accepts empty text."""
     content = blocks(answer.content) if answer else []
     if answer is None or not has_failed(answer):
         return {"toolResult": {"toolUseId": wire_id, "content": content or [{"text": ""}]}}
-    # Claude takes nothing but text in a failed result.
+    # Claude accepts only text in a failed result.
     texts = [block for block in content if "text" in block]
     error = (answer.error or "").strip()
     if error or not texts:

@@ -1,9 +1,11 @@
 """Content parts of AG-UI as content blocks of Bedrock.
 
-Rules: only bytes that came inline are used; a URL or a file handle is never fetched. What cannot be used is dropped
-with a warning and the rest goes on, as AG-UI says. What Bedrock would refuse is dropped too, because a refused part
-stays in the history and would end the conversation for good. An image's format is read from its bytes, since Bedrock
-refuses a wrong label.
+Rules: only inline bytes are sent; URLs and file handles are never fetched. Unusable parts are dropped with a warning
+and the rest of the message is sent, as AG-UI requires. Parts that Bedrock would refuse are dropped too, because a
+refused part stays in the history and would make every later request fail. An image's format is read from its bytes,
+because Bedrock refuses a wrong label.
+
+Source of the limits: ImageBlock, DocumentBlock and Message in the Amazon Bedrock Runtime API reference.
 """
 
 import logging
@@ -20,11 +22,13 @@ logger = logging.getLogger(__name__)
 Block = dict[str, Any]
 
 MAX_IMAGES, MAX_IMAGE_BYTES = 20, 3_932_160
-"""Per message; 3.75 MiB, which is 5 MiB in base64."""
+"""Images per message, and bytes per image: 3.75 MiB, or 5 MiB in base64."""
 MAX_PIXELS = 8000
-"""Of an image's width and height."""
+"""Largest width and height of an image."""
 MAX_DOCUMENTS, MAX_DOCUMENT_BYTES = 5, 4_718_592
+"""Documents per message, and bytes per document: 4.5 MiB."""
 MAX_NAME = 200
+"""Characters of a document's name."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 DOCUMENT_FORMATS = {
@@ -42,32 +46,32 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9\-()\[\]]+")
 
 
 class _Unusable(Exception):
-    """Why a part is dropped, for the log."""
+    """A part cannot be sent. The text is the reason, for the log."""
 
 
 class MediaConverter:
-    """Makes the blocks of one request; document names are unique in it."""
+    """Converter of the content parts of one request. Document names are unique within the request."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def blocks(self, content: str | Sequence[ContentPart]) -> list[Block]:
-        """The blocks of a message's content; blank text is left out, because Bedrock refuses it."""
+        """Return the blocks of a message's content. Blank text is left out, because Bedrock refuses it."""
         if isinstance(content, str):
             return [{"text": content}] if content.strip() else []
-        found = (self._block(part) for part in content)
-        return [block for block in found if block is not None]
+        blocks = (self._block(part) for part in content)
+        return [block for block in blocks if block is not None]
 
     def _block(self, part: ContentPart) -> Block | None:
         if isinstance(part, TextPart):
             return {"text": part.text} if part.text.strip() else None
         try:
-            return self._medium(part)
+            return self._media_block(part)
         except _Unusable as reason:
-            logger.warning("part=<%s> source=<%s> | dropped: %s", part.type, part.source.type, reason)
+            logger.warning("content part dropped part=%s source=%s reason=%s", part.type, part.source.type, reason)
             return None
 
-    def _medium(self, part: ContentPart) -> Block:
+    def _media_block(self, part: ContentPart) -> Block:
         if isinstance(part, ImagePart):
             return _image(part)
         if isinstance(part, DocumentPart):
@@ -78,12 +82,12 @@ class MediaConverter:
         data = _bytes(part, MAX_DOCUMENT_BYTES)
         kind = DOCUMENT_FORMATS.get(_mime(part))
         if kind is None:
-            raise _Unusable("not a kind of document that Bedrock takes")
+            raise _Unusable("no document format that Bedrock accepts")
         return {"document": {"format": kind, "name": self._name(part.metadata), "source": {"bytes": data}}}
 
     def _name(self, metadata: object) -> str:
-        given = metadata.get("filename") or metadata.get("name") if isinstance(metadata, dict) else None
-        stem = document_name(given if isinstance(given, str) else "")
+        filename = metadata.get("filename") or metadata.get("name") if isinstance(metadata, dict) else None
+        stem = document_name(filename if isinstance(filename, str) else "")
         name, number = stem, 1
         while name in self._names:
             number += 1
@@ -92,31 +96,31 @@ class MediaConverter:
         return name
 
 
-def document_name(given: str) -> str:
-    """A name that Bedrock takes, with room for a number behind it. Plain words only: the model reads it."""
-    return _NOT_IN_NAMES.sub(" ", given).strip()[: MAX_NAME - 12].strip() or "document"
+def document_name(filename: str) -> str:
+    """Return a name that Bedrock accepts, with room for a number behind it. Plain words only: the model reads it."""
+    return _NOT_IN_NAMES.sub(" ", filename).strip()[: MAX_NAME - 12].strip() or "document"
 
 
 def _image(part: ImagePart) -> Block:
     data = _bytes(part, MAX_IMAGE_BYTES)
     kind = image_kind(data)
     if kind is None:
-        raise _Unusable("not a kind of image that Bedrock takes")
+        raise _Unusable("no image format that Bedrock accepts")
     if max(image_size(kind, data) or (0,)) > MAX_PIXELS:
         raise _Unusable(f"wider or higher than {MAX_PIXELS} pixels")
     return {"image": {"format": kind, "source": {"bytes": data}}}
 
 
-def _bytes(part: ImagePart | DocumentPart, most: int) -> bytes:
+def _bytes(part: ImagePart | DocumentPart, max_bytes: int) -> bytes:
     if not isinstance(part.source, DataSource):
         raise _Unusable("only inline data is used, nothing is fetched")
     value = part.source.value
-    if len(value) > 4 * (most // 3 + 1):
+    if len(value) > 4 * (max_bytes // 3 + 1):
         raise _Unusable("too large for Bedrock")
     data = decode_base64(value)
     if data is None:
         raise _Unusable("not base64")
-    if not 0 < len(data) <= most:
+    if not 0 < len(data) <= max_bytes:
         raise _Unusable("empty, or too large for Bedrock")
     return data
 
@@ -129,34 +133,38 @@ def _mime(part: DocumentPart) -> str:
 
 
 def limit_media(blocks: Sequence[Block]) -> list[Block]:
-    """A user message within Bedrock's limits: the first images and documents are kept, and documents get a text."""
-    keep = _MediaLimit(image=MAX_IMAGES, document=MAX_DOCUMENTS)
-    kept = [_trimmed(block, keep) for block in blocks if keep(block)]
-    if any("document" in block for block in kept) and not any("text" in block for block in kept):
-        kept.append({"text": "See the attached document."})
-    return kept
+    """Reduce the blocks of a user message to Bedrock's limits.
+
+    The first images and documents stay, also those in tool results. A message with documents gets a text block if it
+    has none, because Bedrock requires one.
+    """
+    has_room = _MediaLimit(image=MAX_IMAGES, document=MAX_DOCUMENTS)
+    limited = [_limit_tool_result(block, has_room) for block in blocks if has_room(block)]
+    if any("document" in block for block in limited) and not any("text" in block for block in limited):
+        limited.append({"text": "See the attached document."})
+    return limited
 
 
-def _trimmed(block: Block, keep: Callable[[Block], bool]) -> Block:
-    """Limits count what is in tool results, too."""
+def _limit_tool_result(block: Block, has_room: Callable[[Block], bool]) -> Block:
     if "toolResult" not in block:
         return block
     result = block["toolResult"]
-    content = [inner for inner in result["content"] if keep(inner)] or [{"text": ""}]
+    content = [inner for inner in result["content"] if has_room(inner)] or [{"text": ""}]
     return {"toolResult": {**result, "content": content}}
 
 
 class _MediaLimit:
-    """How many blocks of a kind are still allowed; asking uses one up."""
+    """Counter of the blocks of each kind that one message may still have."""
 
-    def __init__(self, **left: int) -> None:
-        self._left = left
+    def __init__(self, **remaining: int) -> None:
+        self._remaining = remaining
 
     def __call__(self, block: Block) -> bool:
+        """Count a block. Returns false if the message already has all blocks of its kind."""
         (kind,) = block
-        if kind not in self._left:
+        if kind not in self._remaining:
             return True
-        self._left[kind] -= 1
-        if self._left[kind] < 0:
-            logger.warning("part=<%s> | dropped: more in one message than Bedrock takes", kind)
-        return self._left[kind] >= 0
+        self._remaining[kind] -= 1
+        if self._remaining[kind] < 0:
+            logger.warning("content part dropped part=%s reason=too many in one message", kind)
+        return self._remaining[kind] >= 0

@@ -1,8 +1,8 @@
-"""One call of Bedrock: in a thread, off the loop, tried again while nothing has been said.
+"""The Bedrock model: each call runs in a thread and is retried until its first delta.
 
-Rules: everything that can take time (building the request, finding credentials, connecting, reading) happens in the
-thread; a cancelled caller leaves at once and a read of an answer that has begun is cut short. A try is repeated only
-while no delta has left the model, so nothing is ever said twice.
+Rules: everything slow (building the request, finding credentials, connecting, reading) happens in the thread. A
+cancelled caller returns at once, and the read of its answer is aborted. A call is retried only if it has yielded no
+delta, so no output appears twice.
 """
 
 import asyncio
@@ -24,23 +24,26 @@ from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBu
 logger = logging.getLogger(__name__)
 
 Pause = Callable[[int], Awaitable[None]]
-"""Waits after the try of that number has failed."""
+"""Coroutine function that waits after attempt number N (from 1) has failed."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0
+"""Seconds."""
 
 
 async def backoff(attempt: int) -> None:
-    """Twice as long after each try, and not the same for everybody."""
-    longest = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
-    await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, hides nothing
+    """Wait twice as long after each attempt, shortened by up to half at random."""
+    pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
+    await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, hides nothing
 
 
 class BedrockModel:
-    """Implements ``ports.Model``. One instance serves any number of runs; making it does nothing yet.
+    """Model on Amazon Bedrock. Implements ``ports.Model``.
+
+    One instance serves any number of runs. Its client is made by the first call.
 
     Args:
-        model_id: what Bedrock calls the model: a model id, an inference profile or an ARN.
-        pause: waits between tries.
+        model_id: a model id, an inference profile or an ARN.
+        pause: waits between attempts.
     """
 
     def __init__(self, model_id: str, options: BedrockOptions | None = None, *, pause: Pause = backoff) -> None:
@@ -51,23 +54,27 @@ class BedrockModel:
         self._threads = DaemonThreadPool(self._options.max_calls)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
-        """Call the model and yield what it says."""
+        """Call the model and yield its deltas.
+
+        Raises:
+            AppError: the call failed; the code is one of ``MODEL_*``.
+        """
         for attempt in count(1):
-            said = False
+            has_output = False
             try:
-                with self._asked(prompt) as deltas:
+                with self._start_call(prompt) as deltas:
                     while await deltas.wait_for_items():
                         for delta in deltas.take_items():
-                            said = True
+                            has_output = True
                             yield delta
-            except Exception as error:  # noqa: BLE001 - every failure has a row
-                self._check(error, attempt, said=said)
+            except Exception as error:  # noqa: BLE001 - failure_of knows every exception
+                self._raise_unless_retryable(error, attempt, has_output=has_output)
             else:
                 return
             await self._pause(attempt)
 
     @contextmanager
-    def _asked(self, prompt: Prompt) -> Iterator[ThreadStream[Delta]]:
+    def _start_call(self, prompt: Prompt) -> Iterator[ThreadStream[Delta]]:
         call = _BedrockCall(self._client, self.name, self._options, prompt)
         try:
             deltas = self._threads.stream("model", call.run)
@@ -79,24 +86,23 @@ class BedrockModel:
             deltas.stop()
             call.abort()
 
-    def _check(self, error: Exception, attempt: int, *, said: bool) -> None:
-        """Raise the failure, unless the call may be tried again."""
+    def _raise_unless_retryable(self, error: Exception, attempt: int, *, has_output: bool) -> None:
         failure = failure_of(error)
-        again = failure.retry and not said and attempt < self._options.max_attempts
+        will_retry = failure.retry and not has_output and attempt < self._options.max_attempts
         logger.warning(
-            "model=<%s> code=<%s> attempt=<%d> again=<%s> | the model call failed",
+            "model call failed model=%s code=%s attempt=%d will_retry=%s",
             self.name,
             failure.code,
             attempt,
-            again,
+            will_retry,
             exc_info=error,
         )
-        if not again:
+        if not will_retry:
             raise failure.error() from error
 
 
 class _BedrockCall:
-    """One try. ``run`` is the thread's, ``abort`` the loop's."""
+    """One attempt of a call. ``run`` is called in the thread, ``abort`` on the event loop."""
 
     def __init__(self, client: BedrockClient, model_id: str, options: BedrockOptions, prompt: Prompt) -> None:
         self._client = client
@@ -110,41 +116,41 @@ class _BedrockCall:
         self._drain = False
 
     def run(self, deltas: ThreadStream[Delta]) -> None:
-        """Hand over what the model says, to its end; then clean up, for which nobody waits."""
+        """Pass all deltas to ``deltas``. Clean up after its end, so that the caller does not wait for that."""
         try:
             deltas.feed(self._read_deltas())
-        except BaseException as error:  # noqa: BLE001 - carried to the loop
+        except BaseException as error:  # noqa: BLE001 - raised on the event loop
             deltas.fail(error)
-        self._last()
+        self._disable_abort()
         deltas.end()
         try:
             self._close()
         except Exception:
-            logger.debug("| cleaning up after a model call failed", exc_info=True)
+            logger.debug("model call cleanup failed model=%s", self._model_id, exc_info=True)
 
     def abort(self) -> None:
-        """End a read that is going on. Must not block."""
+        """End a running read. Does not block."""
         with self._lock:
             self._aborted = True
             if self._events is not None and self._abortable:
                 self._events.abort()
 
     def _read_deltas(self) -> Generator[Delta, None, None]:
-        """Ask, and turn what comes into deltas until nothing of interest can follow."""
+        """Send the request and yield the deltas of the answer."""
         request = request_of(self._model_id, self._options, self._prompt)
-        reply = BedrockStreamParser(self._model_id, request.tool_names)
+        parser = BedrockStreamParser(self._model_id, request.tool_names)
         if not self._open(self._client.converse(request.body)):
             return
         try:
-            yield from self._deltas(reply)
-            reply.finish()
+            yield from self._deltas(parser)
+            parser.finish()
         except Exception:
-            if not reply.is_complete:
+            if not parser.is_complete:
                 raise
-            logger.warning("model=<%s> | the answer is complete, its usage did not come", self._model_id, exc_info=True)
+            logger.warning("model answer without usage model=%s", self._model_id, exc_info=True)
 
     def _close(self) -> None:
-        """Let the connection go: back to the pool if the answer was read to its end."""
+        """Release the connection. It returns to the pool only if the answer was read to its end."""
         if self._events is None:
             return
         try:
@@ -160,18 +166,18 @@ class _BedrockCall:
             self._abortable = True
             return not self._aborted
 
-    def _deltas(self, reply: BedrockStreamParser) -> Generator[Delta, None, None]:
+    def _deltas(self, parser: BedrockStreamParser) -> Generator[Delta, None, None]:
         if self._events is None:
             return
         for event in self._events:
             if "metadata" in event:
-                self._last()
-            yield from reply.feed(event)
-            if reply.is_ended:
+                self._disable_abort()
+            yield from parser.feed(event)
+            if parser.is_ended:
                 self._drain = True
                 return
 
-    def _last(self) -> None:
-        """No more is read of what may be cut off. The connection may soon be another call's, which no abort may hit."""
+    def _disable_abort(self) -> None:
+        """Make ``abort`` do nothing, because the connection may soon serve another call."""
         with self._lock:
             self._abortable = False

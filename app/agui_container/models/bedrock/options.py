@@ -1,4 +1,7 @@
-"""What can be chosen about a Bedrock model. Rule: plain frozen data; what is None is left to Bedrock or to boto3."""
+"""Options of a Bedrock model.
+
+Rule: plain frozen data. An option that is None is not sent, so the default of Bedrock or boto3 applies.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 
 class CachePlace(StrEnum):
-    """Where a ``cachePoint`` is put; everything before it is cached (the order is tools, system, messages)."""
+    """Place of a ``cachePoint``. Everything before it is cached, in the order tools, system, messages."""
 
     TOOLS = "tools"
     SYSTEM = "system"
@@ -18,7 +21,10 @@ class CachePlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Guardrail:
-    """A guardrail of Bedrock's. ``mode`` ``async`` streams first and may block later; ``sync`` holds text back."""
+    """A guardrail of Bedrock.
+
+    ``mode`` ``sync`` checks text before it is streamed. ``async`` streams at once and may block later.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
@@ -33,14 +39,14 @@ class BedrockOptions:
     """Options of ``BedrockModel``.
 
     Attributes:
-        region: AWS region; None takes ``AWS_REGION``, then boto3's own (``AWS_DEFAULT_REGION`` or the profile).
-        endpoint_url: another endpoint than the region's.
-        connect_timeout: seconds for a connection, per try.
-        read_timeout: seconds of silence from Bedrock until a call fails; models may think long.
-        max_attempts: tries per call; only failures before the first delta are tried again.
-        max_calls: calls at once, each in a thread of its own; more are refused as throttled.
-        cache: where cache points are put; not every model accepts all places.
-        cache_ttl: how long Bedrock keeps them; None is its default of 5 minutes.
+        region: AWS region; None means ``AWS_REGION``, then boto3's default (``AWS_DEFAULT_REGION`` or the profile).
+        endpoint_url: URL to use in place of the region's endpoint.
+        connect_timeout: seconds to connect, per attempt.
+        read_timeout: seconds without an event until a call fails; models may think for minutes.
+        max_attempts: attempts per call; only a failure before the first delta is retried.
+        max_calls: calls at the same time, each in its own thread; more are refused as throttled.
+        cache: places of cache points; not every model accepts all places.
+        cache_ttl: lifetime of cached prompts; None means Bedrock's default of 5 minutes.
         additional_fields: ``additionalModelRequestFields``, for example the budget of Claude's thinking.
     """
 

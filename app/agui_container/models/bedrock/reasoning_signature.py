@@ -1,8 +1,9 @@
-"""Reasoning artefacts as one opaque string: kind, binding, payload.
+"""Signatures and redacted content of reasoning, as one opaque string: kind, digest, payload.
 
-A signature is only good for the text and the model it was made for, and Bedrock refuses a whole request because of one
-that does not fit, which would end the conversation for good. So the string carries a digest of both, and an artefact is
-given back only where it still fits; foreign, altered and malformed ones are dropped.
+A signature is valid only for the text and the model that it was made for. Bedrock refuses a whole request because of
+one wrong signature, and would refuse every later request of the conversation too. So the string carries a digest of
+model and text, and reasoning is sent back only if the digest matches. Foreign, altered and malformed strings are
+dropped.
 """
 
 import base64
@@ -14,23 +15,26 @@ _TEXT, _REDACTED = "bedrock-text", "bedrock-redacted"
 
 
 def sign_text(model_id: str, text: str, signature: str) -> str:
-    """A signature, bound to the reasoning text it signs."""
-    return f"{_TEXT}.{_binding(model_id, text)}.{signature}"
+    """Return ``signature`` as a string that is bound to the model and to the reasoning text."""
+    return f"{_TEXT}.{_digest(model_id, text)}.{signature}"
 
 
 def sign_redacted(model_id: str, content: bytes) -> str:
-    """Reasoning that Bedrock shows to nobody."""
+    """Return redacted reasoning, which Bedrock encrypts, as a string that is bound to the model."""
     payload = base64.b64encode(content).decode()
-    return f"{_REDACTED}.{_binding(model_id, payload)}.{payload}"
+    return f"{_REDACTED}.{_digest(model_id, payload)}.{payload}"
 
 
-def verify_reasoning(model_id: str, text: str, sealed: str | None) -> dict[str, Any] | None:
-    """The ``reasoningContent`` that was sealed, or None if this is not ours, not this model's or not this text's."""
-    kind, _, rest = (sealed or "").partition(".")
-    binding, _, payload = rest.partition(".")
-    if kind == _TEXT and payload and binding == _binding(model_id, text):
+def verify_reasoning(model_id: str, text: str, encrypted: str | None) -> dict[str, Any] | None:
+    """Return the ``reasoningContent`` block of an ``encrypted`` string.
+
+    None if the string was not made by this module, for this model and for this text.
+    """
+    kind, _, rest = (encrypted or "").partition(".")
+    digest, _, payload = rest.partition(".")
+    if kind == _TEXT and payload and digest == _digest(model_id, text):
         return {"reasoningText": {"text": text, "signature": payload}}
-    if kind == _REDACTED and payload and binding == _binding(model_id, payload):
+    if kind == _REDACTED and payload and digest == _digest(model_id, payload):
         try:
             return {"redactedContent": base64.b64decode(payload, validate=True)}
         except (binascii.Error, ValueError):
@@ -38,5 +42,5 @@ def verify_reasoning(model_id: str, text: str, sealed: str | None) -> dict[str, 
     return None
 
 
-def _binding(model_id: str, text: str) -> str:
+def _digest(model_id: str, text: str) -> str:
     return hashlib.sha256(f"{model_id}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16]

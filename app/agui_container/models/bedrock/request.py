@@ -1,4 +1,9 @@
-"""A prompt as the request of ConverseStream. Rule: pure; the same prompt and options give the same request."""
+"""A prompt as the request of ConverseStream.
+
+Rule: pure. The same prompt and options give the same request.
+
+Source: the ConverseStream operation in the Amazon Bedrock Runtime API reference.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,14 +19,14 @@ from agui_container.ports import Prompt
 
 
 class Request(Struct, frozen=True):
-    """The keywords of ``converse_stream``, and what the tools in it are really called."""
+    """Arguments of ``converse_stream``. ``tool_names`` maps each wire name to the tool's own name."""
 
     body: Mapping[str, object]
     tool_names: Mapping[str, str]
 
 
 def request_of(model_id: str, options: BedrockOptions, prompt: Prompt) -> Request:
-    """Put a request together; what is empty is left out."""
+    """Return the request for ``prompt``. Empty fields are left out."""
     history = BedrockHistory.of(prompt.messages, model_id)
     names = wire_names([*(tool.name for tool in prompt.tools), *history.tools])
     body = {
@@ -48,10 +53,13 @@ def _system(texts: Sequence[str], options: BedrockOptions) -> list[Block]:
 
 
 def _tool_config(offered: Sequence[ToolSpec], called: Sequence[str], options: BedrockOptions) -> dict[str, Any]:
-    """Bedrock refuses a history with calls where no tools are described, so the called ones are, by name only."""
-    known = offered or [ToolSpec(name=name, description="") for name in called]
+    """Describe the offered tools, or else the called ones by name only.
+
+    Bedrock refuses a history with tool calls if the request describes no tools.
+    """
+    tools = offered or [ToolSpec(name=name, description="") for name in called]
     specs: dict[str, Block] = {}
-    for tool in known:
+    for tool in tools:
         specs.setdefault(fit_name(tool.name), _tool(tool))
     return {"tools": [*specs.values(), *_cache_point(CachePlace.TOOLS, options)]} if specs else {}
 

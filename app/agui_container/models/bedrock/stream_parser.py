@@ -1,8 +1,10 @@
 """ConverseStream's events as deltas: a state machine without I/O.
 
-What the events do not say by themselves: text and reasoning open without a start event; a block may lack its stop
-event; usage comes after the stop reason; a stream that ends without a stop reason was cut off. A signature and redacted
-content are handed on when their block ends, because they may come in pieces.
+Properties of the stream: text and reasoning begin without a start event; a block may lack its stop event; usage comes
+after the stop reason; a stream without a stop reason was cut off. A signature and redacted content may come in pieces,
+so their delta is made when their block ends.
+
+Source: ConverseStreamOutput in the Amazon Bedrock Runtime API reference.
 """
 
 import logging
@@ -36,7 +38,7 @@ STOPS = {
     "content_filtered": StopReason.FILTERED,
 }
 FAILED_STOPS = frozenset({"malformed_model_output", "malformed_tool_use", "model_context_window_exceeded"})
-"""Stop reasons that are failures; their names are rows of ``failures.TABLE``."""
+"""Stop reasons that are failures. Each is a key of ``failures.TABLE``."""
 
 
 class _ReasoningPart(Struct):
@@ -47,81 +49,85 @@ class _ReasoningPart(Struct):
 
 
 class BedrockStreamParser:
-    """One answer. ``feed`` it every event, then ``finish``.
+    """Parser of one answer. Call ``feed`` with every event, then ``finish``.
 
-    ``tool_names`` maps the names on the wire to the names that the agent knows.
+    ``tool_names`` maps each wire name to the tool's own name.
     """
 
     def __init__(self, model_id: str, tool_names: Mapping[str, str]) -> None:
         self._model_id = model_id
         self._tool_names = tool_names
-        self._thought: _ReasoningPart | None = None
+        self._open_reasoning: _ReasoningPart | None = None
         self._calls: dict[int, bool] = {}
-        self._foreign: set[int] = set()
-        self._stop: str | None = None
-        self._counted = False
+        self._server_calls: set[int] = set()
+        self._stop_reason: str | None = None
+        self._has_usage = False
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model has said everything and said it well; usage may still be missing."""
-        return self._stop is not None and self._stop not in FAILED_STOPS
+        """True if the answer ended without a failure. Usage may still be missing."""
+        return self._stop_reason is not None and self._stop_reason not in FAILED_STOPS
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing of interest can follow."""
-        return self._stop is not None and self._counted
+        """True if stop reason and usage have been received, so that no useful event can follow."""
+        return self._stop_reason is not None and self._has_usage
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """The deltas of one event; an event of an unknown kind has none."""
+        """Return the deltas of one event. An event of an unknown kind has none.
+
+        Raises:
+            StreamFault: arguments came for a call that has no name.
+        """
         for kind, body in event.items():
             if kind == "contentBlockDelta":
-                return self._delta(body["contentBlockIndex"], body["delta"])
+                return self._on_delta(body["contentBlockIndex"], body["delta"])
             if kind == "contentBlockStart":
-                return self._start(body["contentBlockIndex"], body["start"])
+                return self._on_start(body["contentBlockIndex"], body["start"])
             if kind == "contentBlockStop":
                 return self._end_reasoning()
             if kind == "messageStop":
-                return self._stopped(body["stopReason"])
+                return self._on_stop(body["stopReason"])
             if kind == "metadata":
-                self._counted = True
+                self._has_usage = True
                 return [UsageDelta(usage_of(self._model_id, body["usage"]))]
         return []
 
     def finish(self) -> None:
-        """Check the end.
+        """Check that the answer is complete.
 
         Raises:
-            Fault: the answer is not complete, or ended badly.
+            StreamFault: the answer was cut off, or its stop reason is a failure.
         """
-        if self._stop is None:
+        if self._stop_reason is None:
             raise StreamFault("incomplete")
         if not self.is_complete:
-            raise StreamFault(self._stop)
+            raise StreamFault(self._stop_reason)
 
-    def _start(self, index: int, start: Mapping[str, Any]) -> list[Delta]:
+    def _on_start(self, index: int, start: Mapping[str, Any]) -> list[Delta]:
         if "toolUse" not in start:
             return self._end_reasoning()
         use = start["toolUse"]
         if use.get("type") == "server_tool_use":
-            # Bedrock runs this one itself.
-            self._foreign.add(index)
+            # Bedrock runs this call itself.
+            self._server_calls.add(index)
             return self._end_reasoning()
         self._calls[index] = False
         name = self._tool_names.get(use["name"], use["name"])
         return [*self._end_reasoning(), ToolCallDelta(index, name=name)]
 
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[Delta]:
+    def _on_delta(self, index: int, delta: Mapping[str, Any]) -> list[Delta]:
         if "reasoningContent" in delta:
             return self._reasoning(index, delta["reasoningContent"])
-        sealed = self._end_reasoning()
+        reasoning_end = self._end_reasoning()
         if delta.get("text"):
-            return [*sealed, TextDelta(delta["text"])]
+            return [*reasoning_end, TextDelta(delta["text"])]
         if "toolUse" in delta:
-            return [*sealed, *self._arguments(index, delta["toolUse"]["input"])]
-        return sealed
+            return [*reasoning_end, *self._arguments(index, delta["toolUse"]["input"])]
+        return reasoning_end
 
     def _arguments(self, index: int, arguments: str) -> list[Delta]:
-        if not arguments or index in self._foreign:
+        if not arguments or index in self._server_calls:
             return []
         if index not in self._calls:
             raise StreamFault("nameless_call")
@@ -129,50 +135,50 @@ class BedrockStreamParser:
         return [ToolCallDelta(index, arguments)]
 
     def _reasoning(self, index: int, piece: Mapping[str, Any]) -> list[Delta]:
-        sealed = self._end_reasoning() if self._thought and self._thought.index != index else []
-        thought = self._thought = self._thought or _ReasoningPart(index)
+        reasoning_end = self._end_reasoning() if self._open_reasoning and self._open_reasoning.index != index else []
+        part = self._open_reasoning = self._open_reasoning or _ReasoningPart(index)
         if piece.get("signature"):
-            thought.signature.append(piece["signature"])
+            part.signature.append(piece["signature"])
         if piece.get("redactedContent"):
-            thought.redacted.append(piece["redactedContent"])
+            part.redacted.append(piece["redactedContent"])
         if not piece.get("text"):
-            return sealed
-        thought.text.append(piece["text"])
-        return [*sealed, ReasoningDelta(piece["text"])]
+            return reasoning_end
+        part.text.append(piece["text"])
+        return [*reasoning_end, ReasoningDelta(piece["text"])]
 
     def _end_reasoning(self) -> list[Delta]:
-        """End the reasoning block that is open."""
-        thought, self._thought = self._thought, None
-        if thought is None:
+        """End the open reasoning block, if there is one. Returns its signature or redacted content as a delta."""
+        part, self._open_reasoning = self._open_reasoning, None
+        if part is None:
             return []
-        if thought.redacted:
-            return [EncryptedDelta(sign_redacted(self._model_id, b"".join(thought.redacted)))]
-        if thought.signature:
-            return [EncryptedDelta(sign_text(self._model_id, "".join(thought.text), "".join(thought.signature)))]
+        if part.redacted:
+            return [EncryptedDelta(sign_redacted(self._model_id, b"".join(part.redacted)))]
+        if part.signature:
+            return [EncryptedDelta(sign_text(self._model_id, "".join(part.text), "".join(part.signature)))]
         return []
 
-    def _stopped(self, reason: str) -> list[Delta]:
-        self._stop = reason
-        sealed = self._end_reasoning()
+    def _on_stop(self, reason: str) -> list[Delta]:
+        self._stop_reason = reason
+        reasoning_end = self._end_reasoning()
         if reason in FAILED_STOPS:
-            return sealed
+            return reasoning_end
         if reason not in STOPS:
-            logger.warning("reason=<%s> | an unknown stop reason", reason)
+            logger.warning("unknown stop reason reason=%s", reason)
         stop = STOPS.get(reason, StopReason.TOOLS if self._calls else StopReason.END)
         if stop not in (StopReason.TOOLS, StopReason.END):
-            return [*sealed, StopDelta(stop)]
-        # A call without arguments sends none; clients want JSON. A call that was cut short is left as it is.
-        empty = [ToolCallDelta(index, "{}") for index, begun in self._calls.items() if not begun]
-        return [*sealed, *empty, StopDelta(stop)]
+            return [*reasoning_end, StopDelta(stop)]
+        # Bedrock sends no arguments for a call without any, but clients expect JSON. A truncated call stays as it is.
+        empty = [ToolCallDelta(index, "{}") for index, has_arguments in self._calls.items() if not has_arguments]
+        return [*reasoning_end, *empty, StopDelta(stop)]
 
 
 def usage_of(model_id: str, usage: Mapping[str, int]) -> TokenUsage:
-    """Bedrock's counts in AG-UI's accounting: Bedrock reports cache reads and writes beside the input, not in it."""
+    """Convert Bedrock's usage to AG-UI's. Bedrock does not include cache reads and writes in the input; AG-UI does."""
     read, written = usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens")
     input_tokens = usage["inputTokens"] + (read or 0) + (written or 0)
     return TokenUsage(
         provider="bedrock",
-        model=model_id.rpartition("/")[2],  # an ARN names the account
+        model=model_id.rpartition("/")[2],  # an ARN contains the account id
         input_tokens=input_tokens,
         output_tokens=usage["outputTokens"],
         total_tokens=input_tokens + usage["outputTokens"],

@@ -1,45 +1,45 @@
-"""Tool names and call ids as Bedrock takes them: at most 64 of ``[a-zA-Z0-9_-]``.
+"""Tool names and call ids that Bedrock accepts: at most 64 characters of ``[a-zA-Z0-9_-]``.
 
-Rule: the same name always becomes the same wire name, so that cached prompts stay cached. Ids get the same narrow
-alphabet although Bedrock's own is wider: the models behind it are stricter.
+Rule: the same name always becomes the same wire name, so that cached prompts stay cached. Ids get the same alphabet
+although Bedrock allows more characters, because some of its models do not.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable
 
-LONGEST = 64
-_FITS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
+MAX_LENGTH = 64
+_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def fit_name(name: str, salt: str = "") -> str:
-    """The name itself where Bedrock takes it; else what is left of it and a hash of the whole."""
-    if not salt and _FITS.fullmatch(name):
+    """Return the name itself if Bedrock accepts it, or else its valid characters and a hash of the whole name."""
+    if not salt and _VALID.fullmatch(name):
         return name
     digest = hashlib.sha256(f"{salt}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{_STRANGE.sub('_', name)[: LONGEST - 9]}_{digest}"
+    return f"{_INVALID.sub('_', name)[: MAX_LENGTH - 9]}_{digest}"
 
 
 def wire_names(names: Iterable[str]) -> dict[str, str]:
-    """Wire name to name. Of two names that collide the first is kept: nobody may take the name of another's tool."""
-    found: dict[str, str] = {}
+    """Map wire names to names. If two names have the same wire name, the first wins."""
+    by_wire_name: dict[str, str] = {}
     for name in names:
-        found.setdefault(fit_name(name), name)
-    return found
+        by_wire_name.setdefault(fit_name(name), name)
+    return by_wire_name
 
 
 class CallIds:
-    """Ids of calls in one request: fitted, and never used twice."""
+    """Wire ids of the calls in one request. Each is used once."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
 
     def new_wire_id(self, call_id: str) -> str:
-        """A new wire id for a call."""
-        fresh, times = fit_name(call_id), 0
-        while fresh in self._used:
-            times += 1
-            fresh = fit_name(call_id, salt=str(times))
-        self._used.add(fresh)
-        return fresh
+        """Return a wire id for a call that no other call of the request has."""
+        wire_id, attempts = fit_name(call_id), 0
+        while wire_id in self._used:
+            attempts += 1
+            wire_id = fit_name(call_id, salt=str(attempts))
+        self._used.add(wire_id)
+        return wire_id

@@ -1,9 +1,10 @@
-"""Models behind the chat completions API: OpenAI's own and every server that speaks it.
+"""Models behind the chat completions API: OpenAI and every compatible server.
 
-``model`` is the door and retries as ``patience`` says; ``transport`` is the only module that does I/O and knows the
-HTTP client. The rest is pure: ``request``, ``parts``, ``pairs`` and ``goal_tool_names`` turn a prompt into a request;
-``sse_frames``,
-``reading``, ``calls`` and ``usage`` turn bytes into deltas; ``failures`` turns what a server says into an ``AppError``.
+``model`` makes a call and retries it by ``retry_policy``. ``transport`` is the only module that does I/O and knows the
+HTTP client. The rest is pure: ``request`` and ``tool_names`` turn a prompt into a request, ``stream_parser`` turns
+events into deltas, and ``failures`` turns an error response into an ``AppError``.
+
+Source: the "Chat Completions" section of the OpenAI API reference.
 """
 
 from agui_container.models.openai.model import OPENAI_URL, OpenAIModel

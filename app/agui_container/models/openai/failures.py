@@ -1,8 +1,10 @@
-"""What goes wrong at a server, as the client may see it and as a retry needs it.
+"""Failures of a model server: the error that clients see, and the facts that a retry needs.
 
-Rule: no word of a server's answer reaches the client: each code has one sentence. What the server said is for the log.
-The tables are the whole policy: a status or a word in the error's code or type gives the code, and whether trying again
-can help.
+Rule: no text of a server's answer reaches the client, because each error code has one fixed sentence. The server's text
+is for the log. The tables are the whole policy: the HTTP status, or a word in the error's code or type, gives the error
+code and decides if a retry can help.
+
+Sources: the "Error codes" guide of OpenAI, and the error objects of the servers that ``parse_error`` names.
 """
 
 import re
@@ -14,6 +16,7 @@ from pydantic_core import from_json
 from agui_container.protocol.errors import AppError, ErrorCode
 
 MAX_LOGGED = 2_000
+"""Characters of a server's answer that are logged."""
 
 TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.MODEL_ERROR: "The model failed.",
@@ -28,9 +31,15 @@ TEXTS: Mapping[ErrorCode, str] = {
 
 
 class ErrorBody(Struct, frozen=True):
-    """What a server said about a failure: ``words`` are its code and type in lower case, ``text`` its message."""
+    """Error object of a server.
 
-    words: str = ""
+    Attributes:
+        codes: its code, type and status in lower case, separated by spaces.
+        text: its message.
+        status: the HTTP status that it names, if any.
+    """
+
+    codes: str = ""
     text: str = ""
     status: int | None = None
 
@@ -39,9 +48,11 @@ class ModelFailure(AppError):
     """A failure of a model call.
 
     Args:
-        retry: whether the same call may succeed soon.
-        wait: the seconds that the server asked to wait.
-        complaint: the server's own words, for the log only.
+        code: one of ``MODEL_*``.
+        message: text for the client; by default the sentence of ``code``.
+        retry: true if the same call may succeed soon.
+        retry_after: seconds that the server asks to wait.
+        error_body: the server's error object, for the log only.
     """
 
     def __init__(
@@ -50,17 +61,17 @@ class ModelFailure(AppError):
         message: str | None = None,
         *,
         retry: bool = False,
-        wait: float | None = None,
+        retry_after: float | None = None,
         error_body: ErrorBody | None = None,
     ) -> None:
         super().__init__(code, message or TEXTS[code])
         self.retry = retry
-        self.wait = wait
+        self.retry_after = retry_after
         self.error_body = error_body or ErrorBody()
 
     @property
     def refuses_stream_options(self) -> bool:
-        """Whether the server does not know ``stream_options``: without them it may accept the request."""
+        """True if the server rejected ``stream_options``. It may accept the request without them."""
         return self.code is ErrorCode.MODEL_REJECTED and "stream_options" in self.error_body.text
 
 
@@ -95,36 +106,41 @@ _TOO_LONG = re.compile(
     r"|prompt is too long|too many tokens|string_above_max|max_model_len",
     re.IGNORECASE,
 )
-_NOT_ABOUT_LENGTH = (401, 402, 403, 404, 429)
-_REFUSED, _FAILED, _BEYOND = 400, 500, 600
-_DIGITS = re.compile("[0-9]{3}")
+_NEVER_TOO_LONG = (401, 402, 403, 404, 429)
+_MIN_CLIENT_ERROR, _MIN_SERVER_ERROR, _END_OF_ERRORS = 400, 500, 600
+_THREE_DIGITS = re.compile("[0-9]{3}")
 
 
-def failure_of(status: int | None, error_body: ErrorBody, wait: float | None = None) -> ModelFailure:
-    """The failure that a status and an error object mean; an error inside a stream has no status of its own."""
+def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | None = None) -> ModelFailure:
+    """Return the failure that an HTTP status and an error object mean.
+
+    ``status`` is None for an error inside a stream; then the status in the error object counts, if there is one.
+    """
     status = status or error_body.status
-    code, retry = _row(status, error_body.words)
-    if _NO_QUOTA.search(error_body.words):
+    code, retry = _code_and_retry(status, error_body.codes)
+    if _NO_QUOTA.search(error_body.codes):
         code, retry = ErrorCode.MODEL_ACCESS_DENIED, False
-    elif status not in _NOT_ABOUT_LENGTH and _TOO_LONG.search(f"{error_body.words} {error_body.text}"):
+    elif status not in _NEVER_TOO_LONG and _TOO_LONG.search(f"{error_body.codes} {error_body.text}"):
         code, retry = ErrorCode.MODEL_CONTEXT_EXCEEDED, False
-    return ModelFailure(code, retry=retry, wait=wait, error_body=ErrorBody(error_body.words, error_body.text, status))
+    return ModelFailure(
+        code, retry=retry, retry_after=retry_after, error_body=ErrorBody(error_body.codes, error_body.text, status)
+    )
 
 
-def _row(status: int | None, words: str) -> tuple[ErrorCode, bool]:
+def _code_and_retry(status: int | None, codes: str) -> tuple[ErrorCode, bool]:
     if status is None:
-        found = ((code, retry) for pattern, code, retry in _BY_WORD if pattern.search(words))
-        return next(found, (ErrorCode.MODEL_ERROR, True))
+        matches = ((code, retry) for pattern, code, retry in _BY_WORD if pattern.search(codes))
+        return next(matches, (ErrorCode.MODEL_ERROR, True))
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    if status >= _FAILED:
+    if status >= _MIN_SERVER_ERROR:
         return ErrorCode.MODEL_UNAVAILABLE, True
-    # What is neither a refusal nor a failure is a redirect: the address is wrong, and a key must not follow it.
-    return (ErrorCode.MODEL_REJECTED if status >= _REFUSED else ErrorCode.MODEL_NOT_FOUND), False
+    # Any other status is a redirect: the URL is wrong, and the API key must not be sent elsewhere.
+    return (ErrorCode.MODEL_REJECTED if status >= _MIN_CLIENT_ERROR else ErrorCode.MODEL_NOT_FOUND), False
 
 
 def parse_error_body(body: bytes) -> ErrorBody:
-    """What the body of a refusal says, in any of the forms that servers use: JSON or not."""
+    """Parse the body of an error response, which may be JSON or plain text."""
     try:
         value: object = from_json(body)
     except ValueError:
@@ -133,27 +149,27 @@ def parse_error_body(body: bytes) -> ErrorBody:
 
 
 def parse_error(value: object) -> ErrorBody:
-    """What an error object says: OpenAI's, vLLM's flat one, FastAPI's ``detail``, or Google's list of one."""
+    """Parse an error object: OpenAI's, vLLM's flat one, FastAPI's ``detail``, or Google's list with one error."""
     if isinstance(value, list) and value:
         value = value[0]
     inner = value.get("error") or value if isinstance(value, dict) else value
     if not isinstance(inner, dict):
         return ErrorBody(text=str(inner)[:MAX_LOGGED])
-    words = [inner.get(name) for name in ("code", "type", "status")]
-    statuses = filter(None, map(_status_in, words))
+    codes = [inner.get(name) for name in ("code", "type", "status")]
+    statuses = filter(None, map(_http_status, codes))
     return ErrorBody(
-        words=" ".join(word.lower() for word in words if isinstance(word, str))[:MAX_LOGGED],
+        codes=" ".join(code.lower() for code in codes if isinstance(code, str))[:MAX_LOGGED],
         text=str(inner.get("message") or inner.get("detail") or inner)[:MAX_LOGGED],
         status=next(statuses, None),
     )
 
 
-def _status_in(word: object) -> int | None:
-    """The HTTP status that a code is, as a number or as text; servers have other codes, too."""
-    number = int(word) if isinstance(word, str) and _DIGITS.fullmatch(word) else word
-    return number if type(number) is int and _REFUSED <= number < _BEYOND else None
+def _http_status(code: object) -> int | None:
+    """Return the code of an error object if it is an HTTP error status, as a number or as text."""
+    number = int(code) if isinstance(code, str) and _THREE_DIGITS.fullmatch(code) else code
+    return number if type(number) is int and _MIN_CLIENT_ERROR <= number < _END_OF_ERRORS else None
 
 
 def is_error_chunk(chunk: Mapping[str, object]) -> bool:
-    """Whether a chunk of a stream is an error object."""
+    """Return true if a chunk of a stream is an error object."""
     return bool(chunk.get("error")) or chunk.get("object") == "error" or ("message" in chunk and "choices" not in chunk)

@@ -1,6 +1,6 @@
-"""The door: a ``Model`` on the chat completions API of OpenAI and of everybody who speaks it.
+"""The ``Model`` on the chat completions API of OpenAI and of compatible servers.
 
-Rule: a call is made again only while it has given nothing; after its first delta a failure is the run's.
+Rule: a call is retried only if it has yielded no delta. After the first delta a failure ends the run.
 """
 
 import asyncio
@@ -23,33 +23,34 @@ logger = logging.getLogger(__name__)
 
 OPENAI_URL = "https://api.openai.com/v1"
 LINGER = 0.25
-"""Seconds for a response to end after its last event; only then its connection can be used again."""
+"""Seconds to wait for the end of a response after its last event. Without its end the connection cannot be reused."""
 
 
 class EventTransport(Protocol):
-    """What ``transport`` gives: requests in, events out."""
+    """Interface of ``transport.Transport``, which is imported by the first call."""
 
     def events(self, body: bytes) -> AsyncGenerator[Sequence[bytes], None]:
-        """Send one request and give the events of its answer as they come."""
+        """Send one request and yield the events of its answer as they arrive."""
 
     async def aclose(self) -> None:
         """Close every connection."""
 
 
 class OpenAIModel:
-    """Implements ``ports.Model``. One instance serves any number of runs, which share its connections.
+    """Model on the chat completions API. Implements ``ports.Model``.
 
-    Nothing is opened or imported before the first call. ``aclose`` ends the connections; a later call opens new ones.
+    One instance serves any number of runs, which share its connections. Nothing is imported or opened before the first
+    call. ``aclose`` closes the connections; a later call opens new ones.
 
     Args:
         model: the server's name for the model.
-        base_url: what stands before ``/chat/completions``.
+        base_url: the URL without ``/chat/completions``.
         api_key: sent as a bearer token; local servers need none.
-        options: what the server is told besides the prompt.
-        patience: timeouts and retries.
+        options: additional fields and headers of the request.
+        retry_policy: timeouts and retries.
 
     Raises:
-        ValueError: the address or the key cannot be used.
+        ValueError: the URL or the key is invalid.
     """
 
     def __init__(
@@ -68,29 +69,34 @@ class OpenAIModel:
         self.provider, self.name = "openai" if host == "api.openai.com" else "openai-compatible", model
         self._key = key
         self._options = options or OpenAIOptions()
-        self._secret = pattern_of(key, *self._options.headers.values(), *credentials_in(base_url))
+        self._secrets = secrets_pattern(key, *self._options.headers.values(), *credentials_in(base_url))
         self._retry_policy = retry_policy or RetryPolicy()
-        self._asks_usage = True
-        self._connections: EventTransport | None = None
-        self._opening = asyncio.Lock()
+        self._requests_usage = True
+        self._transport: EventTransport | None = None
+        self._open_lock = asyncio.Lock()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
-        """One model call, made again as often as patience allows until it gives something."""
+        """Call the model and yield its deltas.
+
+        Raises:
+            ModelFailure: the call failed, and is not retried.
+        """
         names = ToolNames(tool.name for tool in prompt.tools)
         attempt = 0
         while True:
-            reading, begun, asks_usage = ChatStreamParser(names, self.provider, self.name), False, self._asks_usage
-            body = request_body(self.name, prompt, self._options, usage=asks_usage)
+            parser, has_output = ChatStreamParser(names, self.provider, self.name), False
+            requests_usage = self._requests_usage
+            body = request_body(self.name, prompt, self._options, usage=requests_usage)
             try:
-                async with aclosing(self._call(body, reading)) as deltas:
+                async with aclosing(self._call(body, parser)) as deltas:
                     async for delta in deltas:
-                        begun = True
+                        has_output = True
                         yield delta
             except ModelFailure as failure:
-                wait = None if begun else self._wait(failure, attempt, asks_usage=asks_usage)
-                self._log(failure, attempt, wait)
+                wait = None if has_output else self._retry_wait(failure, attempt, requests_usage=requests_usage)
+                self._log_failure(failure, attempt, wait)
                 if wait is None:
-                    for delta in reading.usage():
+                    for delta in parser.usage():
                         yield delta
                     raise
             else:
@@ -100,64 +106,70 @@ class OpenAIModel:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        connections, self._connections = self._connections, None
-        if connections is not None:
-            await connections.aclose()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
 
-    async def _call(self, body: bytes, reading: ChatStreamParser) -> AsyncGenerator[Delta, None]:
-        connections = await self._opened()
-        async with aclosing(connections.events(body)) as batches:
+    async def _call(self, body: bytes, parser: ChatStreamParser) -> AsyncGenerator[Delta, None]:
+        transport = await self._get_transport()
+        async with aclosing(transport.events(body)) as batches:
             try:
                 async for batch in batches:
                     for data in batch:
-                        for delta in reading.feed_data(data):
+                        for delta in parser.feed_data(data):
                             yield delta
-                    if reading.is_done:
-                        await _drained(batches)
+                    if parser.is_done:
+                        await _drain(batches)
                         break
             except ModelFailure:
-                if not reading.is_complete:
+                if not parser.is_complete:
                     raise
-        for delta in reading.finish():
+        for delta in parser.finish():
             yield delta
 
-    def _wait(self, failure: ModelFailure, attempt: int, *, asks_usage: bool) -> float | None:
-        if asks_usage and failure.refuses_stream_options:
-            self._asks_usage = False
+    def _retry_wait(self, failure: ModelFailure, attempt: int, *, requests_usage: bool) -> float | None:
+        """Return the seconds to wait before a retry, or None if the call is not retried."""
+        if requests_usage and failure.refuses_stream_options:
+            self._requests_usage = False
             return 0
         return self._retry_policy.wait(failure, attempt)
 
-    def _log(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
-        """The one line about a failure, with what the server said; servers repeat keys, the log does not."""
-        said = f"words=<{failure.error_body.words}> text=<{failure.error_body.text}> cause=<{failure.__cause__!r}>"
+    def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
+        """Log a failure with the server's error text. Secrets are removed, because some servers repeat the API key."""
+        body = failure.error_body
+        server_error = f'server_codes="{body.codes}" server_text="{body.text}" cause="{failure.__cause__!r}"'
         logger.warning(
-            "model=<%s> code=<%s> status=<%s> attempt=<%d> wait=<%s> %s | the model call failed",
+            "model call failed model=%s code=%s status=%s attempt=%d retry_in=%s %s",
             self.name,
             failure.code,
-            failure.error_body.status,
+            body.status,
             attempt + 1,
             wait,
-            self._secret.sub("***", said),
+            self._secrets.sub("***", server_error),
         )
 
-    async def _opened(self) -> EventTransport:
-        async with self._opening:
-            connections = self._connections
-            if connections is None:
-                # Importing and loading certificates would hold up every run, so a thread does it.
-                self._connections = connections = await asyncio.to_thread(self._open)
-            return connections
+    async def _get_transport(self) -> EventTransport:
+        async with self._open_lock:
+            transport = self._transport
+            if transport is None:
+                # In a thread, because importing and loading certificates would block the event loop.
+                self._transport = transport = await asyncio.to_thread(self._open)
+            return transport
 
     def _open(self) -> EventTransport:
-        from agui_container.models.openai.transport import Transport  # noqa: PLC0415 - not before it is used
+        from agui_container.models.openai.transport import Transport  # noqa: PLC0415 - imported on first use
 
         bearer = {"authorization": f"Bearer {self._key}"} if self._key else {}
         return Transport(self._url, {**bearer, **self._options.headers}, self._retry_policy)
 
 
 def host_in(base_url: str) -> str:
-    """The host of an address. Raises ``ValueError``, which does not repeat it: it may hold a password."""
-    with suppress(ValueError):  # brackets around no address, or a port that is none
+    """Return the host of a URL.
+
+    Raises:
+        ValueError: the URL is invalid. The text does not repeat it, because it may contain a password.
+    """
+    with suppress(ValueError):  # invalid brackets or port
         address = urlsplit(base_url)
         usable = address.scheme in ("http", "https") and base_url.isprintable() and address.port != 0
         if usable and address.hostname:
@@ -166,7 +178,7 @@ def host_in(base_url: str) -> str:
 
 
 def credentials_in(base_url: str) -> Sequence[str]:
-    """What an address says of who calls, as it is written and as it is sent."""
+    """Return the password in a URL in every form that may appear in an error: quoted, plain, and as basic auth."""
     address = urlsplit(base_url)
     if address.password is None:
         return ()
@@ -174,15 +186,15 @@ def credentials_in(base_url: str) -> Sequence[str]:
     return address.password, password, b64encode(f"{user}:{password}".encode()).decode()
 
 
-def pattern_of(*secrets: str) -> re.Pattern[str]:
-    """Finds each in what a server said, whatever the case, and the last word of each: the key behind ``Bearer``."""
-    found = {part for secret in secrets for part in (secret.strip(), *secret.split()[-1:]) if part}
-    either = "|".join(re.escape(part) for part in sorted(found, key=len, reverse=True))
-    return re.compile(either or "(?!)", re.IGNORECASE)
+def secrets_pattern(*secrets: str) -> re.Pattern[str]:
+    """Return a case-insensitive pattern that matches each secret and its last word (the key behind ``Bearer``)."""
+    parts = {part for secret in secrets for part in (secret.strip(), *secret.split()[-1:]) if part}
+    alternatives = "|".join(re.escape(part) for part in sorted(parts, key=len, reverse=True))
+    return re.compile(alternatives or "(?!)", re.IGNORECASE)
 
 
-async def _drained(batches: AsyncGenerator[Sequence[bytes], None]) -> None:
-    """Let the response end by itself, if it does so at once."""
+async def _drain(batches: AsyncGenerator[Sequence[bytes], None]) -> None:
+    """Wait briefly for the end of the response, so that its connection can be reused."""
     with suppress(TimeoutError, ModelFailure):
         async with asyncio.timeout(LINGER):
             async for _ in batches:

@@ -1,18 +1,17 @@
-"""Calls and their results, made to match: every call is answered once, right after it, and nothing else is answered.
+"""A prompt as the body of a chat completions request.
 
-The history comes from outside, so anything can be missing, double or out of place, and servers refuse all of that.
+Rules:
 
-Content as the API takes it: text, images, sound and PDF files.
+- Every tool call is answered once, directly after its message, and no other tool message is sent. The history comes
+  from clients, so results may be missing, repeated or misplaced, and servers refuse such a conversation.
+- Only inline data is sent. A URL would make the provider fetch an address that a stranger chose, and a file handle is
+  valid only for its issuer. Parts that servers would refuse are not sent either, because they stay in the history:
+  data that is no base64, and image formats that some servers cannot read. The model reads a note in place of each
+  omitted part, and the log has a warning.
+- Calls get new ids, numbered through the conversation. Nine letters and digits satisfy the strictest server (Mistral).
+  The ids are the same in every request, so a provider's prompt cache stays valid.
 
-Rule: only bytes that came with the message go out. A URL would make the provider fetch what a stranger names, and a
-handle belongs to whoever issued it: both are left out. So is what the API has no form for, and what servers would
-refuse, because it stays in the history: data that is no base64, pictures of other kinds than all can read. The model
-reads a note in place of what was left out, so that it can say so, and the log has a warning.
-
-A prompt as the body of a chat completions request.
-
-Calls get new ids, counted through the conversation: nine letters and digits, which the strictest server (Mistral's)
-takes, and the same in every request, which keeps a provider's cache of the prompt.
+Source: "Create chat completion" in the OpenAI API reference.
 """
 
 import json
@@ -48,17 +47,17 @@ from agui_container.ports import Prompt
 
 
 class CallExchange(Struct, frozen=True):
-    """What an assistant said, and its calls with their results; None where a call was never answered."""
+    """An assistant message, and its calls with their results. The result is None for an unanswered call."""
 
     message: AssistantMessage
     calls: Sequence[tuple[ToolCall, ToolMessage | None]]
 
 
 def pair_calls(messages: Sequence[Message]) -> list[Message | CallExchange]:
-    """The conversation with tool messages moved to their calls.
+    """Return the conversation with each tool message attached to its call.
 
-    Of several results of one call the first counts; results of unknown calls are left out, and so are calls that
-    repeat an id within one message.
+    The first result of a call wins. Results of unknown calls are left out. If calls of one
+    message share an id, the first wins.
     """
     results = _results(messages)
     conversation: list[Message | CallExchange] = []
@@ -73,14 +72,14 @@ def pair_calls(messages: Sequence[Message]) -> list[Message | CallExchange]:
 
 
 def _results(messages: Sequence[Message]) -> Mapping[tuple[int, str], ToolMessage]:
-    """The result of each call, by the position of the message that made it: later messages may use its id again."""
-    makers: dict[str, int] = {}
+    """Map each call to its result. The key is (position of the message, call id), because ids may be reused later."""
+    positions: dict[str, int] = {}
     results: dict[tuple[int, str], ToolMessage] = {}
     for position, message in enumerate(messages):
         if isinstance(message, AssistantMessage):
-            makers.update((call.id, position) for call in message.tool_calls or ())
-        elif isinstance(message, ToolMessage) and message.tool_call_id in makers:
-            results.setdefault((makers[message.tool_call_id], message.tool_call_id), message)
+            positions.update((call.id, position) for call in message.tool_calls or ())
+        elif isinstance(message, ToolMessage) and message.tool_call_id in positions:
+            results.setdefault((positions[message.tool_call_id], message.tool_call_id), message)
     return results
 
 
@@ -88,11 +87,17 @@ logger = logging.getLogger(__name__)
 
 Json = Mapping[str, object]
 
-_SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_AUDIO_FORMATS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
 
 
 def user_content(content: str | Sequence[ContentPart]) -> str | list[Json]:
-    """A user's content. Without media it is one string, which every server understands."""
+    """Return the content of a user message. Without media it is one string, which every server understands."""
     if isinstance(content, str):
         return content
     parts = [_part(part) for part in content]
@@ -102,7 +107,7 @@ def user_content(content: str | Sequence[ContentPart]) -> str | list[Json]:
 
 
 def tool_text(content: str | Sequence[ContentPart]) -> str:
-    """A tool's content, which can be nothing but text."""
+    """Return the content of a tool message. The API allows only text there."""
     if isinstance(content, str):
         return content
     return "\n".join(part.text if isinstance(part, TextPart) else _note(part) for part in content)
@@ -117,16 +122,16 @@ def _part(part: ContentPart) -> Json:
 def _media(part: ContentPart) -> Json | None:
     if isinstance(part, TextPart) or not isinstance(part.source, DataSource):
         return None
-    value, kind = part.source.value, part.source.mime_type.partition(";")[0].strip().lower()
+    value, mime_type = part.source.value, part.source.mime_type.partition(";")[0].strip().lower()
     data = decode_base64(value)
     if not data:
         return None
     if isinstance(part, ImagePart):
-        picture = image_kind(data)
-        return {"type": "image_url", "image_url": {"url": f"data:image/{picture};base64,{value}"}} if picture else None
-    if isinstance(part, AudioPart) and kind in _SOUNDS:
-        return {"type": "input_audio", "input_audio": {"data": value, "format": _SOUNDS[kind]}}
-    if isinstance(part, DocumentPart) and kind == "application/pdf":
+        kind = image_kind(data)
+        return {"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,{value}"}} if kind else None
+    if isinstance(part, AudioPart) and mime_type in _AUDIO_FORMATS:
+        return {"type": "input_audio", "input_audio": {"data": value, "format": _AUDIO_FORMATS[mime_type]}}
+    if isinstance(part, DocumentPart) and mime_type == "application/pdf":
         url = f"data:application/pdf;base64,{value}"
         return {"type": "file", "file": {"filename": "document.pdf", "file_data": url}}
     return None
@@ -134,26 +139,27 @@ def _media(part: ContentPart) -> Json | None:
 
 def _note(part: ContentPart) -> str:
     source = "" if isinstance(part, TextPart) else part.source.type
-    logger.warning("part=<%s> source=<%s> | left out what the model cannot be given", part.type, source)
+    logger.warning("content part dropped part=%s source=%s", part.type, source)
     return f"[{part.type} left out: this model cannot be given it]"
 
 
 UNANSWERED = "Error: there is no result; the call was interrupted."
+"""Result of a call that was never answered."""
 GO_ON = "Continue."
-"""What the user says where an assistant spoke last: servers refuse to go on from that."""
+"""User message that follows a final assistant message, because servers refuse a conversation that ends with one."""
 SILENCE = "(No answer was given.)"
-"""What the assistant says between a result and a user, where servers want it to have answered."""
+"""Assistant message between a tool message and a user message, because some servers require one there."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIOptions:
-    """What a server is told besides the prompt.
+    """Fields and headers of a request besides the prompt.
 
     Attributes:
-        body: more fields of the request (``temperature``, ``max_tokens``, ``reasoning_effort``, …); None takes one out.
-        headers: more headers; they may hold keys, so they are left out of ``repr``.
-        reasoning_field: the field of assistant messages in which the server wants its reasoning back, such as
-            ``reasoning_content``; none: reasoning is not sent back.
+        body: additional fields (``temperature``, ``max_tokens``, ``reasoning_effort``, …). None removes a field.
+        headers: additional headers. They may contain keys, so ``repr`` leaves them out.
+        reasoning_field: field of assistant messages in which the server expects its earlier reasoning, such as
+            ``reasoning_content``. If None, reasoning is not sent.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -164,7 +170,7 @@ class OpenAIOptions:
 
 
 def request_body(model: str, prompt: Prompt, options: OpenAIOptions, *, usage: bool = True) -> bytes:
-    """The request as JSON. ``usage`` asks for the cost of the call in the last chunk."""
+    """Return the request as JSON. ``usage`` requests a report of the tokens in the last chunk."""
     body: dict[str, object] = {"model": model}
     if usage:
         body["stream_options"] = {"include_usage": True}
@@ -175,12 +181,12 @@ def request_body(model: str, prompt: Prompt, options: OpenAIOptions, *, usage: b
         body["tools"] = list(tools.values())
     body |= options.body
     body |= {"messages": messages_of(prompt, options.reasoning_field), "stream": True}
-    kept = {name: value for name, value in body.items() if value is not None}
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    fields = {name: value for name, value in body.items() if value is not None}
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 def tool_of(tool: ToolSpec) -> Json:
-    """A function tool; without a schema it takes no arguments."""
+    """Return a function tool. A tool without a schema has no arguments."""
     schema = tool.parameters if isinstance(tool.parameters, dict) and tool.parameters else None
     function = {
         "name": wire_name(tool.name),
@@ -191,48 +197,53 @@ def tool_of(tool: ToolSpec) -> Json:
 
 
 def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json]:
-    """The conversation as the API has it: calls and results in pairs, answers behind results, no answer at the end."""
+    """Return the conversation in the form of the API.
+
+    Results follow their calls, an assistant message follows the results, and the last message is not an assistant's.
+    """
     messages: list[Json] = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    thoughts: list[str] = []
+    reasoning_texts: list[str] = []
     numbers = count(1)
     for message in pair_calls(prompt.messages):
         if isinstance(message, ReasoningMessage):
-            thoughts.append(message.content)
+            reasoning_texts.append(message.content)
             continue
         if isinstance(message, CallExchange):
-            reasoning = {reasoning_field: "\n".join(thoughts)} if reasoning_field and any(thoughts) else {}
-            messages.extend(_exchange(message, numbers, reasoning))
+            reasoning = (
+                {reasoning_field: "\n".join(reasoning_texts)} if reasoning_field and any(reasoning_texts) else {}
+            )
+            messages.extend(_exchange_messages(message, numbers, reasoning))
         else:
-            messages.extend(_spoken_message(message, _speaker(messages)))
-        thoughts = []
-    if _speaker(messages) == "assistant":
+            messages.extend(_text_message(message, _last_role(messages)))
+        reasoning_texts = []
+    if _last_role(messages) == "assistant":
         messages.append({"role": "user", "content": GO_ON})
     return messages
 
 
-def _speaker(messages: Sequence[Json]) -> object:
-    """Whose the last message is; instructions are nobody's."""
+def _last_role(messages: Sequence[Json]) -> object:
+    """Return the role of the last message that is not a system message, or None."""
     return next((message["role"] for message in reversed(messages) if message["role"] != "system"), None)
 
 
-def _spoken_message(message: Message, speaker: object) -> Sequence[Json]:
+def _text_message(message: Message, last_role: object) -> Sequence[Json]:
     if isinstance(message, UserMessage):
-        answered = ({"role": "assistant", "content": SILENCE},) if speaker == "tool" else ()
-        return *answered, {"role": "user", "content": user_content(message.content)}
+        gap = ({"role": "assistant", "content": SILENCE},) if last_role == "tool" else ()
+        return *gap, {"role": "user", "content": user_content(message.content)}
     if isinstance(message, (SystemMessage, DeveloperMessage)):
-        # "developer" is known to OpenAI only, which takes "system" for the same.
+        # Only OpenAI knows the role "developer", and it treats "system" as the same.
         return ({"role": "system", "content": message.content},)
     return ()
 
 
-def _exchange(exchange: CallExchange, numbers: Iterator[int], reasoning: Json) -> Sequence[Json]:
-    said: dict[str, object] = {"role": "assistant", "content": exchange.message.content or None, **reasoning}
+def _exchange_messages(exchange: CallExchange, numbers: Iterator[int], reasoning: Json) -> Sequence[Json]:
+    assistant: dict[str, object] = {"role": "assistant", "content": exchange.message.content or None, **reasoning}
     if not exchange.calls:
-        return (said,) if exchange.message.content else ()
+        return (assistant,) if exchange.message.content else ()
     ids = [f"call{next(numbers):05d}" for _ in exchange.calls]
-    said["tool_calls"] = [_call(id_, call) for id_, (call, _) in zip(ids, exchange.calls, strict=True)]
+    assistant["tool_calls"] = [_call(id_, call) for id_, (call, _) in zip(ids, exchange.calls, strict=True)]
     results = [_result(id_, result) for id_, (_, result) in zip(ids, exchange.calls, strict=True)]
-    return said, *results
+    return assistant, *results
 
 
 def _call(id_: str, call: ToolCall) -> Json:
@@ -241,7 +252,7 @@ def _call(id_: str, call: ToolCall) -> Json:
 
 
 def _arguments(text: str) -> str:
-    """The arguments of a call; templates of local servers break on what is not a JSON object."""
+    """Return the arguments of a call as a JSON object, because local servers fail on anything else."""
     try:
         value = json.loads(text or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""How long a server is waited for, and how often it is asked again."""
+"""Timeouts and retries of calls to a model server."""
 
 import asyncio
 import random
@@ -11,17 +11,17 @@ from agui_container.models.openai.failures import ModelFailure
 
 
 class RetryPolicy(Struct, frozen=True):
-    """Timeouts of a call, and retries of a call that has given nothing yet; all in seconds.
+    """Timeouts of a call, and retries of a call that has yielded no delta. All times are in seconds.
 
     Attributes:
-        connect: to reach the server.
-        write: to send a piece of the request.
-        read: between two pieces of the answer; models think, and local ones read a long prompt first.
-        retries: how often a call is made again.
-        first: the wait before the first retry; each later one doubles, and is shortened by up to half at random.
-        longest: the longest wait; a server that asks for more is not asked again, because nobody waits that long.
-        jitter: gives a number from 0 to 1.
-        sleep: waits.
+        connect: limit for connecting.
+        write: limit for sending one piece of the request.
+        read: limit between two pieces of the answer; models may think for minutes before the first one.
+        retries: largest number of retries of one call.
+        first: wait before the first retry. It doubles with each retry and is shortened by up to half at random.
+        longest: longest wait. If the server asks for more, the call is not retried.
+        jitter: returns a random number from 0 to 1.
+        sleep: coroutine function that waits.
     """
 
     connect: float = 10.0
@@ -34,22 +34,26 @@ class RetryPolicy(Struct, frozen=True):
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def wait(self, failure: ModelFailure, attempt: int) -> float | None:
-        """Seconds until the next attempt after ``try_decision`` (from 0); None for giving up."""
+        """Return the seconds to wait after ``attempt`` (from 0) has failed, or None if the call is not retried."""
         if not failure.retry or attempt >= self.retries:
             return None
-        if failure.wait is not None:
-            return failure.wait if failure.wait <= self.longest else None
+        if failure.retry_after is not None:
+            return failure.retry_after if failure.retry_after <= self.longest else None
         return min(self.first * 2.0**attempt, self.longest) * (1 - self.jitter() / 2)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The wait that a server asks for: milliseconds, seconds or a date, which is read by the server's own clock."""
+    """Return the seconds that a server asks to wait, or None.
+
+    The header has milliseconds, seconds or a date (RFC 9110, section 10.2.3). A date is compared with the server's own
+    ``date``, because the clocks may differ.
+    """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
         except ValueError:
             continue
-        if seconds >= 0:  # and a number
+        if seconds >= 0:  # false for NaN
             return seconds
     try:
         until, now = (parsedate_to_datetime(headers.get(name, "")) for name in ("retry-after", "date"))

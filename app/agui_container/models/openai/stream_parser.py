@@ -1,19 +1,19 @@
-"""Tool calls in fragments, put in order: which piece belongs to which call.
+"""Chunks of a chat completions stream as deltas: one ``ChatStreamParser`` per model call.
 
-OpenAI sends an index with every piece, and id and name with the first. Others send whole calls, leave the index out,
-give all calls index 0, repeat the name with every piece, or send the arguments as an object. The rules, in order: a
-known index or id is that call; a piece with a name opens a new call if the call before it is told apart by its id or
-name, or is already complete; anything else goes on with the call before it.
+Rules: pure. Only the first choice is read. Usage and the stop come last and once, even if a server repeats them. A
+stream is complete after a finish reason or ``[DONE]``. A later error is ignored; an earlier end is a failure.
 
-What a call cost, in AG-UI's accounting: totals, and parts of them.
+Tool calls arrive in pieces. OpenAI sends an index with every piece, and id and name with the first. Other servers send
+whole calls, leave out the index, give all calls index 0, repeat the name with every piece, or send the arguments as an
+object. So these rules apply in order: a known index or id selects that call; a piece with a name opens a new call if
+its id or name differs from the previous call's, or if the previous call is complete; any other piece continues the
+previous call.
 
-OpenAI counts the same way. Some servers report reasoning or cached tokens beside the totals instead of within them;
-where their numbers show it, those are added in. What a server does not report stays unknown.
+Usage has totals and parts of them, as in AG-UI. Some servers report reasoning or cached tokens in addition to the
+totals instead of within them. If the numbers show this, they are added to the totals. Numbers that a server does not
+report stay unknown.
 
-Chunks of a chat completions stream in, deltas out: one ``ChatStreamParser`` per model call.
-
-Rules: pure; usage and the stop come last and once, whatever a server repeats; only the first choice is read. A stream
-is complete once a finish reason or ``[DONE]`` has come: what breaks later does no harm, what ends earlier is a failure.
+Source: the "Chat Completions" streaming section of the OpenAI API reference.
 """
 
 import json
@@ -40,7 +40,7 @@ class _PartialToolCall(Struct):
 
 
 class ToolCallParser:
-    """The calls of one model call."""
+    """Parser of the tool calls of one answer."""
 
     def __init__(self, names: ToolNames) -> None:
         self._names = names
@@ -52,22 +52,22 @@ class ToolCallParser:
         return bool(self._calls)
 
     def feed(self, pieces: Sequence[Piece]) -> list[ToolCallDelta]:
-        """What the pieces of one chunk add."""
+        """Return the deltas of the pieces of one chunk."""
         return [delta for piece in pieces for delta in self._piece(piece)]
 
     def finish(self) -> None:
         """Check that every call has a name.
 
         Raises:
-            ModelFailure: one has none, so nobody can run it.
+            ModelFailure: a call has no name.
         """
         if not all(call.announced for call in self._calls):
             raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
 
     def _piece(self, piece: Piece) -> Sequence[ToolCallDelta]:
         function = piece.get("function")
-        said = function if isinstance(function, dict) else {}
-        name, arguments = _text(said.get("name")), _arguments(said.get("arguments"))
+        fields = function if isinstance(function, dict) else {}
+        name, arguments = _text(fields.get("name")), _arguments(fields.get("arguments"))
         call = self._call(piece, name, arguments)
         call.id, call.name = call.id or _text(piece.get("id")), call.name or name
         if call.id:
@@ -80,29 +80,29 @@ class ToolCallParser:
         if call.announced:
             return (ToolCallDelta(call.index, arguments),) if arguments else ()
         if call.name is None:
-            return ()  # held back until the name is known
+            return ()  # delayed until the name is known
         call.announced = True
         return (ToolCallDelta(call.index, "".join(call.arguments), self._names.original(call.name)),)
 
     def _call(self, piece: Piece, name: str | None, arguments: str) -> _PartialToolCall:
-        """The call that a piece belongs to, which may be a new one."""
+        """Return the call that a piece belongs to, which may be a new one."""
         index, id_ = piece.get("index"), _text(piece.get("id"))
         if type(index) is not int:
             known = self._by_id.get(id_ or "") or (self._calls[-1] if self._calls else None)
-            return self._opened() if known is None or _opens(known, id_, name, arguments) else known
+            return self._new_call() if known is None or _opens_call(known, id_, name, arguments) else known
         slot = self._by_index.get(index)
-        if slot is None or _opens(slot, id_, name, arguments):
-            slot = self._by_index[index] = self._opened()
+        if slot is None or _opens_call(slot, id_, name, arguments):
+            slot = self._by_index[index] = self._new_call()
         return slot
 
-    def _opened(self) -> _PartialToolCall:
+    def _new_call(self) -> _PartialToolCall:
         call = _PartialToolCall(len(self._calls))
         self._calls.append(call)
         return call
 
 
-def _opens(call: _PartialToolCall, id_: str | None, name: str | None, arguments: str) -> bool:
-    """Whether a piece that could go on with ``call`` is the first of another one."""
+def _opens_call(call: _PartialToolCall, id_: str | None, name: str | None, arguments: str) -> bool:
+    """Return true if a piece does not continue ``call`` but opens another call."""
     if name is None or call.name is None:
         return False
     if id_ and id_ == call.id:
@@ -134,10 +134,11 @@ def _arguments(value: object) -> str:
 
 
 MAX_COUNT = 2**53 - 1
+"""Largest number of tokens that JSON clients can represent exactly."""
 
 
 def usage_of(reported: Mapping[str, object], provider: str, model: str) -> TokenUsage | None:
-    """The usage field of a chunk; None if it says nothing."""
+    """Convert the usage field of a chunk. Returns None if it has no counts."""
     prompt, completion = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
     if prompt is None and completion is None:
         return None
@@ -159,21 +160,21 @@ def usage_of(reported: Mapping[str, object], provider: str, model: str) -> Token
 
 
 def _output(prompt: int | None, completion: int | None, reasoning: int, total: int | None) -> int | None:
-    """Completion tokens with the reasoning in them: xAI's total shows that it counts reasoning on its own."""
-    beside = None not in (prompt, completion) and total == (prompt or 0) + (completion or 0) + reasoning
-    return (completion or 0) + reasoning if beside else _with_parts(completion, reasoning)
+    """Return the completion tokens including reasoning. xAI counts reasoning separately, as its total shows."""
+    is_separate = None not in (prompt, completion) and total == (prompt or 0) + (completion or 0) + reasoning
+    return (completion or 0) + reasoning if is_separate else _with_parts(completion, reasoning)
 
 
 def _with_parts(total: int | None, parts: int) -> int | None:
-    """A total that is smaller than its parts does not contain them."""
+    """Return a total including its parts. A total that is smaller than its parts does not contain them."""
     return total if total is None or total >= parts else total + parts
 
 
 def _cached(reported: Mapping[str, object]) -> int | None:
-    """Tokens read from the cache, as OpenAI, DeepSeek and Moonshot name them."""
+    """Return the tokens read from the cache, by the field names of OpenAI, DeepSeek and Moonshot."""
     names = ("prompt_cache_hit_tokens", "cached_tokens")
-    found = (_detail(reported, "prompt_tokens_details", "cached_tokens"), *(_count(reported, name) for name in names))
-    return next((count for count in found if count is not None), None)
+    counts = (_detail(reported, "prompt_tokens_details", "cached_tokens"), *(_count(reported, name) for name in names))
+    return next((count for count in counts if count is not None), None)
 
 
 def _detail(reported: Mapping[str, object], group: str, name: str) -> int | None:
@@ -194,15 +195,19 @@ _REASONS: Mapping[str, StopReason] = {
     "model_length": StopReason.LENGTH,
     "content_filter": StopReason.FILTERED,
 }
-_FAILED = ("error", "abort", "insufficient_system_resource")
+_FAILED_REASONS = ("error", "abort", "insufficient_system_resource")
 
 
 class ChatStreamParser:
-    """What one stream has said so far.
+    """Parser of one answer.
 
     Args:
-        names: of the prompt's tools.
-        provider: who is named in the usage, with ``model``.
+        names: names of the prompt's tools.
+        provider: provider in the reported usage.
+        model: model in the reported usage.
+
+    Attributes:
+        is_done: true if ``[DONE]`` has been received.
     """
 
     def __init__(self, names: ToolNames, provider: str, model: str) -> None:
@@ -210,18 +215,18 @@ class ChatStreamParser:
         self._labels = provider, model
         self._calls = ToolCallParser(names)
         self._usage: Mapping[str, object] = {}
-        self._reason: str | None = None
+        self._finish_reason: str | None = None
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer is all there."""
-        return self.is_done or self._reason is not None
+        """True if a finish reason or ``[DONE]`` has been received."""
+        return self.is_done or self._finish_reason is not None
 
     def feed_data(self, data: bytes) -> Sequence[Delta]:
-        """The deltas of one server-sent event.
+        """Return the deltas of one server-sent event.
 
         Raises:
-            ModelFailure: it is an error, or cannot be read.
+            ModelFailure: the event is an error or cannot be parsed.
         """
         if self.is_done or data == DONE:
             self.is_done = True
@@ -232,53 +237,58 @@ class ChatStreamParser:
             raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent what cannot be read.", retry=True) from error
 
     def feed(self, chunk: Mapping[str, object]) -> Sequence[Delta]:
-        """The deltas of one chunk."""
+        """Return the deltas of one chunk.
+
+        Raises:
+            ModelFailure: the chunk is an error.
+        """
         if is_error_chunk(chunk):
             raise failure_of(None, parse_error(chunk))
-        self._keep_usage(chunk)
+        self._store_usage(chunk)
         deltas: list[Delta] = []
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if choice.get("index"):
                 continue
-            self._reason = choice.get("finish_reason") or self._reason
-            # A server that does not stream sends the whole message.
-            self._said(choice.get("delta") or choice.get("message") or {}, deltas)
+            self._finish_reason = choice.get("finish_reason") or self._finish_reason
+            # Servers that do not stream send the whole message.
+            self._add_message(choice.get("delta") or choice.get("message") or {}, deltas)
         return deltas
 
     def finish(self) -> Sequence[Delta]:
-        """What comes last: usage and the stop.
+        """Return the last deltas: usage and the stop.
 
         Raises:
-            ModelFailure: the answer is not all there, or the server says that it failed.
+            ModelFailure: the answer is incomplete, or its finish reason is a failure.
         """
         if not self.is_complete:
             raise ModelFailure(
                 ErrorCode.MODEL_UNAVAILABLE, "The connection to the model ended before its answer did.", retry=True
             )
-        if self._reason in _FAILED:
-            raise failure_of(None, ErrorBody(words=self._reason))
+        if self._finish_reason in _FAILED_REASONS:
+            raise failure_of(None, ErrorBody(codes=self._finish_reason))
         self._calls.finish()
         return *self.usage(), StopDelta(self._stop_reason())
 
     def usage(self) -> Sequence[Delta]:
-        """What has been reported of the cost; for failures, too."""
+        """Return the usage reported so far as a delta. It is also valid after a failure."""
         usage = usage_of(self._usage, *self._labels)
         return () if usage is None else (UsageDelta(usage),)
 
     def _stop_reason(self) -> StopReason:
-        reason = _REASONS.get(self._reason or "")
-        # Whether there are calls is a fact; servers say "stop" for them, or "tool_calls" for none.
+        reason = _REASONS.get(self._finish_reason or "")
+        # Some servers send "stop" with tool calls, or "tool_calls" without any, so the calls decide.
         return reason or (StopReason.TOOLS if self._calls else StopReason.END)
 
-    def _keep_usage(self, chunk: Mapping[str, object]) -> None:
-        """The last report counts: some servers send a growing one with every chunk, Groq puts it elsewhere."""
+    def _store_usage(self, chunk: Mapping[str, object]) -> None:
+        """Store the usage in a chunk. The last one wins, because some servers report growing usage with every chunk."""
+        # Groq has its own field.
         groq = chunk.get("x_groq")
         usage = chunk.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None)
         if isinstance(usage, dict):
             self._usage = usage
 
-    def _said(self, message: Mapping[str, object], deltas: list[Delta]) -> None:
+    def _add_message(self, message: Mapping[str, object], deltas: list[Delta]) -> None:
         reasoning = message.get("reasoning_content") or message.get("reasoning")
         if reasoning and isinstance(reasoning, str):
             deltas.append(ReasoningDelta(reasoning))
@@ -286,21 +296,21 @@ class ChatStreamParser:
         if text and isinstance(text, str):
             deltas.append(TextDelta(text))
         elif isinstance(text, list):
-            deltas.extend(_parts(text))
+            deltas.extend(_part_deltas(text))
         calls, function = message.get("tool_calls"), message.get("function_call")
         if calls and isinstance(calls, list):
             deltas.extend(self._calls.feed(calls))
-        elif isinstance(function, dict):  # the older name; llama-cpp-python says everything under both
+        elif isinstance(function, dict):  # the deprecated form; llama-cpp-python sends both
             deltas.extend(self._calls.feed([{"index": 0, "function": function}]))
 
 
-def _parts(parts: Sequence[Mapping[str, object]]) -> Sequence[Delta]:
-    """Content as a list of parts: Mistral's reasoning models send their thoughts so."""
+def _part_deltas(parts: Sequence[Mapping[str, object]]) -> Sequence[Delta]:
+    """Return the deltas of content that is a list of parts, which Mistral's reasoning models send."""
     deltas: list[Delta] = []
     for part in parts:
-        text, thoughts = part.get("text"), part.get("thinking")
+        text, thinking = part.get("text"), part.get("thinking")
         if isinstance(text, str) and text:
             deltas.append(TextDelta(text))
-        if isinstance(thoughts, list):
-            deltas.extend(ReasoningDelta(thought["text"]) for thought in thoughts if thought.get("text"))
+        if isinstance(thinking, list):
+            deltas.extend(ReasoningDelta(item["text"]) for item in thinking if item.get("text"))
     return deltas

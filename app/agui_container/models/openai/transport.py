@@ -1,13 +1,14 @@
-"""Server-sent events as model servers write them: bytes in, the data of each event out.
+"""HTTP transport of the chat completions API: one request, and the server-sent events of its answer.
 
-Rules: pure; the same events whatever the cuts between the bytes. LF, CRLF and CR end lines; comments, events without
-data and fields other than ``data`` are skipped. Two liberties: the field ``error``, as older llama.cpp servers name it,
-is read as data, and ``finish`` gives an event whose closing empty line never came.
+Rules: this is the only module that knows the HTTP client. The first call imports it in a thread, because loading the
+client and the certificates would block the event loop. Every failure becomes a ``ModelFailure``. Ending the iteration
+closes the connection.
 
-The HTTP side: one request, and the events of its answer. The only module that knows the HTTP client.
+``SseReader`` is pure and returns the same events however the bytes are split. LF, CRLF and CR end lines. Comments,
+events without data, and fields other than ``data`` are skipped. There are two extensions of the format: the field
+``error`` of older llama.cpp servers counts as data, and ``finish`` returns an event without its closing empty line.
 
-Rule: it is imported when the first call is made, in a thread: the client and the certificates take tens of
-milliseconds. Whatever fails becomes a ``ModelFailure``; leaving the iteration closes the connection.
+Source: "Server-sent events" in the HTML Standard.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -19,9 +20,9 @@ from agui_container.models.openai.retry_policy import RetryPolicy, retry_after
 from agui_container.protocol.errors import ErrorCode
 
 MAX_EVENT = 16_000_000
-"""Bytes of one event; a server that sends more is broken, and must not fill the memory."""
+"""Largest size of one event in bytes. The limit keeps a broken server from filling the memory."""
 
-_FIELDS = (b"data", b"error")
+_DATA_FIELDS = (b"data", b"error")
 
 
 class EventTooLong(Exception):
@@ -29,19 +30,19 @@ class EventTooLong(Exception):
 
 
 class SseReader:
-    """Reads one stream."""
+    """Incremental parser of one stream of server-sent events."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []  # of the line that is not ended yet
-        self._data: list[bytes] = []  # of the event that is not ended yet
+        self._pieces: list[bytes] = []  # of the unfinished line
+        self._data: list[bytes] = []  # of the unfinished event
         self._size = 0
         self._after_cr = False
 
     def feed(self, data: bytes) -> Sequence[bytes]:
-        """The data of every event that ends in these bytes.
+        """Return the data of every event that ends in ``data``.
 
         Raises:
-            EventTooLong: an event is beyond reason.
+            EventTooLong: an event is larger than ``MAX_EVENT``.
         """
         if data and (self._after_cr or b"\r" in data):
             data = self._with_lf_only(data)
@@ -59,7 +60,7 @@ class SseReader:
         return events
 
     def finish(self) -> Sequence[bytes]:
-        """The event that the end of the stream cut off from its empty line, if there is one."""
+        """End the stream. Returns the last event if it lacks its closing empty line."""
         return self._events([b"".join(self._pieces), b""])
 
     def _events(self, lines: Sequence[bytes]) -> Sequence[bytes]:
@@ -72,28 +73,29 @@ class SseReader:
                 self._data = []
                 continue
             field, _, value = line.partition(b":")
-            if field in _FIELDS:
+            if field in _DATA_FIELDS:
                 self._data.append(value.removeprefix(b" "))
         return events
 
     def _with_lf_only(self, data: bytes) -> bytes:
-        """Turn every line end into LF. A CR at the end counts at once; the LF that may follow it is then dropped."""
+        """Turn every line end into LF. A trailing CR ends its line at once; an LF that follows it is dropped."""
         if self._after_cr:
             data = data.removeprefix(b"\n")
         self._after_cr = data.endswith(b"\r")
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-MAX_COMPLAINT = 64_000
-"""Bytes that are read of a refusal's body."""
+MAX_ERROR_BODY = 64_000
+"""Bytes that are read of the body of an error response."""
 
 
 class Transport:
     """Connections to one server, shared by all calls.
 
     Args:
-        url: of the chat completions.
-        headers: of every request; they hold the key.
+        url: URL of the chat completions endpoint.
+        headers: headers of every request, with the API key.
+        retry_policy: source of the timeouts.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], retry_policy: RetryPolicy) -> None:
@@ -101,7 +103,7 @@ class Transport:
         self._client = httpx.AsyncClient(
             headers={
                 "accept": "text/event-stream",
-                "accept-encoding": "identity",  # a compressed stream comes in lumps
+                "accept-encoding": "identity",  # compression would delay events
                 "content-type": "application/json",
                 **headers,
             },
@@ -116,33 +118,33 @@ class Transport:
         await self._client.aclose()
 
     async def events(self, body: bytes) -> AsyncGenerator[Sequence[bytes], None]:
-        """Send one request; give the data of the answer's events, as many at a time as have come.
+        """Send one request and yield the data of the answer's events, in batches as they arrive.
 
         Raises:
-            ModelFailure: the server cannot be reached, refuses, or breaks off.
+            ModelFailure: the server cannot be reached, answers with an error, or closes the connection too early.
         """
         try:
             async with self._client.stream("POST", self._url, content=body) as response:
                 if response.status_code != httpx.codes.OK:
-                    raise await _refusal(response)
+                    raise await _error_response(response)
                 kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if kind == "text/html":
                     raise ModelFailure(ErrorCode.MODEL_NOT_FOUND)
-                reading = _whole(response) if kind == "application/json" else _streamed(response)
-                async for events in reading:
+                batches = _complete_answer(response) if kind == "application/json" else _streamed_answer(response)
+                async for events in batches:
                     yield events
         except httpx.RequestError as error:
-            raise failure_in(error) from error
+            raise connection_failure(error) from error
         except EventTooLong as error:
             raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent more than can be read.") from error
 
 
-async def _refusal(response: httpx.Response) -> ModelFailure:
-    error_body = parse_error_body(await _start_of(response, MAX_COMPLAINT))
+async def _error_response(response: httpx.Response) -> ModelFailure:
+    error_body = parse_error_body(await _start_of(response, MAX_ERROR_BODY))
     return failure_of(response.status_code, error_body, retry_after(response.headers))
 
 
-async def _streamed(response: httpx.Response) -> AsyncGenerator[Sequence[bytes], None]:
+async def _streamed_answer(response: httpx.Response) -> AsyncGenerator[Sequence[bytes], None]:
     sse = SseReader()
     async for data in response.aiter_bytes():
         events = sse.feed(data)
@@ -153,8 +155,8 @@ async def _streamed(response: httpx.Response) -> AsyncGenerator[Sequence[bytes],
         yield rest
 
 
-async def _whole(response: httpx.Response) -> AsyncGenerator[Sequence[bytes], None]:
-    """A server that does not stream: its whole answer as one event."""
+async def _complete_answer(response: httpx.Response) -> AsyncGenerator[Sequence[bytes], None]:
+    """Yield the whole answer of a server that does not stream, as one event."""
     body = await _start_of(response, MAX_EVENT)
     if len(body) >= MAX_EVENT:
         raise EventTooLong
@@ -162,7 +164,10 @@ async def _whole(response: httpx.Response) -> AsyncGenerator[Sequence[bytes], No
 
 
 async def _start_of(response: httpx.Response, limit: int) -> bytes:
-    """The first bytes of a body; of a refusal, what comes of them before the connection breaks."""
+    """Return the first ``limit`` bytes of a body.
+
+    If the connection breaks within an error response, the bytes received so far are returned.
+    """
     pieces, size = [], 0
     try:
         async for data in response.aiter_bytes():
@@ -176,8 +181,11 @@ async def _start_of(response: httpx.Response, limit: int) -> bytes:
     return b"".join(pieces)[:limit]
 
 
-def failure_in(error: httpx.RequestError) -> ModelFailure:
-    """What a broken connection means. Only a silent server is not asked again: it may still be at work."""
+def connection_failure(error: httpx.RequestError) -> ModelFailure:
+    """Return the failure that an error of the connection means.
+
+    A read timeout is not retried, because the server may still be working on the request.
+    """
     if isinstance(error, httpx.ReadTimeout):
         return ModelFailure(ErrorCode.MODEL_TIMEOUT)
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):

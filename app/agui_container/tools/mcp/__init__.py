@@ -1,7 +1,9 @@
 """Tools of MCP servers, through the official ``mcp`` package.
 
-Rule: nothing here imports that package before a server is configured, and nothing is started, connected or listed
-before a run asks: AgentCore restores snapshots of started processes.
+Rule: the package is imported only if a server is configured. No process is started, connection opened or tool listed
+before a run needs it, because AgentCore restores snapshots of started processes.
+
+Source: the Model Context Protocol specification.
 """
 
 from collections.abc import Sequence
@@ -13,9 +15,9 @@ __all__ = ["McpConfigError", "mcp_sources", "parse_servers"]
 
 
 def mcp_sources(servers: Sequence[Server]) -> tuple[ToolSource, ...]:
-    """One source of tools for each server."""
+    """Return one tool source for each server."""
     if not servers:
         return ()
-    from agui_container.tools.mcp.source import McpSource  # noqa: PLC0415 - half a second, for those who use it
+    from agui_container.tools.mcp.source import McpSource  # noqa: PLC0415 - a slow import, only if used
 
     return tuple(McpSource(server) for server in servers)

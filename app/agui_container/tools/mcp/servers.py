@@ -1,7 +1,7 @@
-"""Which MCP servers there are: ``AGUI_MCP_SERVERS`` as frozen models.
+"""Configuration of MCP servers: ``AGUI_MCP_SERVERS`` as frozen models.
 
-Rule: a bad value stops the start with one sentence that says where it is and never what it is: headers and variables
-hold secrets.
+Rule: an invalid value stops the server at its start with one sentence that names the field. The sentence never contains
+the value, because headers and environment variables hold secrets.
 """
 
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ STDIO: Final = "stdio"
 
 
 class McpConfigError(ValueError):
-    """MCP servers cannot be used as configured. The text is for the operator, at the start."""
+    """The configuration of MCP servers is invalid. The text is for the operator, at the start of the server."""
 
 
 class _Server(BaseModel):
-    """What both kinds of server have.
+    """Common fields of both kinds of server.
 
     Attributes:
-        name: what logs, clients and, as a prefix, the model call the server.
-        timeout: seconds of silence after which a call is given up; progress counts as a sign of life.
-        connect_timeout: seconds for starting, connecting and listing.
-        tool_prefix: what stands before the server's names of its tools; the server's name and ``_`` unless it is given.
+        name: name of the server in logs, errors and the default ``tool_prefix``.
+        timeout: seconds without a message after which a call fails; a progress notification restarts the time.
+        connect_timeout: seconds for starting and connecting, and for listing the tools.
+        tool_prefix: prefix of the tools' names; by default the server's name and ``_``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,21 +38,21 @@ class _Server(BaseModel):
 
     @property
     def prefix(self) -> str:
-        """What stands before the server's own names of its tools."""
+        """Prefix of the names of the server's tools."""
         return f"{self.name}_" if self.tool_prefix is None else self.tool_prefix
 
 
 class HttpServer(_Server):
-    """A server that is reached over streamable HTTP. ``headers`` are sent with every request."""
+    """A server with the streamable HTTP transport. ``headers`` are sent with every request."""
 
     url: HttpUrl
     headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
 
 class StdioServer(_Server):
-    """A server that is started as a process of ours, and spoken to over its standard input and output.
+    """A server that runs as a child process, with its standard input and output as the transport.
 
-    ``env`` is added to PATH, HOME and the like; no other variable of ours reaches it.
+    The process inherits only PATH, HOME and a few similar variables. ``env`` is added to them.
     """
 
     command: Annotated[str, Field(min_length=1)]
@@ -84,19 +84,19 @@ _SERVERS: TypeAdapter[tuple[Server, ...]] = TypeAdapter(
 
 
 def parse_servers(text: str) -> tuple[Server, ...]:
-    """The servers in a JSON list.
+    """Parse a JSON list of servers.
 
     Raises:
-        McpConfigError: naming the place.
+        McpConfigError: the text is not a list of servers with different names. Its text names the wrong field.
     """
     try:
         servers = _SERVERS.validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in {HTTP, STDIO}) or "the list"
-        raise McpConfigError(f"{where}: {first['msg']}.") from None
+        field = ".".join(str(part) for part in first["loc"] if part not in {HTTP, STDIO}) or "the list"
+        raise McpConfigError(f"{field}: {first['msg']}.") from None
     names = [server.name for server in servers]
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            raise McpConfigError(f"{at}.name: There are two servers named '{name}'.")
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise McpConfigError(f"{index}.name: There are two servers named '{name}'.")
     return servers

@@ -1,8 +1,11 @@
-"""One session with one MCP server: opened when somebody needs it, shared by all runs, opened again after it broke.
+"""The session with one MCP server: opened by the first request, shared by all runs, and reopened after a failure.
 
-Rules: the package's ``Client`` is entered and left in one task, because its task groups demand it; that task is ours,
-not a run's, so no run's end takes the session with it. A request is repeated only where the server cannot have acted on
-it. While a server cannot be reached, those who ask are told so at once, and it is tried again after a growing pause.
+Rules: the package's ``Client`` is entered and exited in one task, because its task groups require that. The task
+belongs to the connection and not to a run, so the session survives the end of a run. A request is repeated only if the
+server cannot have processed it. After a failed attempt to connect, requests fail at once until a growing pause has
+passed.
+
+Source: "Lifecycle" and "Transports" in the Model Context Protocol specification.
 """
 
 import asyncio
@@ -27,34 +30,36 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds before another attempt: doubled after each that failed."""
+FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0
+"""Seconds before the next attempt. The pause doubles after each failure."""
 
 CLOSE_SECONDS = 2.0
-"""How long ``aclose`` waits for servers to say goodbye. A process that will not end is killed by the package later."""
+"""Seconds that ``aclose`` waits for sessions to end. The package later kills a process that does not end."""
 
-HUNG_UP = ("Connection closed", "SSE stream ")
-"""How the package's own errors begin where no answer can come. Servers use the same code for errors of theirs."""
+CONNECTION_LOST = ("Connection closed", "SSE stream ")
+"""Prefixes of the package's own errors for a lost connection. The code alone is not enough: servers use it too."""
 
 
 class OpenSession(Struct, frozen=True, eq=False):
-    """One session: its client once it is open, and what the server did to it.
+    """One session and its state.
 
     Attributes:
-        ended: the server has hung up.
-        forgotten: the server does not know the session any more; what is sent in it is refused, not carried out.
+        client: resolves when the session is open, or fails with a ``ToolError``.
+        ended: set when the server has closed the connection.
+        expired: set when the server no longer knows the session. It refuses requests of the session unprocessed.
     """
 
-    opened: asyncio.Future[Client]
+    client: asyncio.Future[Client]
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    forgotten: asyncio.Event = field(default_factory=asyncio.Event)
+    expired: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class McpConnection:
-    """Sessions with one server, one after the other.
+    """Connection to one server, with at most one current session.
 
     Args:
-        on_change: called when the server says that its tools have changed, or may have.
+        server: configuration of the server.
+        on_change: called when the server's tools have changed, or may have changed.
     """
 
     def __init__(self, server: Server, on_change: Callable[[], None]) -> None:
@@ -63,49 +68,53 @@ class McpConnection:
         self._session: OpenSession | None = None
         self._tasks: dict[OpenSession, asyncio.Task[None]] = {}
         self._pause = FIRST_PAUSE
-        self._not_before = 0.0
+        self._retry_at = 0.0
 
     async def request(self, send: Callable[[Client], Awaitable[T]], *, repeatable: bool) -> T:
-        """Send a request in the open session, or in a new one.
+        """Send a request in the current session, or in a new one.
+
+        Args:
+            send: sends the request with a client.
+            repeatable: true if the request may be sent again although the server may have processed it.
 
         Raises:
-            ToolError: there is no session to be had.
-            MCPError: the server's own error, or one that ``is_cut_off`` if it went away before it answered.
+            ToolError: no session can be opened.
+            MCPError: the server's error, or one for which ``is_connection_lost`` is true.
         """
-        session = self._current()
+        session = self._get_session()
         try:
             answer = await send(await _client(session))
         except MCPError as error:
-            # Of a call that was cut off nobody knows whether it was carried out; one that was refused was not.
-            if not (repeatable if is_cut_off(error) else session.forgotten.is_set()):
+            # A call may have been processed before the connection was lost. An expired session processes nothing.
+            if not (repeatable if is_connection_lost(error) else session.expired.is_set()):
                 raise
-            self._leave(session)
-            answer = await send(await _client(self._current()))
+            self._close_session(session)
+            answer = await send(await _client(self._get_session()))
         self._pause = FIRST_PAUSE
         return answer
 
     def reset(self) -> None:
-        """Do without the open session, if there is one: the next request opens another."""
+        """Close the current session, if there is one. The next request opens another."""
         if self._session is not None:
-            self._leave(self._session)
+            self._close_session(self._session)
 
     def back_off(self) -> None:
-        """Leave the server alone for a while, because it does not do what it should."""
+        """Close the current session and let requests fail until a pause has passed."""
         self.reset()
-        self._not_before = time.monotonic() + self._pause
-        self._pause = min(LONGEST_PAUSE, 2 * self._pause)
+        self._retry_at = time.monotonic() + self._pause
+        self._pause = min(MAX_PAUSE, 2 * self._pause)
 
     async def aclose(self) -> None:
-        """Close the session and wait a moment for it."""
+        """Close the session and wait up to ``CLOSE_SECONDS`` for its end."""
         self.reset()
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=CLOSE_SECONDS)
 
-    # --- opening and leaving ---
+    # --- opening and closing ---
 
-    def _current(self) -> OpenSession:
+    def _get_session(self) -> OpenSession:
         if self._session is None:
-            if time.monotonic() < self._not_before:
+            if time.monotonic() < self._retry_at:
                 raise ToolError(self._unreachable())
             self._session = self._open()
         return self._session
@@ -113,26 +122,26 @@ class McpConnection:
     def _open(self) -> OpenSession:
         loop = asyncio.get_running_loop()
         session = OpenSession(loop.create_future())
-        session.opened.add_done_callback(_retrieved)
-        # A context of its own: the session outlives the run that happened to open it, whose ids must not be logged.
-        task = loop.create_task(self._hold(session), name=f"mcp {self._server.name}", context=Context())
+        session.client.add_done_callback(_retrieve_exception)
+        # With an empty context, because the session outlives the run that opens it and must not log its ids.
+        task = loop.create_task(self._run_session(session), name=f"mcp {self._server.name}", context=Context())
         self._tasks[session] = task
         task.add_done_callback(lambda _: self._tasks.pop(session))
         return session
 
-    def _leave(self, session: OpenSession) -> None:
+    def _close_session(self, session: OpenSession) -> None:
         if self._session is session:
             self._session = None
         if session in self._tasks:
             self._tasks[session].cancel()
 
-    async def _hold(self, session: OpenSession) -> None:
-        """Keep a session open until the server hangs up or we leave it."""
+    async def _run_session(self, session: OpenSession) -> None:
+        """Open a session and run it until the server closes the connection or the task is cancelled."""
 
         def on_end() -> None:
             if self._session is session:
                 self._session = None
-                self._on_change()  # who comes back may have other tools
+                self._on_change()  # a restarted server may have other tools
             session.ended.set()
 
         try:
@@ -141,40 +150,43 @@ class McpConnection:
                 Client(self._transport(session, on_end), message_handler=self._on_message, cache=None) as client,
             ):
                 limit.reschedule(None)
-                session.opened.set_result(client)
-                await self._watch(client, session.ended)
+                session.client.set_result(client)
+                await self._subscribe_until(session.ended, client)
         except Exception:
             on_end()
-            if session.opened.done():
-                logger.info("server=<%s> | the MCP session broke", self._server.name, exc_info=True)
+            if session.client.done():
+                logger.info("MCP session failed server=%s", self._server.name, exc_info=True)
             else:
-                logger.warning("server=<%s> | no MCP session could be opened", self._server.name, exc_info=True)
+                logger.warning("MCP session could not be opened server=%s", self._server.name, exc_info=True)
                 self.back_off()
         finally:
             on_end()
-            if not session.opened.done():
-                session.opened.set_exception(ToolError(self._unreachable()))
+            if not session.client.done():
+                session.client.set_exception(ToolError(self._unreachable()))
 
     def _transport(self, session: OpenSession, on_end: Callable[[], None]) -> Transport:
-        return transport(self._server, on_end=on_end, on_forgotten=session.forgotten.set)
+        return transport(self._server, on_end=on_end, on_expired=session.expired.set)
 
     def _unreachable(self) -> str:
         return f"The MCP server '{self._server.name}' cannot be reached."
 
-    # --- while it is open ---
+    # --- notifications ---
 
     async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._on_change()
 
-    async def _watch(self, client: Client, ended: asyncio.Event) -> None:
+    async def _subscribe_until(self, ended: asyncio.Event, client: Client) -> None:
         async with asyncio.TaskGroup() as group:
             subscription = group.create_task(self._subscribe(client))
             await ended.wait()
             subscription.cancel()
 
     async def _subscribe(self, client: Client) -> None:
-        """Since 2026-07-28 a server tells of changes only to those who listen; before, it tells everybody."""
+        """Subscribe to changes of the tools.
+
+        Since protocol version 2026-07-28 a server notifies only subscribers. Before, it notified every client.
+        """
         pause = FIRST_PAUSE
         while True:
             try:
@@ -190,21 +202,21 @@ class McpConnection:
                 if isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND:
                     return
             await asyncio.sleep(pause)
-            pause = min(LONGEST_PAUSE, 2 * pause)
-            self._on_change()  # whatever changed while nobody listened
+            pause = min(MAX_PAUSE, 2 * pause)
+            self._on_change()  # changes without a subscription were not reported
 
 
-def is_cut_off(error: MCPError) -> bool:
-    """Whether the server went away before it answered, in place of answering with an error."""
-    return error.code == CONNECTION_CLOSED and error.message.startswith(HUNG_UP)
+def is_connection_lost(error: MCPError) -> bool:
+    """Return true if the connection was lost before the server answered."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(CONNECTION_LOST)
 
 
 async def _client(session: OpenSession) -> Client:
-    # Shielded: several runs may wait for it, and one that is cancelled must not take it from the others.
-    return await asyncio.shield(session.opened)
+    # Shielded, because several runs may wait for the future and a cancelled run must not cancel it.
+    return await asyncio.shield(session.client)
 
 
-def _retrieved(opened: asyncio.Future[Client]) -> None:
-    """Look at the exception, which asyncio complains about otherwise when everybody who waited has left."""
-    if not opened.cancelled():
-        opened.exception()
+def _retrieve_exception(client: asyncio.Future[Client]) -> None:
+    """Retrieve the exception, because asyncio logs an unretrieved one if every waiting run was cancelled."""
+    if not client.cancelled():
+        client.exception()

@@ -1,12 +1,11 @@
-"""What an MCP tool gives, as the content of a tool message.
+"""The tools of one MCP server, and the results of their calls.
 
-Rule: text stays text and media become parts. Links are described, never fetched: that would be the server's choice of
-what we connect to.
+Rules: the list of tools is cached until the server reports a change, until it is ``MAX_AGE`` old, or until the clocks
+show that this process was suspended, because a list from before a snapshot may be outdated. Text of a result stays
+text, and media become content parts. Links are described and never fetched, because a server must not choose the
+addresses that this process connects to.
 
-The tools of one MCP server.
-
-Rule: the list is kept until the server says that it changed, until it is old, or until the clocks say that this process
-was asleep: nothing that was learnt before a snapshot is believed after it.
+Source: "Tools" in the Model Context Protocol specification.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ from pydantic_core import to_json
 
 from agui_container.ports import RunContext, Tool, ToolContent, ToolError
 from agui_container.tools.mcp.servers import Server
-from agui_container.tools.mcp.session import McpConnection, is_cut_off
+from agui_container.tools.mcp.session import McpConnection, is_connection_lost
 
 MEDIA: dict[str, type[ImagePart] | type[AudioPart] | type[VideoPart]] = {
     "image": ImagePart,
@@ -47,10 +46,10 @@ UNKNOWN = "application/octet-stream"
 
 
 def content_of(result: CallToolResult) -> ToolContent:
-    """The content of a result; the structured form only where the server gives no other.
+    """Return the content of a result. The structured form is used only if there is no other content.
 
     Raises:
-        ToolError: with the server's words, if the tool says that it failed.
+        ToolError: the tool reported an error; the text is the server's.
     """
     parts = [_part(block) for block in result.content]
     if result.is_error:
@@ -73,8 +72,8 @@ def _part(block: ContentBlock) -> ContentPart:
         case EmbeddedResource():
             return _file(block.resource)
         case ResourceLink():
-            about = f": {block.description}" if block.description else ""
-            return TextPart(text=f"[{block.title or block.name}]({block.uri}){about}")
+            description = f": {block.description}" if block.description else ""
+            return TextPart(text=f"[{block.title or block.name}]({block.uri}){description}")
 
 
 def _file(contents: TextResourceContents | BlobResourceContents) -> ContentPart:
@@ -93,24 +92,24 @@ logger = logging.getLogger(__name__)
 Request = Callable[[Client], Awaitable[CallToolResult]]
 
 MAX_TOOLS = 512
-"""More than any model can choose from. The rest is left out, and the log says so."""
+"""Largest number of tools of one server. Further tools are left out with a warning in the log."""
 
 MAX_AGE = 300.0
-"""Seconds after which a list is asked for again, for servers that do not tell of changes."""
+"""Seconds after which the tools are listed again, for servers that do not report changes."""
 
 MAX_JUMP = 5.0
-"""Seconds that the wall clock may gain on the steady one. After a restored snapshot it is minutes or more."""
+"""Seconds that the wall clock may gain on the steady clock. A restored snapshot makes them differ by minutes."""
 
 
 class Clocks(NamedTuple):
-    """The wall clock and the steady clock, so that tests can own them."""
+    """The wall clock and the steady clock, both in seconds. Tests replace them."""
 
     wall: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
 
 
 class Listing(Struct, frozen=True):
-    """The tools a server had, and when both clocks said it was."""
+    """A list of tools, and the time of both clocks when it was requested."""
 
     tools: tuple[Tool, ...]
     wall: float
@@ -118,15 +117,15 @@ class Listing(Struct, frozen=True):
 
 
 class McpSource:
-    """Implements ``ports.ToolSource``."""
+    """Tools of one server. Implements ``ports.ToolSource``."""
 
     def __init__(self, server: Server, clocks: Clocks | None = None) -> None:
         self._server = server
         self._clocks = clocks or Clocks()
-        self._connection = McpConnection(server, self._changed)
+        self._connection = McpConnection(server, self._drop_listing)
         self._listing: Listing | None = None
         self._changes = 0
-        self._one_at_a_time = asyncio.Lock()
+        self._list_lock = asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -134,66 +133,66 @@ class McpSource:
         return self._server.name
 
     async def tools(self, ctx: RunContext) -> Sequence[Tool]:  # noqa: ARG002 - headers are the same for every caller
-        """The server's tools, under their prefixed names.
+        """Return the server's tools, with prefixed names.
 
         Raises:
-            ToolError: the server cannot be reached or will not say.
+            ToolError: the server cannot be reached or cannot list its tools.
         """
-        self._invalidate()
-        async with self._one_at_a_time:
+        self._drop_stale_listing()
+        async with self._list_lock:
             return self._listing.tools if self._listing else await self._list()
 
     async def aclose(self) -> None:
-        """Close the session; a process that we started is ended."""
-        self._changed()
+        """Close the session. The process of a ``StdioServer`` ends."""
+        self._drop_listing()
         await self._connection.aclose()
 
-    def _changed(self) -> None:
+    def _drop_listing(self) -> None:
         self._changes += 1
         self._listing = None
 
-    def _invalidate(self) -> None:
+    def _drop_stale_listing(self) -> None:
         if self._listing is None:
             return
         age, steady_age = self._clocks.wall() - self._listing.wall, self._clocks.steady() - self._listing.steady
         if abs(age - steady_age) > MAX_JUMP:
             self._connection.reset()
-            self._changed()
+            self._drop_listing()
         elif age > MAX_AGE:
-            self._changed()
+            self._drop_listing()
 
     async def _list(self) -> Sequence[Tool]:
         changes, wall, steady = self._changes, self._clocks.wall(), self._clocks.steady()
         try:
-            found = await self._connection.request(self._pages, repeatable=True)
+            specs = await self._connection.request(self._list_in_time, repeatable=True)
         except TimeoutError as error:
             self._connection.back_off()
             raise ToolError(f"The MCP server '{self.name}' did not answer in time.") from error
         except MCPError as error:
-            logger.warning("server=<%s> | its tools could not be listed", self.name, exc_info=error)
+            logger.warning("MCP tools could not be listed server=%s", self.name, exc_info=error)
             raise ToolError(f"The MCP server '{self.name}' could not list its tools.") from error
-        tools = tuple(McpTool(self._spec(tool), tool.name, self._server, self._connection) for tool in found)
+        tools = tuple(McpTool(self._spec(tool), tool.name, self._server, self._connection) for tool in specs)
         if changes == self._changes:
             self._listing = Listing(tools, wall, steady)
         return tools
 
-    async def _pages(self, client: Client) -> list[McpToolSpec]:
+    async def _list_in_time(self, client: Client) -> list[McpToolSpec]:
         async with asyncio.timeout(self._server.connect_timeout):
-            return await self._all(client)
+            return await self._list_pages(client)
 
-    async def _all(self, client: Client) -> list[McpToolSpec]:
-        found: list[McpToolSpec] = []
+    async def _list_pages(self, client: Client) -> list[McpToolSpec]:
+        tools: list[McpToolSpec] = []
         cursor: str | None = None
         while True:
             page = await client.list_tools(cursor=cursor)
-            found += page.tools
+            tools += page.tools
             cursor = page.next_cursor
-            if len(found) > MAX_TOOLS or (cursor is not None and not page.tools):
-                text = "server=<%s> | it lists more tools than are used: the first %d are"
-                logger.warning(text, self.name, min(len(found), MAX_TOOLS))
-                return found[:MAX_TOOLS]
+            # An empty page with a cursor would be followed by empty pages without end.
+            if len(tools) > MAX_TOOLS or (cursor is not None and not page.tools):
+                logger.warning("MCP tool list truncated server=%s tools=%d", self.name, min(len(tools), MAX_TOOLS))
+                return tools[:MAX_TOOLS]
             if cursor is None:
-                return found
+                return tools
 
     def _spec(self, tool: McpToolSpec) -> ToolSpec:
         return ToolSpec(
@@ -204,15 +203,19 @@ class McpSource:
 
 
 class McpTool(Struct, frozen=True):
-    """Implements ``ports.Tool``: one tool of a server, which knows it as ``remote_name``."""
+    """One tool of a server. Implements ``ports.Tool``. ``remote_name`` is its name at the server."""
 
     spec: ToolSpec
     remote_name: str
     server: Server
     connection: McpConnection
 
-    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:  # noqa: ARG002 - as for tools
-        """Run it at the server. Cancelling this tells the server to stop."""
+    async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:  # noqa: ARG002 - as in McpSource.tools
+        """Call the tool at the server. If the task is cancelled, the server is asked to cancel the call.
+
+        Raises:
+            ToolError: the tool failed, sent no message within ``server.timeout``, or the connection was lost.
+        """
         limit = asyncio.timeout(self.server.timeout)
         try:
             async with limit:
@@ -228,12 +231,12 @@ class McpTool(Struct, frozen=True):
 
     def _request(self, arguments: Mapping[str, object], limit: asyncio.Timeout) -> Request:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
-            with contextlib.suppress(RuntimeError):  # the call has just ended
+            with contextlib.suppress(RuntimeError):  # the call has already ended
                 limit.reschedule(asyncio.get_running_loop().time() + self.server.timeout)
 
         return lambda client: client.call_tool(self.remote_name, dict(arguments), progress_callback=on_progress)
 
     def _error_text(self, error: MCPError) -> str:
-        if is_cut_off(error):
+        if is_connection_lost(error):
             return f"The MCP server '{self.server.name}' went away; the call may or may not have been carried out."
         return error.message

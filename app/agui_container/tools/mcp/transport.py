@@ -1,7 +1,9 @@
-"""How an MCP server is reached, and how we learn that it hung up.
+"""Transports to MCP servers: those of the ``mcp`` package, with two additions.
 
-Rule: the package's own transports, configured. Around them what they do not do: tell that the stream of what the server
-says has ended, and leave out what the package would take a server's word for.
+The additions are callbacks for a closed connection and an expired session, and the removal of output schemas. Rule: the
+package sends and parses all messages; this module only configures and observes it.
+
+Source: "Transports" in the Model Context Protocol specification.
 """
 
 import inspect
@@ -21,38 +23,38 @@ from mcp_types import JSONRPCResponse
 from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
 
 READ_SECONDS = 300.0
-"""Silence after which an HTTP response counts as dead. A call has its own limit, which may be longer."""
+"""Seconds without data after which an HTTP response fails. The timeout of a call applies instead if it is longer."""
 
 MAX_EVENT_BYTES = 10_000_000
-"""The package's own limit of 1 MB is less than one photo; AgentCore Gateway's payloads are up to 6 MB."""
+"""Bytes of one event. The package's default of 1 MB is too small for a photo; AgentCore Gateway allows 6 MB."""
 
-# Strands holds the package below 2.2, which knows no limit yet (docs/decisions/0016).
-_LIMITED = "max_sse_event_size" in inspect.signature(streamable_http_client).parameters
-_connect = partial(streamable_http_client, max_sse_event_size=MAX_EVENT_BYTES) if _LIMITED else streamable_http_client
+# Strands requires a version below 2.2, which has no such parameter (docs/decisions/0016).
+_HAS_LIMIT = "max_sse_event_size" in inspect.signature(streamable_http_client).parameters
+_connect = partial(streamable_http_client, max_sse_event_size=MAX_EVENT_BYTES) if _HAS_LIMIT else streamable_http_client
 
 Incoming = SessionMessage | Exception
 
 
-class Messages(Protocol):
-    """A server's messages as the package's transports give them. Its own protocol for that is private."""
+class MessageReader(Protocol):
+    """Stream of messages from a server. The package's own protocol for it is private."""
 
     async def receive(self) -> Incoming:
-        """The next message."""
+        """Wait for the next message."""
 
     async def aclose(self) -> None:
-        """Stop listening."""
+        """Close the stream."""
 
     async def __anext__(self) -> Incoming: ...
 
 
-class Requests(Protocol):
-    """Takes what is sent to a server."""
+class MessageWriter(Protocol):
+    """Stream of messages to a server. The package's own protocol for it is private."""
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send one message."""
 
     async def aclose(self) -> None:
-        """Stop sending."""
+        """Close the stream."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -62,31 +64,31 @@ class Requests(Protocol):
 
 
 class ObservedStream:
-    """A server's messages. ``on_end`` is called once they are over, before anybody waits for another."""
+    """Stream of messages from a server that calls ``on_end`` before it is closed."""
 
-    def __init__(self, messages: Messages, on_end: Callable[[], None]) -> None:
-        self._messages = messages
+    def __init__(self, reader: MessageReader, on_end: Callable[[], None]) -> None:
+        self._reader = reader
         self._on_end = on_end
 
     @property
     def last_context(self) -> object:
-        """The context variables of whoever sent what a message answers; the package looks for it."""
-        return getattr(self._messages, "last_context", None)
+        """Context variables of the sender of the answered request. The package reads this attribute."""
+        return getattr(self._reader, "last_context", None)
 
     async def receive(self) -> Incoming:
-        """The next message."""
-        return without_output_schemas(await self._messages.receive())
+        """Wait for the next message."""
+        return without_output_schemas(await self._reader.receive())
 
     async def aclose(self) -> None:
-        """Stop listening."""
+        """Call ``on_end`` and close the stream."""
         self._on_end()
-        await self._messages.aclose()
+        await self._reader.aclose()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Incoming:
-        return without_output_schemas(await anext(self._messages))
+        return without_output_schemas(await anext(self._reader))
 
     async def __aenter__(self) -> Self:
         return self
@@ -98,9 +100,10 @@ class ObservedStream:
 
 
 def without_output_schemas(incoming: Incoming) -> Incoming:
-    """A list of tools without what their results look like.
+    """Remove the output schemas from a list of tools, and return the message.
 
-    The package checks results against it on the event loop, and one pattern of a server can take for ever there.
+    The package would validate results with them on the event loop, and a regular expression from a server could block
+    it forever.
     """
     answer = incoming.message if isinstance(incoming, SessionMessage) else None
     tools = answer.result.get("tools") if isinstance(answer, JSONRPCResponse) else None
@@ -112,27 +115,29 @@ def without_output_schemas(incoming: Incoming) -> Incoming:
 
 @asynccontextmanager
 async def transport(
-    server: Server, *, on_end: Callable[[], None], on_forgotten: Callable[[], None]
-) -> AsyncGenerator[tuple[ObservedStream, Requests]]:
-    """Streams from and to a server.
+    server: Server, *, on_end: Callable[[], None], on_expired: Callable[[], None]
+) -> AsyncGenerator[tuple[ObservedStream, MessageWriter]]:
+    """Open the streams from and to a server.
 
-    ``on_end`` is called when it hangs up, ``on_forgotten`` when it refuses a request because it does not know our
-    session (404 to a session id).
+    ``on_end`` is called when the connection is closed. ``on_expired`` is called when the server no longer knows the
+    session, so that it answers a request with status 404.
     """
-    streams = _http(server, on_forgotten) if isinstance(server, HttpServer) else _stdio(server)
-    async with streams as (messages, out):
-        yield ObservedStream(messages, on_end), out
+    streams = _http(server, on_expired) if isinstance(server, HttpServer) else _stdio(server)
+    async with streams as (reader, writer):
+        yield ObservedStream(reader, on_end), writer
 
 
 @asynccontextmanager
-async def _http(server: HttpServer, on_forgotten: Callable[[], None]) -> AsyncGenerator[tuple[Messages, Requests]]:
-    async def look(response: httpx2.Response) -> None:
-        refused = response.status_code == httpx2.codes.NOT_FOUND and response.request.method == "POST"
-        if refused and MCP_SESSION_ID in response.request.headers:
-            on_forgotten()
+async def _http(
+    server: HttpServer, on_expired: Callable[[], None]
+) -> AsyncGenerator[tuple[MessageReader, MessageWriter]]:
+    async def check_session(response: httpx2.Response) -> None:
+        not_found = response.status_code == httpx2.codes.NOT_FOUND and response.request.method == "POST"
+        if not_found and MCP_SESSION_ID in response.request.headers:
+            on_expired()
 
     timeout = httpx2.Timeout(server.connect_timeout, read=max(READ_SECONDS, server.timeout))
-    hooks = {"response": [look]}
+    hooks = {"response": [check_session]}
     async with (
         httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks) as client,
         _connect(str(server.url), http_client=client) as streams,
@@ -140,7 +145,7 @@ async def _http(server: HttpServer, on_forgotten: Callable[[], None]) -> AsyncGe
         yield streams
 
 
-def _stdio(server: StdioServer) -> AbstractAsyncContextManager[tuple[Messages, Requests]]:
+def _stdio(server: StdioServer) -> AbstractAsyncContextManager[tuple[MessageReader, MessageWriter]]:
     parameters = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
-    # Named here, because the package's default is whatever standard error was when it was imported.
+    # Explicit, because the package's default is the standard error of the time of its import.
     return stdio_client(parameters, errlog=sys.stderr)
