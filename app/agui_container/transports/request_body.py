@@ -86,19 +86,13 @@ def check_size(size: int, max_bytes: int) -> None:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body has more than {max_bytes} bytes.")
 
 
-<<<<<<< HEAD
-async def parse_body(body: bytes) -> Asked:
-    """What the body asks for. Raises ``AppError`` VALIDATION_ERROR."""
-    return await _parse(partial(parse, warn=logger.warning), body)
-=======
 async def parse_body(body: bytes) -> AgentRequest:
     """Parse a run input or a command.
 
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
     """
-    return await _parse(partial(parse, tell=logger.warning), body)
->>>>>>> p-transports
+    return await _parse(partial(parse, warn=logger.warning), body)
 
 
 async def parse_body_fields(body: bytes) -> dict[str, object]:

@@ -92,13 +92,8 @@ class ThreadCommands:
         self._pending_interrupts = pending_interrupts
         self._thread_cleanup = thread_cleanup
 
-<<<<<<< HEAD
-    async def answer(self, caller: Caller, asked: ThreadCommand) -> View:
-        """Do what is asked of the caller's threads.
-=======
-    async def answer(self, caller: Caller, command: OfThreads) -> View:
+    async def answer(self, caller: Caller, command: ThreadCommand) -> View:
         """Execute a command on the caller's threads. Returns the JSON object of the response.
->>>>>>> p-engine
 
         Raises:
             AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE.
