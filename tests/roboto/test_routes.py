@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
 from agui_container.transports.roboto import routes, turn, views
@@ -299,13 +299,13 @@ async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_nothing_of_it_is_imported_where_it_is_off() -> None:
-    code = "import sys; from agui_container.main import *; create_app(Settings()); print([m for m in sys.modules if 'roboto' in m])"
+    code = "import sys; from agui_container.main import *; build_app(Settings()); print([m for m in sys.modules if 'roboto' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
 
 
 def test_the_capabilities_name_it_where_it_is_on() -> None:
-    on, off = (create_app(Settings(roboto=roboto)).state.service.capabilities.custom for roboto in (True, False))
+    on, off = (build_app(Settings(roboto=roboto)).state.service.capabilities.custom for roboto in (True, False))
     assert (on["roboto"], "roboto" in off) == ("/v1/ai", False)
 
 

@@ -206,6 +206,6 @@ async def test_silence_stays_silent_and_a_drain_ends_it(serve: Serve) -> None:
 
 @requirement("binary.once")
 def test_a_server_loads_protobuf_only_for_those_who_ask() -> None:
-    code = "import sys, agui_container.main; agui_container.main.create_app(agui_container.main.Settings()); print('google.protobuf' in sys.modules)"
+    code = "import sys, agui_container.main; agui_container.main.build_app(agui_container.main.Settings()); print('google.protobuf' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert said.stdout.strip() == "False"

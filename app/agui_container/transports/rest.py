@@ -16,19 +16,18 @@ from starlette.types import Scope
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.parser import parse_command
+from agui_container.transports.browser_policy import route_path
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.request_body import parse_body_fields, read_body
-
-NOT_READY = 503
 
 
 def routes(service: Service) -> list[BaseRoute]:
     """The routes that answer at once."""
 
     async def ping(_: Request) -> Response:
-        return JSONResponse(service.health.report(), 200 if service.health.ready else NOT_READY)
+        return JSONResponse(service.health.report())
 
     async def capabilities(_: Request) -> Response:
         return Response(service.capabilities.model_dump_json(by_alias=True), media_type="application/json")
@@ -53,7 +52,7 @@ def routes(service: Service) -> list[BaseRoute]:
 
 def is_ping(scope: Scope) -> bool:
     """Whether this asks for health, as platforms do every other second: nothing to trace."""
-    return scope.get("path") == "/ping"
+    return "path" in scope and route_path(scope) == "/ping"
 
 
 def run_reference(request: Request) -> tuple[Caller, str | None, str]:
