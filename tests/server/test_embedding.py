@@ -191,12 +191,10 @@ class Process:
 
 
 @contextmanager
-def started(folder: Path, *arguments: str, **env: str) -> Iterator[Process]:
+def started(folder: Path, *arguments: str, python: str = sys.executable, **env: str) -> Iterator[Process]:
     """A process that is stopped, and must end well."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
-    process = subprocess.Popen(
-        [sys.executable, *arguments], cwd=folder, env=clean | env, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([python, *arguments], cwd=folder, env=clean | env, stderr=subprocess.PIPE, text=True)
     server = Process(process)
     try:
         yield server
