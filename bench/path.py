@@ -19,7 +19,7 @@ import uvicorn
 import uvloop
 
 import agui_container
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.server.run import uvicorn_config
 from agui_container.server.uvicorn_protocols import HttpProtocol
 from agui_container.settings import Settings
@@ -78,7 +78,7 @@ async def serve_and_read(recorder: Recorder) -> None:
     settings = Settings(agent="bench.script:agent", host="127.0.0.1", port=0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        server = uvicorn.Server(uvicorn_config(create_app(settings), settings))
+        server = uvicorn.Server(uvicorn_config(build_app(settings), settings))
         serving = asyncio.create_task(server.serve([listener]), name="serve")
         while not server.started:
             if serving.done():

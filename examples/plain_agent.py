@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ag_ui.core import RunAgentInput
 
-from agui_container.ports import RunContext
+from agui_container import RunContext
 
 
 def agent(input: RunAgentInput, ctx: RunContext) -> Iterator[str]:

@@ -8,11 +8,9 @@ Or:  call cook {"dish": "soup"}
 
 from ag_ui.core import ActivityDeltaEvent, ActivitySnapshotEvent
 
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.models.offline import OfflineModel
-from agui_container.ports import RunContext, ToolError
-from agui_container.tools.builtin import builtin_tools
-from agui_container.tools.function_tool import tool
+from agui_container import Assistant, RunContext, ToolError, tool
+from agui_container.models import OfflineModel
+from agui_container.tools import builtin_tools
 
 STEPS = ("chop", "boil", "serve")
 

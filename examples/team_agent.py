@@ -10,11 +10,9 @@ from collections.abc import AsyncIterator
 
 from ag_ui.core import RunAgentInput
 
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.subagents import Subagent
-from agui_container.agents.custom.as_agent import as_agent
-from agui_container.models.offline import OfflineModel
-from agui_container.tools.builtin import builtin_tools
+from agui_container import Assistant, Subagent, as_agent
+from agui_container.models import OfflineModel
+from agui_container.tools import builtin_tools
 
 
 async def verses(input: RunAgentInput) -> AsyncIterator[str]:

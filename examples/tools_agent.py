@@ -11,11 +11,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agui_container.agents.assistant.assistant import Assistant
-from agui_container.models.offline import OfflineModel
-from agui_container.ports import ToolError
-from agui_container.tools.builtin import builtin_tools
-from agui_container.tools.function_tool import tool
+from agui_container import Assistant, ToolError, tool
+from agui_container.models import OfflineModel
+from agui_container.tools import builtin_tools
 
 POPULATION = {"Berlin": 3_700_000, "Potsdam": 180_000}
 

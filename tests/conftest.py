@@ -13,7 +13,7 @@ import pytest
 from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
 from agui_container.engine.policy import CapacityLimits
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import Scope, Settings
 from agui_container.stores import open_store
 from tests.behaviour.client import Client
@@ -80,7 +80,7 @@ async def serve() -> AsyncIterator[Serve]:
         ) -> tuple[OverSse, OverWs]:
             chosen, clock = Settings(**settings), FakeClock()
             service = make_service(agent, chosen, clock=clock, limits=limits)
-            url = await stack.enter_async_context(serving(create_app(chosen, service)))
+            url = await stack.enter_async_context(serving(build_app(chosen, service)))
             clients = OverSse(service, clock, url), OverWs(service, clock, url)
             for client in clients:
                 stack.push_async_callback(client.close)

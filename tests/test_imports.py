@@ -67,3 +67,16 @@ def test_imports_are_absolute_and_by_name(file: Path) -> None:
     assert not {name for name in names if name.startswith(".")}
     if file.relative_to(ROOT).as_posix() != MAY_LOAD_BY_NAME:
         assert not {name for name in names if name.split(".")[0] == "importlib"}
+
+
+SHOWS_NAMES = {
+    "app/agui_container/__init__.py",
+    "app/agui_container/models/__init__.py",
+    "app/agui_container/tools/__init__.py",
+}
+"""Public packages. The import contracts do not see what they import for type checkers."""
+
+
+def test_only_public_packages_hide_imports_from_the_contracts() -> None:
+    hiding = {file.relative_to(ROOT).as_posix() for file in FILES if "TYPE_CHECKING" in file.read_text()}
+    assert hiding == SHOWS_NAMES

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from agui_container.__main__ import main
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import Scope, Settings, SettingsError, load_settings
 
 
@@ -176,12 +176,12 @@ def test_a_module_that_breaks_on_import_stops_the_start(
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["serve", "now"]])
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["serve", "a:agent", "now"], ["serve", "--fast"]])
 def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
-    assert "usage: python -m agui_container" in capsys.readouterr().err
+    assert "usage: agui" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -203,11 +203,11 @@ def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytes
 )
 def test_what_would_have_no_effect_stops_the_start(settings: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError, match=f"^{message}"):
-        create_app(Settings(**settings))
+        build_app(Settings(**settings))
 
 
 def test_a_variable_that_is_passed_on_empty_has_no_effect_and_stops_nothing() -> None:
-    create_app(Settings(openai_base_url="", openai_api_key=SecretStr("")))
+    build_app(Settings(openai_base_url="", openai_api_key=SecretStr("")))
 
 
 @pytest.mark.parametrize(
@@ -225,6 +225,6 @@ def test_a_tool_with_the_name_of_one_that_the_assistant_brings_stops_the_start(
     monkeypatch.syspath_prepend(str(tmp_path))
     tools = f"own_{name}:{name}"
     with pytest.raises(SettingsError) as failed:
-        create_app(Settings(tools=tools, **settings))
+        build_app(Settings(tools=tools, **settings))
     assert str(failed.value) == f"AGUI_TOOLS: the name '{name}' is taken by the tool that {brought_by} brings."
-    create_app(Settings(tools=tools, delegate_depth=0))
+    build_app(Settings(tools=tools, delegate_depth=0))

@@ -1,6 +1,77 @@
 """An AG-UI server for any Python agent, made for Amazon Bedrock AgentCore Runtime.
 
-The direction of imports is the architecture: docs/architecture.md has it, and the tests hold to it.
+The public names are those of ``__all__`` here and in ``agui_container.models``, ``agui_container.tools`` and
+``agui_container.testing``. Everything else is private and may change in any release.
+
+Rule: a public name is imported when it is first used, because a start must not pay for what it does not use.
 """
 
+from typing import TYPE_CHECKING
+
+from agui_container.imports import lazy_attributes
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "SYSTEM_PROMPT",
+    "AppError",
+    "Assistant",
+    "ContextBudget",
+    "ErrorCode",
+    "MessageText",
+    "Overflow",
+    "RunContext",
+    "Settings",
+    "SettingsError",
+    "Subagent",
+    "ToolError",
+    "__version__",
+    "as_agent",
+    "create_app",
+    "project_context",
+    "read_context_files",
+    "read_skills",
+    "serve",
+    "system_text",
+    "tool",
+]
+
+if TYPE_CHECKING:
+    from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
+    from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
+    from agui_container.agents.assistant.prompt.skills import read_skills
+    from agui_container.agents.assistant.prompt.system_text import project_context, read_context_files, system_text
+    from agui_container.agents.assistant.subagents import Subagent
+    from agui_container.agents.custom.as_agent import as_agent
+    from agui_container.main import create_app
+    from agui_container.ports import MessageText, RunContext, ToolError
+    from agui_container.protocol.errors import AppError, ErrorCode
+    from agui_container.server.run import serve
+    from agui_container.settings import Settings, SettingsError
+    from agui_container.tools.function_tool import tool
+else:
+    __getattr__ = lazy_attributes(
+        __name__,
+        {
+            "SYSTEM_PROMPT": "agents.assistant.assistant",
+            "AppError": "protocol.errors",
+            "Assistant": "agents.assistant.assistant",
+            "ContextBudget": "agents.assistant.context_window.budget",
+            "ErrorCode": "protocol.errors",
+            "MessageText": "ports",
+            "Overflow": "agents.assistant.context_window.budget",
+            "RunContext": "ports",
+            "Settings": "settings",
+            "SettingsError": "settings",
+            "Subagent": "agents.assistant.subagents",
+            "ToolError": "ports",
+            "as_agent": "agents.custom.as_agent",
+            "create_app": "main",
+            "project_context": "agents.assistant.prompt.system_text",
+            "read_context_files": "agents.assistant.prompt.system_text",
+            "read_skills": "agents.assistant.prompt.skills",
+            "serve": "server.run",
+            "system_text": "agents.assistant.prompt.system_text",
+            "tool": "tools.function_tool",
+        },
+    )

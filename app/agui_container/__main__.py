@@ -1,4 +1,6 @@
-"""The command line: ``python -m agui_container serve``, and ``feedback`` and ``runs`` for operators.
+"""The command line: ``agui serve``, and ``feedback`` and ``runs`` for operators.
+
+``python -m agui_container`` is the same.
 
 Rule: nothing is imported here but what reads the command, so that the server's modules are imported without pauses of
 the garbage collector: they make tens of thousands of objects that stay, and hardly any garbage.
@@ -6,32 +8,50 @@ the garbage collector: they make tens of thousands of objects that stay, and har
 
 import argparse
 import gc
+import os
 import sys
+
+from agui_container import __version__
 
 
 def main(arguments: list[str]) -> int:
     """Run one command; the exit status."""
-    asked = parse_args(arguments)
-    if asked.command != "serve":
+    options = parse_args(arguments)
+    if options.command != "serve":
         from agui_container.admin import run_command  # noqa: PLC0415 - see above
 
-        return run_command(asked)
+        return run_command(options)
+    if options.reload:
+        from agui_container.server.reload import serve_and_reload  # noqa: PLC0415 - see above
+
+        return serve_and_reload([argument for argument in arguments if argument != "--reload"])
+    make_current_folder_importable()
     gc.disable()
     try:
-        from agui_container.server.run import serve  # noqa: PLC0415 - see above
+        from agui_container.server.run import run_server  # noqa: PLC0415 - see above
 
-        return serve()
+        return run_server(agent=options.agent, host=options.host, port=options.port)
     finally:
         gc.enable()
 
 
+def make_current_folder_importable() -> None:
+    """Let ``module:attribute`` name a module of the current folder. A console script does not do that by itself."""
+    folder = os.getcwd()  # noqa: PTH109 - pathlib would be imported for it
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.insert(0, folder)
+
+
 def parse_args(arguments: list[str]) -> argparse.Namespace:
-    """What is asked for. Ends the process for what is no command."""
-    parser = argparse.ArgumentParser(
-        prog="python -m agui_container", description="An AG-UI server for any Python agent."
-    )
+    """Parse a command. Ends the process for anything else."""
+    parser = argparse.ArgumentParser(prog="agui", description="An AG-UI server for any Python agent.")
+    parser.add_argument("--version", action="version", version=f"agui-container {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("serve", help="serve on AGUI_HOST:AGUI_PORT; all settings are AGUI_* variables")
+    serve = commands.add_parser("serve", help="serve an agent; all settings are AGUI_* variables")
+    serve.add_argument("agent", nargs="?", metavar="module:attribute", help="the agent, in place of AGUI_AGENT")
+    serve.add_argument("--host", help="the address to listen on, in place of AGUI_HOST")
+    serve.add_argument("--port", help="the port to listen on, in place of AGUI_PORT")
+    serve.add_argument("--reload", action="store_true", help="start again when a Python file below this folder changes")
     feedback = commands.add_parser("feedback", help="what users say of messages, in the database of AGUI_STORE")
     actions = feedback.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="what is not resolved, the newest first, as JSON lines")

@@ -1,9 +1,10 @@
-"""Import of the Python objects that settings name as ``module:attribute``.
+"""Imports by name: objects that settings name as ``module:attribute``, and the lazy names of public modules.
 
 Rule: only this module imports an object that a setting names. Every mistake is reported at the start in one sentence.
 """
 
 import importlib
+from collections.abc import Callable, Mapping
 from functools import reduce
 
 
@@ -35,3 +36,19 @@ def _module(name: str) -> object:
         if missing is not None and (name == missing or name.startswith(f"{missing}.")):
             raise BadReference(f"There is no module '{missing}' (wanted for '{name}').") from error
         raise BadReference(f"The module '{name}' cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def lazy_attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Make a ``__getattr__`` (PEP 562) that imports a public name when it is first used.
+
+    Args:
+        package: the name of the package that shows the names.
+        homes: the module of each name, relative to ``agui_container``.
+    """
+
+    def get_attribute(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'", name=name)
+        return getattr(importlib.import_module(f"agui_container.{homes[name]}"), name)
+
+    return get_attribute

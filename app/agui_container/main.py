@@ -24,17 +24,19 @@ from starlette.routing import BaseRoute
 
 from agui_container import __version__
 from agui_container.agents.custom.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
-from agui_container.agents.loader import load_agent
+from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.buses import open_bus
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import OnBusy, OnDisconnect, Policy
 from agui_container.engine.service import Service
 from agui_container.ports import Agent, Clock, RunLimits
+from agui_container.ports.bus import BusUnavailable
+from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
-from agui_container.protocol.errors import AppError
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.clock import SystemClock
-from agui_container.settings import Scope, Settings, SettingsError, check_own_agent
+from agui_container.settings import Scope, Settings, SettingsError, check_own_agent, load_settings
 from agui_container.stores import is_durable, open_store
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
@@ -64,7 +66,36 @@ HTTP2 = "http2"
 """Where the HTTP server finds, in the lifespan's state, what takes HTTP/2 connections."""
 
 
-def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
+def create_app(agent: object = None, settings: Settings | None = None) -> FastAPI:
+    """Make an application that serves an agent, to run with any ASGI server or to mount under a prefix.
+
+    The engine opens with the application's lifespan. Starlette does not run the lifespan of a mounted application, so
+    there the engine opens at the first request. To end open runs in order at shutdown as well, hand the lifespan to the
+    outer application: ``FastAPI(lifespan=app.router.lifespan_context)``.
+
+    Args:
+        agent: an agent in any accepted form, or ``"module:attribute"``. None serves the agent of the settings.
+        settings: None reads the ``AGUI_*`` environment variables.
+
+    Raises:
+        SettingsError: a setting cannot be used.
+        AgentLoadError, ToolLoadError: the agent or the tools cannot be loaded.
+    """
+    settings = settings or load_settings()
+    if isinstance(agent, str):
+        settings, agent = settings.model_copy(update={"agent": agent}), None
+    if agent is not None:
+        settings = settings.model_copy(update={"agent": agent_name(agent)})
+    return build_app(settings, build_service(settings, agent))
+
+
+def agent_name(agent: object) -> str:
+    """The name that messages and listings call an agent object by."""
+    name = getattr(agent, "__name__", None)
+    return name if isinstance(name, str) else type(agent).__name__
+
+
+def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
     """The application for these settings; ``app.state.service`` is its engine, made here unless it is given.
 
     Raises:
@@ -110,13 +141,34 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)
+    admit_callers(app, settings, service)
+    return app
+
+
+def admit_callers(app: FastAPI, settings: Settings, service: Service) -> None:
+    """Put the middleware in front of the routes that every request and socket passes."""
     app.add_middleware(
         CallerMiddleware,
         browsers=BrowserPolicy(settings.cors_origins, (settings.host, *settings.allowed_hosts)),
         by_session=settings.scope is Scope.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
+        ensure_open=partial(ensure_open, service),
     )
-    return app
+
+
+async def ensure_open(service: Service) -> None:
+    """Open the engine unless it is open. Only a request to a mounted application finds it closed.
+
+    Raises:
+        AppError: STORE_UNAVAILABLE if the store or the bus cannot be reached.
+    """
+    if service.health.ready:
+        return
+    try:
+        with store_errors_as_app_errors():
+            await service.open()
+    except BusUnavailable as error:
+        raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 
 def hand_over(service: Service, settings: Settings) -> Handover:
@@ -189,13 +241,13 @@ def roboto_routes(
     return routes(service, sessions, max_body=settings.max_body_bytes)
 
 
-def build_service(settings: Settings) -> Service:
-    """The engine with its agent, wired."""
+def build_service(settings: Settings, agent_object: object = None) -> Service:
+    """The engine with its agent, wired. The agent is ``agent_object``, or else what ``settings.agent`` names."""
     tools = builtin_tools()
     closers: list[Callable[[], Awaitable[None]]] = []
     clock = SystemClock()
     cluster = build_archive(settings, clock)
-    if settings.agent == "assistant":
+    if settings.agent == "assistant" and agent_object is None:
         tools += load_tools(settings.tools) if settings.tools else ()
         from agui_container.assistant_factory import build_assistant  # noqa: PLC0415 - other agents need nothing of it
 
@@ -203,7 +255,8 @@ def build_service(settings: Settings) -> Service:
         limited = agent
     else:
         check_own_agent(settings)
-        agent = with_store(load_agent(settings.agent), cluster.store)
+        loaded = load_agent(settings.agent) if agent_object is None else adapt_agent(agent_object, settings.agent)
+        agent = with_store(loaded, cluster.store)
         limited = LimitedAgent(agent, RunLimits(tokens=settings.run_tokens or None))
     return Service(
         limited,

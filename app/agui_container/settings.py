@@ -133,24 +133,25 @@ class Settings(BaseModel):
         return float(self.on_disconnect.partition(":")[2] or 0)
 
 
-def load_settings() -> Settings:
-    """The settings in the environment.
+def load_settings(**overrides: str | int | None) -> Settings:
+    """The settings in the environment. ``overrides`` win over it, by the names of settings; None is no value.
 
     Raises:
         SettingsError: naming the variable.
     """
+    given = {name: value for name, value in overrides.items() if value is not None}
     try:
-        return Settings.model_validate(_read_environment())
+        return Settings.model_validate(_read_environment() | given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = f"{PREFIX}{str(first['loc'][0]).upper()}"
         raise SettingsError(f"{name}={first['input']!r}: {first['msg']}.") from None
 
 
-def _read_environment() -> dict[str, str]:
+def _read_environment() -> dict[str, object]:
     """The variables that are set, by the name of their setting. Upper and lower case are the same."""
     known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
-    given = {}
+    given: dict[str, object] = {}
     for variable, value in sorted(os.environ.items()):
         if variable.upper().startswith(PREFIX):
             if variable.upper() not in known:

@@ -28,7 +28,7 @@ MS = 1e3
 def measure(options: Options) -> Section:
     """Starts in turn, after one of each that only warms the disk cache."""
     for folder in (
-        "agui_container",
+        "app/agui_container",
         "bench",
     ):  # packages have their bytecode from pip; ours is not written where that is forbidden
         compileall.compile_dir(ROOT / folder, quiet=1)

@@ -9,7 +9,7 @@ import botocore.session  # type: ignore[import-untyped]
 import pytest
 from boto3.session import Session  # type: ignore[import-untyped]
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.client import Client
@@ -81,7 +81,7 @@ async def meet(way: str, mind: Mind) -> AsyncIterator[ConnectModel]:
 
 async def reached(way: str, settings: Settings, stack: AsyncExitStack) -> Client:
     """A client of an application with these settings. Its time is real; the client's clock moves nothing."""
-    app, clock = create_app(settings), FakeClock()
+    app, clock = build_app(settings), FakeClock()
     service = app.state.service
     if way.endswith("inprocess"):
         await service.open()

@@ -9,14 +9,14 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import Settings, SettingsError, load_settings
 from agui_container.transports.console.assets import STATIC
 
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with visiting(create_app(Settings())) as client:
+    async with visiting(build_app(Settings())) as client:
         yield client
 
 
@@ -69,7 +69,7 @@ async def test_nothing_but_the_files_of_the_page_is_served(client: httpx.AsyncCl
 
 
 async def test_the_page_works_behind_a_path_prefix() -> None:
-    outer = FastAPI(routes=[Mount("/agents/tea", create_app(Settings()))])
+    outer = FastAPI(routes=[Mount("/agents/tea", build_app(Settings()))])
     async with visiting(outer) as client:
         page = await client.get("/agents/tea/")
         assert page.status_code == 200
@@ -78,7 +78,7 @@ async def test_the_page_works_behind_a_path_prefix() -> None:
 
 
 async def test_there_is_no_page_where_it_is_turned_off() -> None:
-    async with visiting(create_app(Settings(console=False))) as client:
+    async with visiting(build_app(Settings(console=False))) as client:
         assert (await client.get("/")).status_code == 404
         assert (await client.get("/console/app.js")).status_code == 404
         assert (await client.get("/ping")).status_code in {200, 503}
@@ -86,7 +86,7 @@ async def test_there_is_no_page_where_it_is_turned_off() -> None:
 
 async def test_title_and_accent_are_data_and_never_markup() -> None:
     settings = Settings(console_title='"><script>alert(1)</script>', console_accent="#123abc")
-    async with visiting(create_app(settings)) as client:
+    async with visiting(build_app(settings)) as client:
         page = (await client.get("/")).text
         assert "<script>alert" not in page
         assert 'data-accent="#123abc"' in page

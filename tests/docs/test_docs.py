@@ -18,7 +18,7 @@ from agui_container.agents.assistant.goals.declarations import GoalDeclaration
 from agui_container.agents.assistant.goals.schema_validation import UNSUPPORTED
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.engine.policy import CapacityLimits
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.models.bedrock import BedrockOptions
 from agui_container.models.offline_rules import RULES
 from agui_container.models.openai import OpenAIOptions
@@ -55,7 +55,7 @@ def test_the_settings_table_is_the_settings_class() -> None:
 
 def test_the_routes_table_is_what_the_application_serves() -> None:
     served = set()
-    for route in create_app(Settings()).routes:
+    for route in build_app(Settings()).routes:
         assert isinstance(route, Route | WebSocketRoute)
         methods = (route.methods or set()) - {"HEAD"} if isinstance(route, Route) else {"GET"}
         served |= {f"{method} {route.path}" for method in methods}

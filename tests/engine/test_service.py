@@ -14,7 +14,7 @@ from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import OnBusy, Policy, busy_choice
 from agui_container.engine.run.run import Run
 from agui_container.engine.service import Service
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.ports import Caller, Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.settings import Settings
@@ -182,7 +182,7 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
     agent = as_agent(brief, "agent")
     cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), durable=False, new_id=no_id)
     service = Service(agent, Policy(), NoClock(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
-    assert create_app(Settings(), service).state.service is service
+    assert build_app(Settings(), service).state.service is service
     assert not service.health.ready
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import Settings
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving as in_process
@@ -134,7 +134,7 @@ def apply(held: Json, delta: Json) -> None:
 @asynccontextmanager
 async def serving_api(**settings: object) -> AsyncIterator[Api]:
     """The routes of a server with these settings."""
-    app = create_app(Settings.model_validate({"roboto": True, **settings}))
+    app = build_app(Settings.model_validate({"roboto": True, **settings}))
     async with in_process(app) as url, http_client(url) as http:
         yield Api(http)
 

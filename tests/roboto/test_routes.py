@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
 from agui_container.transports.roboto import routes, turn, views
@@ -299,14 +299,14 @@ async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_nothing_of_it_is_imported_where_it_is_off() -> None:
-    create = "import sys; from agui_container.main import *; create_app(Settings()); "
+    create = "import sys; from agui_container.main import *; build_app(Settings()); "
     code = create + "print([name for name in sys.modules if 'roboto' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
 
 
 def test_the_capabilities_name_it_where_it_is_on() -> None:
-    on, off = (create_app(Settings(roboto=roboto)).state.service.capabilities.custom for roboto in (True, False))
+    on, off = (build_app(Settings(roboto=roboto)).state.service.capabilities.custom for roboto in (True, False))
     assert (on["roboto"], "roboto" in off) == ("/v1/ai", False)
 
 

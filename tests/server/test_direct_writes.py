@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Send
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.server.uvicorn_protocols import HttpProtocol
 from agui_container.settings import Settings
@@ -39,7 +39,7 @@ async def respond(
     """The body of a run's response, from a real server on a socket."""
     service = make_service(paced_agent)
     await service.open()
-    app = wrap(create_app(Settings(cors_origins=origins), service))
+    app = wrap(build_app(Settings(cors_origins=origins), service))
     async with serving(app) as port, httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as client:
         response = await client.post(f"http://127.0.0.1:{port}{path}", json=ask(), headers=headers)
     assert response.status_code == 200

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from agui_container.engine import terminal_events
 from agui_container.engine.run import pipeline, run
 from agui_container.engine.run.fairness import BURST
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.delta_template import DeltaTemplate
@@ -92,7 +92,7 @@ async def writes_of(app: ASGIApp, method: str = "POST", path: str = "/invocation
 async def application(agent: object = talker) -> ASGIApp:
     service = make_service(agent)
     await service.open()
-    return create_app(Settings(), service)
+    return build_app(Settings(), service)
 
 
 async def test_what_is_ready_leaves_in_one_write() -> None:
@@ -230,9 +230,9 @@ LOADED = """
 import sys
 before = set(sys.modules)
 import agui_container.server.run
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import load_settings
-create_app(load_settings())
+build_app(load_settings())
 print(*sys.modules.keys() - before)
 """
 
@@ -246,10 +246,10 @@ print(*sys.modules)
 
 FIRST_RUN = """
 import asyncio, sys
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import Settings
 from tests.transports.exchange import Exchange
-app = create_app(Settings(agent="tests.speed.test_counts:talker"))
+app = build_app(Settings(agent="tests.speed.test_counts:talker"))
 before = set(sys.modules)
 asyncio.run(Exchange().answer(app))
 print("answered", *sys.modules.keys() - before)
@@ -277,11 +277,11 @@ def said(code: str) -> list[str]:
 
 
 PUT_OFF = """
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import Settings
 from fastapi.openapi.models import Contact, OpenAPI
 from pydantic import BaseModel
-app = create_app(Settings())
+app = build_app(Settings())
 print(OpenAPI.__pydantic_complete__, Contact.__pydantic_complete__, BaseModel.model_config)
 app.openapi_url = "/openapi.json"
 app.get("/rooms/{number}")(lambda number: number)
@@ -326,6 +326,7 @@ def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_
 
 def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
     chooses = "import gc, agui_container.server.run\nmake = agui_container.server.run.create_app\n"
-    agents = "def create(settings): gc.set_threshold(5); return make(settings)\n"
-    agents += "agui_container.server.run.create_app = create\n"
+    agents = (
+        "def create(*args): gc.set_threshold(5); return make(*args)\nagui_container.server.run.create_app = create\n"
+    )
     assert said(chooses + agents + SERVING) == ["True", "True", "5"]

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.settings import Settings
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
@@ -37,7 +37,7 @@ class PaymentError(Exception):
 
 def application(*origins: str) -> FastAPI:
     """An application to which middleware, a route and an exception handler were added."""
-    app = create_app(Settings(cors_origins=origins), make_service(forever))
+    app = build_app(Settings(cors_origins=origins), make_service(forever))
 
     async def pay(_: Request) -> Response:
         raise PaymentError

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.ports import Caller
 from agui_container.settings import Settings
 from agui_container.transports.application import ErrorMiddleware
@@ -76,7 +76,7 @@ async def test_who_answers_faults_otherwise_has_starlettes_own_layer() -> None:
     async def otherwise(_: Request, __: Exception) -> Response:
         return PlainTextResponse("otherwise", 500)
 
-    app = create_app(Settings(), make_service(forever))
+    app = build_app(Settings(), make_service(forever))
     assert isinstance(app.build_middleware_stack(), ErrorMiddleware)
     app.add_exception_handler(Exception, otherwise)
     stack = app.build_middleware_stack()

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agui_container.engine.service import Service
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.wire.envelope import Batch, sse_frames
 from agui_container.settings import Settings
@@ -36,7 +36,7 @@ async def paced_agent(_: RunAgentInput) -> AsyncIterator[Item]:
 async def application(agent: object = paced_agent) -> tuple[FastAPI, Service]:
     service = make_service(agent)
     await service.open()
-    return create_app(Settings(), service), service
+    return build_app(Settings(), service), service
 
 
 async def run_status(service: Service) -> str:

@@ -206,7 +206,7 @@ async def test_silence_stays_silent_and_a_drain_ends_it(serve: Serve) -> None:
 
 @requirement("binary.once")
 def test_a_server_loads_protobuf_only_for_those_who_ask() -> None:
-    create = "import sys; from agui_container.main import *; create_app(Settings()); "
+    create = "import sys; from agui_container.main import *; build_app(Settings()); "
     code = create + "print('google.protobuf' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert said.stdout.strip() == "False"

@@ -8,7 +8,7 @@ import pytest
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.remote_run import RemoteRun, RemoteSubscription
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
 from tests.behaviour.over_sse import http_client
@@ -35,7 +35,7 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
-    async with serving(create_app(Settings(), there)) as url:
+    async with serving(build_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
         socket = await opened(client)
         await send(socket, {"command": ATTACH})
@@ -60,7 +60,7 @@ async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> No
     here, there = await replicas.start(brief), await replicas.start(brief)
     await envelopes(await here.admit(asking(), caller()))
     await finished(here)
-    async with serving(create_app(Settings(), there)) as url, http_client(url) as http:
+    async with serving(build_app(Settings(), there)) as url, http_client(url) as http:
         rest = await http.get("/runs/r1/events?after=2")
         response = await http.get("/runs/r1/events?after=3")
     assert (rest.status_code, rest.content.count(b"data: ")) == (200, 1)
@@ -81,7 +81,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(mo
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
-    async with serving(create_app(Settings(), there)) as url, http_client(url) as http:
+    async with serving(build_app(Settings(), there)) as url, http_client(url) as http:
         following = asyncio.create_task(http.get("/runs/r1/events"))
         await eventually(lambda: bool(opened) and opened[0]._after == 2)
         talk.may_end.set()
@@ -100,7 +100,7 @@ async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
     keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     theirs = await here.admit(asking(), caller())
     await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
-    async with serving(create_app(Settings(), there)) as url:
+    async with serving(build_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
         socket = await opened(client)
         await send(socket, {"command": ATTACH})

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agui_container.engine.service import Service
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.protocol.errors import AppError
 from agui_container.settings import Settings
 from agui_container.transports import request_body
@@ -116,7 +116,7 @@ async def test_a_cancelled_request_is_refused_by_a_server_that_stops_and_cancell
 
 async def test_a_timeout_of_middleware_around_a_request_is_the_middlewares() -> None:
     """The client has sent a part of its body, and waits."""
-    app, timed_out = create_app(Settings(), make_service(forever)), list[bool]()
+    app, timed_out = build_app(Settings(), make_service(forever)), list[bool]()
     scope = {"type": "http", "http_version": "1.1", "scheme": "http", "method": "POST", "headers": [], "root_path": ""}
     path = {"path": "/invocations", "raw_path": b"/invocations", "query_string": b""}
 

@@ -7,7 +7,8 @@ import pytest
 from ag_ui.core import AgentCapabilities
 
 from agui_container.engine.registry import finder
-from agui_container.main import create_app
+from agui_container.main import build_app
+from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
 from agui_container.transports.formats import PROTOBUF
 from tests.behaviour.client import Refused
@@ -31,12 +32,17 @@ async def test_ping_says_how_the_server_is(serve: Serve) -> None:
 
 
 @requirement("health.ready")
-async def test_before_it_is_ready_ping_says_so() -> None:
+async def test_before_it_is_ready_ping_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     service = make_service(brief)
-    transport = httpx.ASGITransport(create_app(Settings(), service))
+
+    async def fail() -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(service, "open", fail)
+    transport = httpx.ASGITransport(build_app(Settings(), service))
     async with httpx.AsyncClient(transport=transport, base_url="http://app") as http:
         assert (await http.get("/ping")).status_code == 503
-        await service.open()
+        monkeypatch.undo()
         assert (await http.get("/ping")).status_code == 200
 
 

@@ -10,7 +10,7 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 from starlette.types import Message
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.settings import Settings
 from tests.engine.doubles import Json, ask, make_service
@@ -61,7 +61,7 @@ def loop() -> Loop:
 
 async def heard(agent: object, frames: Mapping[float, list[Json]], until: int) -> Sent:
     """What a connection sends where these frames come at these times, until it has sent so many."""
-    app, sent, incoming = create_app(Settings(), make_service(agent)), Sent(), asyncio.Queue[Message]()
+    app, sent, incoming = build_app(Settings(), make_service(agent)), Sent(), asyncio.Queue[Message]()
     incoming.put_nowait({"type": "websocket.connect"})
 
     def come(bodies: list[Json]) -> None:

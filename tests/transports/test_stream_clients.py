@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agui_container.engine.log.subscription import PushBatch, Subscription
 from agui_container.engine.persistence import remote_run
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.settings import Settings
@@ -222,7 +222,7 @@ async def test_the_monitor_disconnects_a_client_whatever_it_does_not_take(
     service = make_service(five_events)
     await service.open()
     exchange = Exchange(wait_at_stuck)
-    await exchange.answer(create_app(Settings(), service))
+    await exchange.answer(build_app(Settings(), service))
     run = service.runs.find_local(caller(), "t1", "r1")
     assert run is not None
     await eventually(lambda: run.log.has_ended)
@@ -346,7 +346,7 @@ class Passing:
 async def test_a_silent_stream_behind_middleware_gets_comments() -> None:
     service = make_service(forever)
     await service.open()
-    app = create_app(Settings(keepalive=0.001), service)
+    app = build_app(Settings(keepalive=0.001), service)
     app.add_middleware(Passing)
     exchange = Exchange(takes=takes_all)
     answering = asyncio.create_task(exchange.answer(app))
@@ -366,7 +366,7 @@ async def test_a_head_request_gets_headers_only_and_reads_nothing() -> None:
     await service.open()
     subscription = await service.admit(asking(), caller())
     exchange = Exchange(takes=takes_all)
-    await exchange.answer(create_app(Settings(), service), "HEAD", "/runs/r1/events")
+    await exchange.answer(build_app(Settings(), service), "HEAD", "/runs/r1/events")
     start, end = exchange.messages
     assert start["status"] == 200
     assert (b"content-type", b"text/event-stream; charset=utf-8") in start["headers"]

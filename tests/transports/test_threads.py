@@ -6,7 +6,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from agui_container.main import create_app
+from agui_container.main import build_app
 from agui_container.protocol.commands import COMMANDS
 from agui_container.settings import Settings
 from tests.behaviour.over_sse import OverSse, http_client
@@ -81,7 +81,7 @@ async def test_a_transcript_is_plain_text(serve: Serve) -> None:
 
 
 def test_every_command_of_threads_has_a_route() -> None:
-    paths = [route.path for route in create_app(Settings()).routes if getattr(route, "path", "").startswith("/threads")]  # type: ignore[attr-defined]
+    paths = [route.path for route in build_app(Settings()).routes if getattr(route, "path", "").startswith("/threads")]  # type: ignore[attr-defined]
     assert len(paths) == len([name for name in COMMANDS if name.startswith("threads.")])
 
 
@@ -118,7 +118,7 @@ async def test_a_plain_slash_is_never_part_of_an_id(serve: Serve, path: str) -> 
 async def test_a_server_that_tells_no_raw_path_finds_threads_too(serve: Serve) -> None:
     client, _ = await serve(brief)
     await talked(client.service.cluster.store, thread="ä ö")
-    app, sent = create_app(Settings(), client.service), []
+    app, sent = build_app(Settings(), client.service), []
 
     async def receive() -> Json:
         return {"type": "http.request"}

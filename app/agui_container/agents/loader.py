@@ -29,7 +29,15 @@ def load_agent(reference: str) -> Agent:
         source = import_string(reference)
     except BadReference as error:
         raise AgentLoadError(str(error)) from error
-    name = reference.strip()
+    return adapt_agent(source, reference.strip())
+
+
+def adapt_agent(source: object, name: str) -> Agent:
+    """Make an agent of an object in any accepted form. ``name`` is what messages call it.
+
+    Raises:
+        AgentLoadError: it is not an agent.
+    """
     refuse_aws_server(source, name)
     return framework_agent(source, name) or as_agent(source, name)
 

@@ -90,6 +90,7 @@ class Service:
         self.runs = RunFinder(self._registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
+        self._opening = asyncio.Lock()
         self._lease_task: asyncio.Task[None] | None = None
 
     # --- runs ---
@@ -264,8 +265,11 @@ class Service:
         Raises:
             StoreUnavailable, BusUnavailable: the process cannot start without them.
         """
-        if self.health.ready:
-            return
+        async with self._opening:
+            if not self.health.ready:
+                await self._open()
+
+    async def _open(self) -> None:
         await self.cluster.open()
         if self.cluster.durable:
             self._lease_task = asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases")

@@ -3,3 +3,37 @@
 Rule: a model imports ``ports``, ``protocol`` and ``runtime`` only, and raises its failures as ``AppError`` with a
 ``MODEL_*`` code.
 """
+
+from typing import TYPE_CHECKING
+
+from agui_container.imports import lazy_attributes
+
+__all__ = [
+    "BedrockModel",
+    "BedrockOptions",
+    "CachePlace",
+    "Guardrail",
+    "OfflineModel",
+    "OpenAIModel",
+    "OpenAIOptions",
+    "RetryPolicy",
+]
+
+if TYPE_CHECKING:
+    from agui_container.models.bedrock import BedrockModel, BedrockOptions, CachePlace, Guardrail
+    from agui_container.models.offline import OfflineModel
+    from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
+else:
+    __getattr__ = lazy_attributes(
+        __name__,
+        {
+            "BedrockModel": "models.bedrock",
+            "BedrockOptions": "models.bedrock",
+            "CachePlace": "models.bedrock",
+            "Guardrail": "models.bedrock",
+            "OfflineModel": "models.offline",
+            "OpenAIModel": "models.openai",
+            "OpenAIOptions": "models.openai",
+            "RetryPolicy": "models.openai",
+        },
+    )

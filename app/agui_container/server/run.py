@@ -138,13 +138,36 @@ def enable_gc() -> None:
     gc.enable()
 
 
-def serve() -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit status."""
+def serve(agent: object = None, settings: Settings | None = None) -> None:
+    """Serve an agent until SIGTERM or SIGINT: the last line of a script. Open runs get a terminal event first.
+
+    The process ends soon after the server, even if a task or a thread of an agent goes on.
+
+    Args:
+        agent: an agent in any accepted form, or ``"module:attribute"``. None serves the agent of the settings.
+        settings: None reads the ``AGUI_*`` environment variables.
+
+    Raises:
+        SystemExit: the server cannot start. Standard error has the reason.
+    """
+    status = run_server(agent, settings=settings)
+    if status:
+        sys.exit(status)
+
+
+def run_server(agent: object = None, *, settings: Settings | None = None, **overrides: str | int | None) -> int:
+    """Serve until SIGTERM or SIGINT. Returns the exit status.
+
+    Args:
+        agent: as for ``create_app``.
+        settings: as for ``create_app``.
+        overrides: settings by name that win over the environment; None is no value.
+    """
     gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
     try:
-        settings = load_settings()
+        settings = settings or load_settings(**overrides)
         logs.configure_logging(settings.log_format)
-        app = create_app(settings)
+        app = create_app(agent, settings)
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line for the operator
         return 2

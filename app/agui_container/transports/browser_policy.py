@@ -74,7 +74,13 @@ def first(headers: Headers, wanted: str) -> str | None:
 def opens_start_page(headers: Headers, scope: Scope) -> bool:
     """Return True if a user follows a link to ``/`` in a window, as opposed to a frame."""
     is_navigation = first(headers, "sec-fetch-mode") == "navigate" and first(headers, "sec-fetch-dest") == "document"
-    return is_navigation and scope["path"] == "/" and scope.get("method") in ("GET", "HEAD")
+    return is_navigation and route_path(scope) == "/" and scope.get("method") in ("GET", "HEAD")
+
+
+def route_path(scope: Scope) -> str:
+    """Return the path below the prefix where the application is mounted. Source: ASGI's ``root_path``."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
 
 
 def same_host(origin: str, host: str) -> bool:

@@ -8,14 +8,14 @@ Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Protocol`` 
 import base64
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.browser_policy import BrowserPolicy, Headers
+from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
 from agui_container.transports.error_responses import error_response, reject_socket
 
 INVOCATIONS = "/invocations"
@@ -44,13 +44,23 @@ class CallerMiddleware:
         by_session: True if the session header names the owner of threads and runs. Otherwise all callers share them.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
+        ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
     """
 
-    def __init__(self, app: ASGIApp, *, browsers: BrowserPolicy, by_session: bool, refused_status: int | None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        browsers: BrowserPolicy,
+        by_session: bool,
+        refused_status: int | None,
+        ensure_open: Callable[[], Awaitable[None]],
+    ) -> None:
         self._app = app
         self._browsers = browsers
         self._by_session = by_session
         self._refused_status = refused_status
+        self._ensure_open = ensure_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Put the caller into ``request.state`` and call the application, or refuse the request."""
@@ -63,11 +73,12 @@ class CallerMiddleware:
         state = scope.setdefault("state", {})  # the data of ``request.state``
         state["caller"] = caller
         state[OUTER_SEND] = send
-        state["refused_status"] = self._refused_status if scope["path"] == INVOCATIONS else None
+        state["refused_status"] = self._refused_status if route_path(scope) == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._browsers.check(headers, scope)
             check_session(headers, caller)
+            await self._ensure_open()
         except AppError as error:
             if scope["type"] == "websocket":
                 await reject_socket(error, send)

@@ -16,12 +16,11 @@ from starlette.types import Scope
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.parser import parse_command
+from agui_container.transports.browser_policy import route_path
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.request_body import parse_body_fields, read_body
-
-NOT_READY = 503
 
 NO_STORE = {"Cache-Control": "no-store"}
 """Headers of a response that caches must not store, because the same URL shows each caller something else."""
@@ -31,7 +30,7 @@ def routes(service: Service) -> list[BaseRoute]:
     """Return the routes of health, capabilities and runs."""
 
     async def ping(_: Request) -> Response:
-        return JSONResponse(service.health.report(), 200 if service.health.ready else NOT_READY)
+        return JSONResponse(service.health.report())
 
     async def capabilities(_: Request) -> Response:
         return Response(service.capabilities.model_dump_json(by_alias=True), media_type="application/json")
@@ -56,7 +55,7 @@ def routes(service: Service) -> list[BaseRoute]:
 
 def is_ping(scope: Scope) -> bool:
     """True for a health check. Platforms send one every few seconds, so health checks are not traced."""
-    return scope.get("path") == "/ping"
+    return "path" in scope and route_path(scope) == "/ping"
 
 
 def run_reference(request: Request) -> tuple[Caller, str | None, str]:

@@ -41,7 +41,7 @@ from agui_container.protocol.commands import (
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
 
-ThreadCommand = ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
+ExistingThreadCommand = ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
 
 CANCEL_SECONDS = 2.0
 """Longest wait of a deletion for the end of the thread's active run."""
@@ -131,7 +131,7 @@ class ThreadCommands:
             if not await self._cluster.store.threads.annotate(ThreadKey(caller.owner, thread_id), notes):
                 raise thread_not_found()
 
-    async def _execute_on(self, key: ThreadKey, command: ThreadCommand) -> View:
+    async def _execute_on(self, key: ThreadKey, command: ExistingThreadCommand) -> View:
         view: View = {}
         match command:
             case ThreadsDelta():
