@@ -139,7 +139,7 @@ def test_what_threads_take_is_the_sum_of_what_they_hold(steps: list[tuple[str, C
     kept = MemoryData(Bounds(threads=2))
     for name, change in steps:
         record = ThreadRecord(ThreadKey("owner", name), ThreadStatus.USER_TURN, 1.0, 1.0)
-        thread = kept.threads.get(record.key) or kept.make(record)
+        thread = kept.threads.get(record.key) or kept.create_thread(record)
         if change is None:
             kept.remove(thread)
         else:

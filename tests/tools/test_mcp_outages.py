@@ -62,8 +62,8 @@ async def test_a_server_that_is_away_is_tried_again_after_a_pause(rig: Rig, monk
     for _ in range(2):
         with pytest.raises(ToolError, match=UNREACHABLE):
             await rig.tools()
-    assert rig.source._connection._not_before > 0
-    rig.source._connection._not_before = 0.0
+    assert rig.source._connection._retry_at > 0
+    rig.source._connection._retry_at = 0.0
     await rig.start()
     assert await rig.call("add", {"a": 1, "b": 2}) == "3"
 
