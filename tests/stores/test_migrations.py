@@ -25,7 +25,7 @@ async def writing(url: str) -> AsyncIterator[AsyncConnection]:
     """A transaction in a database as it is."""
     database = Database(make_url(url))
     try:
-        async with database.write_transaction() as connection:
+        async with database.migration_transaction() as connection:
             yield connection
     finally:
         await database.aclose()
