@@ -9,10 +9,11 @@ The members of a free JSON object are encoded in the order of a JavaScript objec
 order, then the other names in their given order (ECMA-262, OrdinaryOwnPropertyKeys). A member named ``__proto__`` is
 omitted, because in JavaScript it is the prototype of the object.
 
-``make proto`` compiles ``agui.proto`` into ``agui.binpb``. The schema has its own descriptor pool, so that it works with
-any protobuf runtime and cannot collide with messages of an agent's libraries (decision 0017).
+``make proto`` compiles ``agui.proto`` into ``agui.binpb``. The schema has its own descriptor pool, so that it works
+with any protobuf runtime and cannot collide with messages of an agent's libraries (decision 0017).
 
-A frame is the length in four bytes, big-endian, and the message. Source: AG-UI spec 1.1, basic/transports/http-protobuf.
+A frame is the length in four bytes, big-endian, and the message.
+Source: AG-UI spec 1.1, basic/transports/http-protobuf.
 """
 
 import math
