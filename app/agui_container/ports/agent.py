@@ -1,6 +1,6 @@
-"""What an agent and a tool are, and what they are given to work for one run.
+"""Ports of agents and tools, and the context of one run that they receive.
 
-Rule: nothing here knows a transport, a store, a model or a framework.
+Rule: nothing here depends on a transport, a store, a model or a framework.
 """
 
 import asyncio
@@ -18,19 +18,23 @@ from agui_container.ports.call_slots import CallSlots
 from agui_container.protocol.expander import MessageText
 
 Item = BaseEvent | MessageText | str
-"""What an agent yields: any ``ag_ui.core`` event, text by its message's id, or a string of assistant text."""
+"""Output of an agent: any ``ag_ui.core`` event, text for an open message, or a string of assistant text."""
 
 LOG_FIELDS: ContextVar[Mapping[str, str]] = ContextVar("LOG_FIELDS", default={})  # noqa: B039 - never mutated
-"""Ids that every log line of the current request or run carries. Follows tasks and worker threads."""
+"""Ids in every log line of the current request or run. Tasks and worker threads inherit them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, as an edge found out. Never read from a request body.
+    """Identity of a caller, as the transport determined it. It is never read from a request body.
 
-    ``owner`` is the scope that threads and runs belong to; two callers with one owner see the same runs.
-    ``headers`` are lower-cased names to values, without cookies and transport headers; they may hold tokens, so they
-    are left out of ``repr``.
+    Attributes:
+        owner: scope that threads and runs belong to. Callers with the same owner see the same runs.
+        request_id: id of the request in the log.
+        session_id: AgentCore's session, if there is one.
+        principal: name of the authenticated user, if known.
+        headers: values by lower-case name, without cookies and transport headers. They may contain tokens and are
+            therefore omitted from ``repr``.
     """
 
     owner: str
@@ -41,31 +45,35 @@ class Caller:
 
 
 class Timer(Protocol):
-    """A callback that is due and can be called off."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
-        """Call it off; harmless when it has already run."""
+        """Cancel the callback. It does nothing if the callback has already run."""
 
 
 class Clock(Protocol):
-    """Time, so that tests can own it."""
+    """Source of time. Tests replace it."""
 
     def time(self) -> float:
-        """Seconds since the Unix epoch."""
+        """Return the seconds since the Unix epoch."""
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run ``callback`` on the event loop after ``delay`` seconds."""
 
 
 Emit = Callable[[Item], None]
-"""Sends what an agent could yield. Callable from any thread; raises ``IllegalEvent`` or ``PatchError``."""
+"""Function that sends an item. It can be called from any thread. Raises ``IllegalEvent`` or ``PatchError``."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """The state that agent and application share: the input's, as this run's events have changed it since.
+    """Shared state of agent and application: the state of the input with the changes of this run.
 
-    ``read`` gives the value of the moment; changes are events, so the client has them at once.
+    Every change is sent as an event, so the client has it at once.
+
+    Attributes:
+        read: returns a copy of the current state.
+        emit: sends the event of a change.
     """
 
     read: Callable[[], object]
@@ -73,31 +81,31 @@ class RunState:
 
     @property
     def value(self) -> object:
-        """The state now, any JSON value, as the caller's own copy: changing it changes nothing."""
+        """Copy of the current state, any JSON value. Changing the copy does not change the state."""
         return self.read()
 
     def replace(self, value: object) -> None:
-        """Put another state in its place (STATE_SNAPSHOT)."""
+        """Replace the state (STATE_SNAPSHOT)."""
         self.emit(StateSnapshotEvent(snapshot=value))
 
     def patch(self, *operations: Mapping[str, object]) -> None:
-        """Change parts of it (STATE_DELTA) by RFC 6902 operations such as ``{"op", "path", "value"}``.
+        """Change parts of the state (STATE_DELTA) by RFC 6902 operations such as ``{"op", "path", "value"}``.
 
         Raises:
-            ValueError: no operations, or none that apply (``PatchError``); then nothing is changed or sent.
+            ValueError: there are no operations, or one does not apply (``PatchError``). Nothing is changed or sent.
         """
         self.emit(StateDeltaEvent.model_validate({"delta": operations}))
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What one run may use; None, or infinity, is no limit.
+    """Limits of one run. None and infinity mean no limit.
 
     Attributes:
-        steps: model calls of an assistant; each of its subagents may make as many.
-        tokens: of all model calls together, as far as models report them.
-        seconds: of the whole run. The engine keeps to it.
-        context_tokens: of one model call's prompt. What does not fit is left out; it ends no run.
+        steps: number of model calls of an assistant. Each of its subagents has the same limit of its own.
+        tokens: total number of tokens of all model calls, as far as models report them.
+        seconds: duration of the run. The engine enforces it.
+        context_tokens: tokens of the prompt of one model call. A longer conversation is shortened.
     """
 
     steps: int | None = None
@@ -106,7 +114,7 @@ class RunLimits:
     context_tokens: int | None = None
 
     def capped_by(self, other: "RunLimits") -> "RunLimits":
-        """The smaller of each."""
+        """Return limits with the smaller value of each field."""
         return RunLimits(
             _smaller(self.steps, other.steps),
             _smaller(self.tokens, other.tokens),
@@ -120,30 +128,33 @@ def _smaller(one: int | None, other: int | None) -> int | None:
 
 
 async def next_loop_turn() -> None:
-    """Let other tasks go on."""
+    """Let other tasks of the event loop run."""
     await asyncio.sleep(0)
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What an agent or a tool may touch while it works for one run; nothing of the transport or the store.
+    """Everything that an agent or a tool may use during one run.
 
     Attributes:
-        caller: who asks; its ``headers`` hold the forwarded headers and tokens.
+        thread_id, run_id: ids of the run.
+        caller: the client. Its ``headers`` have the forwarded headers and tokens.
         tools: the server's tools by name.
-        new_id: makes a fresh id for a message or a tool call.
-        logger: log lines with the run's ids.
-        emit: send an event from where nothing can be yielded, as in a tool; from any thread. It raises for what is
-            illegal, and does nothing once the run has ended. RUN_STARTED and the terminal events are not a tool's.
-        state: the shared state, to read and to change.
-        usage: append one ``TokenUsage`` per model call; the terminal event reports the sum, also for failed runs.
-        background: hand over work that outlives the run; the server stays busy until it is done, and awaits it.
-        allowance: what the run may use. Whoever makes model calls keeps to it.
-        yield_turn: wait until other runs had their turn. For long work that never waits, a few milliseconds at a time.
-        call_slots: bound of the tool calls that are at work at the same time, subagents included.
-        tool_call_id: the call that is being run, for a tool.
-        subagent_run_id: the delegated part of the run this is; None in the run's own agent.
-        part_of: the client's thread that the thread of a subagent is a part of; None in the run's own agent.
+        new_id: returns a new id for a message or a tool call.
+        logger: logger whose lines have the run's ids.
+        background: accepts work that may outlive the run. The server stays busy until it is done, and awaits it.
+        is_cancelled: see ``cancelled``.
+        emit: sends an event from code that cannot yield, such as a tool, from any thread. It raises for an illegal
+            event and does nothing after the end of the run. A tool must not send RUN_STARTED or a terminal event.
+        state: the shared state.
+        usage: list to which the agent appends one ``TokenUsage`` per model call. The terminal event reports the sum,
+            also for failed runs.
+        allowance: limits of the run. An agent that makes model calls must respect them.
+        yield_turn: waits until other runs had their turn. For long computations: call it every few milliseconds.
+        call_slots: limit of concurrent tool calls, including those of subagents.
+        tool_call_id: id of the current call, for a tool.
+        subagent_run_id: id of the subagent run; None in the run's own agent.
+        part_of: id of the client's thread to which the thread of a subagent belongs; None in the run's own agent.
     """
 
     thread_id: str
@@ -166,12 +177,12 @@ class RunContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run is over for its readers. For code in threads, which cannot be interrupted: look and leave."""
+        """True if the run has ended for its readers. Code in threads should check it, because it is not interrupted."""
         return self.is_cancelled()
 
     @property
     def log_fields(self) -> dict[str, str]:
-        """The ids that log lines of the run carry."""
+        """Ids for the log lines of the run."""
         fields = {"requestId": self.caller.request_id, "threadId": self.thread_id, "runId": self.run_id}
         if self.caller.session_id:
             fields["sessionId"] = self.caller.session_id
@@ -185,10 +196,10 @@ class RunContext:
 
 
 class Agent(Protocol):
-    """Turns one ``RunAgentInput`` into events.
+    """An agent: a function from one ``RunAgentInput`` to events.
 
-    It may leave out RUN_STARTED and the terminal event: the engine sends the first and supplies a missing last.
-    Raising ends the run with RUN_ERROR: an ``AppError`` shows its message, anything else a general one.
+    An agent may omit RUN_STARTED and the terminal event, because the engine adds them. An exception ends the run with
+    RUN_ERROR. Clients see the message of an ``AppError``, and a general message for any other exception.
     """
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -197,25 +208,28 @@ class Agent(Protocol):
 
 @runtime_checkable
 class Responder(Protocol):
-    """An agent that only answers: where nothing is said, and nothing was, it has nothing to do.
+    """An agent that only answers. It has nothing to do on a thread without messages.
 
-    Other agents may speak first, on a thread that is new.
+    Other agents may send the first message of a new thread.
     """
 
     async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
-        """What it has asked on this thread and what waits for an answer. Raises ``AppError`` STORE_UNAVAILABLE."""
+        """Return the agent's unanswered interrupts on this thread. Raises ``AppError`` STORE_UNAVAILABLE."""
 
 
 @runtime_checkable
 class ThreadCleanup(Protocol):
-    """An agent that keeps something of threads by itself, beside the store."""
+    """An agent that stores data of threads outside the store."""
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
-        """The thread is being deleted. Raising keeps it, so that its deletion can be tried again."""
+        """Delete the agent's data of a thread that is being deleted.
+
+        An exception keeps the thread, so that the deletion can be tried again.
+        """
 
 
 ToolContent = str | list[ContentPart]
-"""What a tool gives: text or content parts, as in TOOL_CALL_RESULT and in a tool message."""
+"""Result of a tool: text or content parts, as in TOOL_CALL_RESULT and in a tool message."""
 
 
 class Tool(Protocol):
@@ -226,4 +240,8 @@ class Tool(Protocol):
         """Name, description and JSON Schema of the arguments."""
 
     async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> ToolContent:
-        """Run it. The content goes back to the model; raise ``ToolError`` for what the model may read and correct."""
+        """Execute a call and return the content for the model.
+
+        Raises:
+            ToolError: the call failed. The model gets the message and may correct the call.
+        """

@@ -1,11 +1,7 @@
-"""What a store keeps of runs, and of what waits for an answer. Frozen data.
+"""Records of a store: runs, interrupts, threads, messages, goals and feedback. Frozen data.
 
-Rule: JSON is bytes here and is given back byte for byte; times are Unix seconds. The store knows no AG-UI event or
-message: it orders them, counts them, and says what has changed.
-
-What a store keeps of threads: their messages, the goals of their turns, and what people said of them. Frozen data.
-
-Rule: as in ``records``: JSON is bytes, times are Unix seconds, and no message is understood here.
+Rule: JSON is ``bytes`` and is returned byte for byte. Times are Unix seconds. A store does not interpret events or
+messages. It orders and counts them and reports changes.
 """
 
 from collections.abc import Sequence
@@ -18,14 +14,14 @@ T = TypeVar("T")
 
 
 class ThreadKey(NamedTuple):
-    """A thread: who owns it, and the client's id of it."""
+    """Key of a thread: its owner and the client's id of the thread."""
 
     owner: str
     thread_id: str
 
 
 class RunKey(NamedTuple):
-    """A run: who owns it, its thread, and the client's id of it."""
+    """Key of a run: its owner, and the client's ids of the thread and the run."""
 
     owner: str
     thread_id: str
@@ -33,12 +29,12 @@ class RunKey(NamedTuple):
 
     @property
     def thread(self) -> ThreadKey:
-        """The thread it runs on."""
+        """Key of the run's thread."""
         return ThreadKey(self.owner, self.thread_id)
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """A part of a list. ``next`` is what to ask for the rest with; None when this was the end."""
+    """A page of a list. ``next`` is the token of the next page, or None on the last page."""
 
     items: Sequence[T]
     next: str | None = None
@@ -48,7 +44,7 @@ class Page(Struct, Generic[T], frozen=True):
 
 
 class RunStatus(StrEnum):
-    """How a stored run stands. A run that waits in line is not stored."""
+    """Status of a stored run. A queued run is not stored."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -58,16 +54,20 @@ class RunStatus(StrEnum):
 
 
 class RunRecord(Struct, frozen=True):
-    """A run as it is stored.
+    """A stored run.
 
     Attributes:
-        replica: who runs it, or ran it last.
-        lease_until: until when that is so without a word from there.
-        last_seq: how many envelopes are stored; the last one's ``seq``.
-        usage: JSON, what its model calls have cost so far; None where nothing is known.
-        error: JSON; None unless it failed.
-        kept: whether its envelopes can still be read. ``forget`` ends that.
-        readers: how many read it, as its replica has said last.
+        key: key of the run.
+        replica: replica that executes the run, or executed it last.
+        lease_until: end of the replica's lease unless the replica renews it.
+        status: status of the run.
+        started_at: time of the claim.
+        last_seq: number of stored envelopes, which is the ``seq`` of the last one.
+        ended_at: time of the end; None while the run is active.
+        usage: token usage of its model calls so far as JSON; None if unknown.
+        error: the error as JSON; None unless the run failed.
+        kept: True while its envelopes can be read. ``RunStore.forget`` removes them.
+        readers: number of readers, according to the last report of its replica.
     """
 
     key: RunKey
@@ -84,12 +84,12 @@ class RunRecord(Struct, frozen=True):
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended."""
+        """True if the run has not ended."""
         return self.status is RunStatus.RUNNING
 
 
 class Claim(Struct, frozen=True):
-    """A wish to run: by which replica, and held until when."""
+    """Request of a replica to execute a run, with a lease that ends at ``until``."""
 
     key: RunKey
     replica: str
@@ -98,32 +98,32 @@ class Claim(Struct, frozen=True):
 
 
 class Claimed(Struct, frozen=True):
-    """The run is the claimant's."""
+    """Answer to a claim: the run is now active on the claiming replica."""
 
     run: RunRecord
 
 
 class AlreadyExists(Struct, frozen=True):
-    """These ids were claimed before. Read that run; do not run it again."""
+    """Answer to a claim: a run with these ids exists. It must be read and not executed again."""
 
     run: RunRecord
 
 
 class ThreadBusy(Struct, frozen=True):
-    """The thread has this active run."""
+    """Answer to a claim: the thread has another active run."""
 
     run: RunRecord
 
 
 class Lease(Struct, frozen=True):
-    """A run that a replica holds. ``is_rejected`` says that somebody has asked for its end."""
+    """A run that a replica executes. ``is_cancel_requested`` is True if its cancellation was requested."""
 
     key: RunKey
     is_cancel_requested: bool = False
 
 
 class RunProgress(Struct, frozen=True):
-    """How an active run stands with its replica: who reads it, and its ``usage`` so far."""
+    """Report of a replica on an active run: number of readers, and token usage so far as JSON."""
 
     key: RunKey
     readers: int = 0
@@ -134,9 +134,12 @@ class RunProgress(Struct, frozen=True):
 
 
 class InterruptScope(NamedTuple):
-    """Where something waits for an answer: how deep below the first assistant, on which thread, in which part of it.
+    """Scope of pending interrupts: an assistant's level on a thread.
 
-    At depth -1 a thread's turn waits to be taken up again. ``part`` is a subagent's own thread; empty for the client's.
+    Attributes:
+        depth: level below the first assistant, from 0. The value -1 is the scope of the goals of an open turn.
+        owner, thread_id: the client's thread.
+        part: id of a subagent's own thread; empty for the client's thread.
     """
 
     depth: int
@@ -146,14 +149,18 @@ class InterruptScope(NamedTuple):
 
     @property
     def thread(self) -> ThreadKey:
-        """The thread that it goes with."""
+        """Key of the client's thread."""
         return ThreadKey(self.owner, self.thread_id)
 
 
 class PendingInterrupt(Struct, frozen=True):
-    """Something that waits for an answer, or has waited: its id within its place, and what it is, as JSON.
+    """An interrupt that waits, or has waited, for an answer.
 
-    ``until`` is when it is forgotten, and ``settled`` whether its answer has been taken.
+    Attributes:
+        id: id within its scope.
+        payload: the interrupt, or its accepted answer, as JSON.
+        until: time at which it expires.
+        settled: True if an answer was accepted.
     """
 
     id: str
@@ -163,7 +170,7 @@ class PendingInterrupt(Struct, frozen=True):
 
 
 class ThreadStatus(StrEnum):
-    """Whose turn it is on a thread."""
+    """Status of a thread: the party whose turn it is."""
 
     NOT_STARTED = "not_started"
     AGENT_TURN = "agent_turn"
@@ -173,7 +180,7 @@ class ThreadStatus(StrEnum):
 
 
 class StoredMessage(Struct, frozen=True):
-    """A message: its id, its JSON, and the run that brought it; None where no run did, as in a fork."""
+    """A stored message. ``run_id`` is the run that added it, or None if no run did, as in a fork."""
 
     id: str
     data: bytes
@@ -181,13 +188,13 @@ class StoredMessage(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """What a run does to its thread. The empty change does nothing.
+    """Change of a thread by a run. The empty change does nothing.
 
     Attributes:
-        messages: new or changed ones. One of a known id takes that one's place; a new one goes to the end.
-        order: the ids of all messages, where putting new ones to the end is not the order; those left out are removed.
-        state: JSON; None leaves it as it is.
-        title: for a thread that has none.
+        messages: new and changed messages. A known id replaces the stored message, and a new message is appended.
+        order: ids of all messages, in order; the others are removed. None if appending the new messages is enough.
+        state: shared state as JSON; None if it does not change.
+        title: title for a thread that has none.
     """
 
     messages: Sequence[StoredMessage] = ()
@@ -197,12 +204,14 @@ class Change(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True):
-    """How a run ended, and what that does to its thread.
+    """End of a run and its effect on the thread.
 
     Attributes:
-        status: anything but running.
-        turn: whose turn it is now; None where it is whose it was before the run.
+        status: any status but ``RUNNING``.
+        ended_at: time of the end.
+        turn: new status of the thread; None to restore the status before the run.
         usage, error: JSON, as in ``RunRecord``.
+        change: last change of the thread.
     """
 
     status: RunStatus
@@ -214,13 +223,13 @@ class Ending(Struct, frozen=True):
 
 
 class ThreadRecord(Struct, frozen=True):
-    """A thread's facts, without its messages and state.
+    """A stored thread, without its messages and state.
 
     Attributes:
-        active_run: the id of the run that has not ended.
-        changed_at: when it last was written to; lists are in this order.
-        forked_from: the thread and the message that it is a copy up to.
-        metadata: a JSON object of what transports note of the thread; None where they have noted nothing.
+        changed_at: time of the last write. Lists are sorted by it.
+        active_run: id of the run that has not ended.
+        forked_from: ids of the original thread and of the last message that was copied.
+        metadata: JSON object with annotations of transports; None if there are none.
     """
 
     key: ThreadKey
@@ -234,7 +243,7 @@ class ThreadRecord(Struct, frozen=True):
 
 
 class GoalStatus(StrEnum):
-    """How a goal stands."""
+    """Status of a goal."""
 
     PENDING = "pending"
     ACHIEVED = "achieved"
@@ -242,13 +251,15 @@ class GoalStatus(StrEnum):
 
 
 class StoredGoal(Struct, frozen=True):
-    """What a caller wants of a turn.
+    """A goal of a turn.
 
     Attributes:
-        index: its place among the run's goals.
-        type: what the caller calls it.
-        schema: JSON Schema of its result, as JSON.
-        result: JSON; what it was achieved with.
+        run_id: id of the run that declared it.
+        index: position among the goals of that run.
+        type: the caller's name of the goal.
+        schema: JSON Schema of the result, as JSON.
+        result: result of an achieved goal as JSON, else None.
+        concluded_at: time at which it was achieved or failed.
     """
 
     run_id: str
@@ -262,18 +273,18 @@ class StoredGoal(Struct, frozen=True):
 
 
 class ThreadDelta(Struct, frozen=True):
-    """What of a thread is not known yet to somebody who has everything up to a token.
+    """Changes of a thread since a token.
 
-    Put ``messages`` in place of those with their ids, and new ones at the end; then, where ``order`` is given, put all
-    in that order and drop those that it leaves out. That is the thread.
+    A reader replaces messages with the ids of ``messages`` and appends the new ones. If ``order`` is not None, the
+    reader then sorts all messages by it and drops the messages that it does not list.
 
     Attributes:
-        thread: its facts as they are.
-        messages: new or changed ones, in the thread's order.
-        order: ids of all messages; None where they are in the order that the rule above gives.
-        state: JSON; None where it has not changed.
-        goals: all of the thread, oldest first; None where none has changed.
-        next: the token for the next time.
+        thread: the current record.
+        messages: new and changed messages, in the thread's order.
+        order: ids of all messages; None if appending the new messages gives the order.
+        state: shared state as JSON; None if it has not changed.
+        goals: all goals of the thread, the oldest first; None if none has changed.
+        next: token for the next request.
     """
 
     thread: ThreadRecord
@@ -285,11 +296,11 @@ class ThreadDelta(Struct, frozen=True):
 
 
 class StoreWarning(Struct, frozen=True):
-    """What a store could not do for a thread and did not fail for.
+    """Warning that a store could not read or write a part of a thread, although the operation succeeded.
 
     Attributes:
-        name: what it was, for programs.
-        message: the same for people; nothing of an exception.
+        name: kind of warning, for programs.
+        message: sentence for people, without exception text.
     """
 
     name: str
@@ -300,7 +311,7 @@ class StoreWarning(Struct, frozen=True):
 
 
 class Feedback(Struct, frozen=True):
-    """What a user says of a message. ``sentiment`` and ``categories`` are words that the engine knows."""
+    """A user's feedback on a message. The values of ``sentiment`` and ``categories`` are those of ``commands``."""
 
     message_id: str
     sentiment: str
@@ -311,7 +322,7 @@ class Feedback(Struct, frozen=True):
 
 
 class Triage(Struct, frozen=True):
-    """What operators make of a feedback. Not for its user's eyes."""
+    """An operator's assessment of a feedback. It is not shown to the user."""
 
     label: str | None = None
     note: str | None = None
@@ -320,7 +331,7 @@ class Triage(Struct, frozen=True):
 
 
 class Review(Struct, frozen=True):
-    """A feedback as operators see it."""
+    """A feedback with its thread and triage, for operators."""
 
     thread: ThreadKey
     feedback: Feedback

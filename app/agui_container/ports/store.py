@@ -1,12 +1,12 @@
-"""What keeps runs and threads beyond the connections, and where it is durable beyond the process, that made them.
+"""Port of stores: runs, threads, goals, interrupts and feedback.
 
-Rule: a run belongs to one replica at a time, by a lease. Every write of a run names the replica and is refused once the
-run is another's, so nothing is written twice or after the end. A thread has at most one active run. What a method
-promises it promises for several replicas on one store.
+Rule: a run belongs to one replica at a time, by a lease. Every write of a run names the replica and is refused if the
+run belongs to another one, so nothing is written twice or after the end. A thread has at most one active run. All
+guarantees hold for several replicas on one store.
 
-Every method raises ``StoreUnavailable`` when the store cannot answer; no error of a database's own leaves it. What was
-asked then may have happened or not: every method may be called again with the same arguments, and says so where the
-second answer differs. ``now`` and ``until`` are Unix seconds and the caller's.
+Every method raises ``StoreUnavailable`` if the store does not answer, and no exception of the database's client
+library. The operation may or may not have happened then. Every method may be repeated with the same arguments; its
+docstring says so if the second answer differs. ``now`` and ``until`` are Unix seconds of the caller's clock.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,20 +43,20 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 
 PAGE = 100
-"""Items of a page."""
+"""Default number of items of a page."""
 
 READ_EVENTS = 1_000
 READ_BYTES = 256_000
-"""What one read of envelopes gives: no more events, and none once there are so many bytes."""
+"""Limits of one read of envelopes: the number of events, and the bytes after which no further event is added."""
 
 
 class StoreUnavailable(Exception):
-    """The store is gone, full, too slow or broken. The text is for the log; the same call may succeed later."""
+    """The store is unreachable, full, too slow or broken. The text is for the log. The same call may succeed later."""
 
 
 @contextmanager
 def store_errors_as_app_errors() -> Iterator[None]:
-    """What those are told who asked: raises ``AppError`` STORE_UNAVAILABLE for a store that does not answer."""
+    """Convert ``StoreUnavailable`` into ``AppError`` STORE_UNAVAILABLE, which clients may see."""
     try:
         yield
     except StoreUnavailable as error:
@@ -64,11 +64,17 @@ def store_errors_as_app_errors() -> Iterator[None]:
 
 
 class LeaseLost(Exception):
-    """The run is not, or no longer, this replica's to write: taken over, ended or deleted."""
+    """The replica may not write the run, because it was taken over, has ended or was deleted."""
 
 
 class CannotFork(Exception):
-    """There is no such thread or message, or a run is still at it (``active``), or the new id is taken (``taken``)."""
+    """A thread cannot be forked, because the thread or the message does not exist or for one of the reasons below.
+
+    Args:
+        reason: text for the log.
+        active: True if the run of the message is still active.
+        taken: True if the new thread's id exists.
+    """
 
     def __init__(self, reason: str, *, active: bool = False, taken: bool = False) -> None:
         super().__init__(reason)
@@ -77,53 +83,61 @@ class CannotFork(Exception):
 
 
 class BadToken(ValueError):
-    """A page was asked for with a token that this store did not give."""
+    """A page token that this store did not issue."""
 
 
 class RunStore(Protocol):
     """Runs, their envelopes and their leases."""
 
     async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
-        """Make the run active, and its thread where there is none; or say what is in the way.
+        """Create an active run, and its thread if it does not exist.
 
-        Whatever is claimed at once, one active run per thread is made. A repeated claim by the same replica is
-        ``Known``, with that replica's own name in the record.
+        Of several concurrent claims on a thread, one succeeds. A repeated claim of the same replica returns
+        ``AlreadyExists`` with a record that names the replica.
+
+        Returns:
+            ``Claimed``, or the run that prevents the claim.
         """
 
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
-        """Store the envelopes that follow, in one transaction. Those that are stored already are not stored again.
+        """Store the next envelopes, in one transaction. Envelopes that are stored already are skipped.
 
         Raises:
-            LeaseLost: nothing was stored.
-            ValueError: their ``seq`` leaves a gap after what is stored.
+            LeaseLost: the run belongs to another replica or has ended. Nothing was stored.
+            ValueError: there is a gap between the last stored ``seq`` and the first new one.
         """
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
-        """Store the last envelopes, how the run ended and what it did to its thread, and free the thread: all or none.
+        """Store the last envelopes, the end of the run and its change of the thread, and free the thread.
 
-        A repeated call changes nothing. Raises as ``append``.
+        All of it happens in one transaction. A repeated call changes nothing. Raises the same exceptions as ``append``.
         """
 
     async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
-        """Change the thread of an active run, as with the messages that a client has sent. Raises ``LeaseLost``."""
+        """Change the thread of an active run, for example by the client's messages. Raises ``LeaseLost``."""
 
     async def envelopes(self, run: RunKey, after: int) -> Sequence[Envelope]:
-        """What comes after ``seq`` ``after``, in order, without gaps, up to ``READ_EVENTS`` and ``READ_BYTES``.
+        """Return the envelopes after ``seq`` ``after``, in order and without gaps, within the limits of one read.
 
-        Empty where nothing is stored or kept.
+        The result is empty if there are no such envelopes or they were removed.
         """
 
     async def get(self, key: RunKey) -> RunRecord | None:
-        """The run with this key."""
+        """Return the run with this key, or None."""
 
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
-        """The thread's active run, else the one that was claimed last."""
+        """Return the thread's active run, else the last claimed one, or None."""
 
     async def find_by_run_id(self, owner: str, run_id: str) -> RunRecord | None:
-        """An owner's run with this id, on whatever thread; of several, the one that was claimed last."""
+        """Return an owner's run with this id on any thread: the last claimed one, or None."""
 
     async def list(self, owner: str | None, *, active: bool = False, page: str | None = None) -> Page[RunRecord]:
-        """Runs of an owner, or of everybody, the newest first; only those that have not ended where ``active``.
+        """Return a page of runs, the newest first.
+
+        Args:
+            owner: owner of the runs; None for all owners.
+            active: True to list only runs that have not ended.
+            page: token of the page; None for the first one.
 
         Raises:
             BadToken: ``page`` is not a ``next`` of this list.
@@ -132,53 +146,72 @@ class RunStore(Protocol):
     # --- leases ---
 
     async def renew(self, replica: str, until: float) -> Sequence[Lease]:
-        """Hold all runs of the replica until then. Gives what it holds: what is not among them has been lost."""
+        """Renew the leases of all runs of the replica.
 
-    async def report_progress(self, replica: str, standings: Sequence[RunProgress]) -> None:
-        """Note how active runs of the replica stand. Those that are no longer its own stay as they are."""
+        Returns:
+            The runs that the replica still executes. It has lost all others.
+        """
+
+    async def report_progress(self, replica: str, progress: Sequence[RunProgress]) -> None:
+        """Store the progress of active runs of the replica. Runs that belong to another replica are ignored."""
 
     async def request_cancel(self, run: RunKey) -> bool:
-        """Ask for the run's end: its replica hears of it when it renews. Gives whether the run is active."""
+        """Request the cancellation of a run. Its replica learns of it from ``renew``. Returns True if it is active."""
 
     async def expired(self, now: float) -> Sequence[RunRecord]:
-        """Active runs whose lease is over, the longest first: ``PAGE`` at most."""
+        """Return up to ``PAGE`` active runs with an expired lease, the longest expired first."""
 
     async def take_over(self, run: RunRecord, replica: str, until: float) -> bool:
-        """Make an expired run this replica's, provided that it stands as in this record: of several, one gets it.
+        """Assign an expired run to this replica if it has not changed since this record was read.
 
-        False also for a repeated call that had succeeded; ``get`` says whose it is.
+        Of several replicas, one gets True. A repeated call that had succeeded returns False; ``get`` then shows which
+        replica has the run.
         """
 
     async def forget(self, ended_before: float, *, limit: int = PAGE) -> int:
-        """Remove the envelopes of runs that ended before then; gives how many runs. Their records stay."""
+        """Remove the envelopes of up to ``limit`` runs that ended before the given time, and keep their records.
+
+        Returns:
+            The number of runs.
+        """
 
 
 class ThreadStore(Protocol):
-    """Conversations."""
+    """Threads with their messages and states."""
 
     async def get(self, key: ThreadKey) -> ThreadRecord | None:
-        """A thread's facts."""
+        """Return the record of a thread, or None."""
 
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
-        """An owner's threads, the one that changed last first. Raises ``BadToken``."""
+        """Return a page of an owner's threads, the last changed first. Raises ``BadToken``."""
 
     async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
-        """What a thread has become since a token, as of one moment; everything without one, or with a strange one.
+        """Return the changes of a thread since a token, as a consistent snapshot.
 
-        Without ``messages`` it has none of them, and no order. None where there is no such thread.
+        Args:
+            key: key of the thread.
+            since: token of an earlier delta. Without a token, or with an unknown one, the result is the whole thread.
+            messages: False to omit the messages and their order.
+
+        Returns:
+            None if the thread does not exist.
         """
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
-        """Give a thread a title, or take it away. Gives whether there is such a thread."""
+        """Set the title of a thread; None removes it. Returns True if the thread exists."""
 
     async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
-        """Put JSON values into a thread's metadata by their names; None takes one away. Other names stay as they are.
+        """Set JSON values in a thread's metadata by name. The value None removes a name. Other names stay unchanged.
 
-        Gives whether there is such a thread. A fork begins without metadata.
+        A fork begins without metadata. Returns True if the thread exists.
         """
 
     async def delete(self, key: ThreadKey) -> bool:
-        """Remove a thread and everything of it. Whoever still runs on it gets ``LeaseLost``. Gives whether it was."""
+        """Delete a thread and everything that belongs to it. Writes of its active run then raise ``LeaseLost``.
+
+        Returns:
+            True if the thread existed.
+        """
 
     async def fork(
         self,
@@ -188,103 +221,112 @@ class ThreadStore(Protocol):
         now: float,
         turn: ThreadStatus = ThreadStatus.USER_TURN,
     ) -> ThreadRecord:
-        """A new thread of the same owner with the history up to and including a message, the title and the state.
+        """Create a thread of the same owner with the history up to and including a message, the title and the state.
 
-        ``turn`` is whose turn it is on it.
+        A repeated call returns the thread of the first call.
 
-        A repeated call gives the thread that the first one made.
+        Args:
+            source: key of the thread.
+            message_id: id of the last message that is copied.
+            thread_id: id of the new thread.
+            now: time of the creation.
+            turn: status of the new thread.
 
         Raises:
-            CannotFork: no such message, one of a run that is active, or the new thread's id is taken.
+            CannotFork: the message does not exist or its run is active, or the new thread's id exists.
         """
 
 
 class GoalStore(Protocol):
-    """What callers want of a turn. A thread's goals are part of its ``changes``."""
+    """Goals of turns. ``ThreadStore.changes`` includes a thread's goals."""
 
     async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
-        """Store the goals of a run. Those that are declared already stay as they are. Nothing without the run."""
+        """Store the goals of a run. Existing goals stay unchanged. Nothing is stored if the run does not exist."""
 
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
     ) -> None:
-        """Give a goal its end, if it is pending: of several ends, the first counts."""
+        """Set the final status of a pending goal. The first call wins, and later calls change nothing."""
 
 
 class InterruptStore(Protocol):
-    """What waits for an answer, and the answers that were taken."""
+    """Interrupts that wait for an answer, and the accepted answers."""
 
-    async def put(self, place: InterruptScope, held: Sequence[PendingInterrupt]) -> None:
-        """Store these, open or settled as they say. One of a known id takes that one's place, also in the order."""
+    async def put(self, scope: InterruptScope, interrupts: Sequence[PendingInterrupt]) -> None:
+        """Store open or settled interrupts. An interrupt with a known id replaces the stored one at its position."""
 
-    async def list_open(self, place: InterruptScope, now: float) -> Sequence[PendingInterrupt]:
-        """What has not expired, in the order in which it was first held."""
+    async def list_open(self, scope: InterruptScope, now: float) -> Sequence[PendingInterrupt]:
+        """Return the interrupts that have not expired, open or settled, in the order of their first ``put``."""
 
-    async def settle(self, place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002
-        """Settle what is open and has not expired: of several answers, one gets True, and its payload stays.
+    async def settle(self, scope: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002
+        """Settle an interrupt that is open and has not expired.
 
-        A repeated call that had succeeded gives False, like any later one.
+        Of several answers, one gets True and its payload is stored. A repeated call that had succeeded returns False.
         """
 
     async def expire(self, now: float) -> None:
-        """Remove what has expired."""
+        """Remove expired interrupts."""
 
 
 class FeedbackStore(Protocol):
-    """What users say of messages, and what operators make of it."""
+    """Users' feedback on messages, and operators' triage of it."""
 
     async def put(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
-        """Store a feedback in place of the one on the same message, whose ``created_at`` and triage stay.
+        """Store a feedback, or replace the one on the same message and keep its ``created_at`` and triage.
 
-        None where there is no such message.
+        Returns:
+            The stored feedback, or None if the message does not exist.
         """
 
     async def list_for(self, thread: ThreadKey) -> Sequence[Feedback]:
-        """What was said of a thread's messages, the oldest first."""
+        """Return the feedback on a thread's messages, the oldest first."""
 
     async def reviews(self, *, resolved: bool | None = None, page: str | None = None) -> Page[Review]:
-        """For operators: what everybody said, the newest first, resolved or not. Raises ``BadToken``."""
+        """Return a page of the feedback of all owners for operators, the newest first. Raises ``BadToken``.
+
+        ``resolved`` selects resolved or unresolved feedback; None selects both.
+        """
 
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
-        """For operators: put this in place of a feedback's triage. None where there is no such feedback."""
+        """Replace the triage of a feedback. Returns None if the feedback does not exist."""
 
 
 class Store(Protocol):
-    """All of it, each part for those who need it."""
+    """A store with all its parts."""
 
     @property
     def runs(self) -> RunStore:
-        """Runs."""
+        """Store of runs."""
 
     @property
     def threads(self) -> ThreadStore:
-        """Threads."""
+        """Store of threads."""
 
     @property
     def goals(self) -> GoalStore:
-        """Goals."""
+        """Store of goals."""
 
     @property
     def interrupts(self) -> InterruptStore:
-        """Interrupts."""
+        """Store of interrupts."""
 
     @property
     def feedbacks(self) -> FeedbackStore:
-        """Feedback."""
+        """Store of feedback."""
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:
-        """What was not read or written of a thread although its run went on. Never waits; each is told once."""
+        """Return and remove the warnings about a thread. It never waits."""
 
     async def open(self) -> None:
-        """Connect, and bring an older database up to date. Replicas may do so at once."""
+        """Connect, and migrate an older database. Several replicas may do so at the same time."""
 
     async def aclose(self) -> None:
-        """Let go of connections. Nothing is asked any more."""
+        """Close all connections. No other method is called afterwards."""
 
 
 @runtime_checkable
 class StoreUser(Protocol):
-    """An agent that keeps something between runs."""
+    """An agent that stores data between runs."""
 
     def with_store(self, store: Store, depth: int = 0) -> Agent:
-        """The same agent, keeping it there; ``depth`` is how many assistants hand work down to it."""
+        """Return the same agent with this store. ``depth`` is the number of assistants above it."""
