@@ -13,11 +13,10 @@ OLDEST_ROBOTO := $(VENV)/roboto-oldest
 BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 JS := tests/js
-# The package is used from the checkout: its folder comes first, the caller's own PYTHONPATH behind it.
-SOURCE = $(CURDIR)/app$(if $(PYTHONPATH),:$(PYTHONPATH))
 TS := clients/typescript
 WEB := clients/web
 IMAGE ?= agui-container
+PLATFORM ?= linux/arm64
 
 # The first Python on the PATH that is new enough.
 MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
@@ -35,8 +34,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: $(VENV)/.run ## Serve on port 8080; AGUI_* variables and PYTHONPATH are passed on
-	@PYTHONPATH="$(SOURCE)" exec $(BIN)/python -m agui_container serve
+run: $(VENV)/.run $(VENV)/.package ## Serve on port 8080; AGUI_* variables and PYTHONPATH are passed on
+	@exec $(BIN)/agui serve
 
 .PHONY: test
 test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
@@ -93,8 +92,8 @@ bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure us and our peers;
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: image
-image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base
-	docker buildx build --platform linux/arm64 -f Dockerfile.arm64 -t $(IMAGE) \
+image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base, PLATFORM=linux/amd64
+	docker buildx build --platform $(PLATFORM) --build-arg PLATFORM=$(PLATFORM) -f Dockerfile.arm64 -t $(IMAGE) \
 		$(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --load .
 
 .PHONY: clean
@@ -119,6 +118,11 @@ $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
 	@echo "Installing requirements-dev.lock into $(VENV)"
 	@$(PIP) install -r requirements-dev.lock
 	@touch $@ $(VENV)/.run
+
+# The package of this checkout, which is used where it stands, with the command `agui`.
+$(VENV)/.package: pyproject.toml | $(BIN)/python
+	@$(PIP) install --no-deps --editable .
+	@touch $@
 
 # An environment of its own, from one lock.
 define environment

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.packaging.test_packaging import ROOT, SETTINGS
+from tests.packaging.test_packaging import ROOT, SETTINGS, of, stages
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
@@ -17,11 +17,22 @@ SHARED = {"AGUI_STORE": "postgresql://agui:agui@postgres/agui", "AGUI_BUS": "red
 
 def test_compose_runs_the_image_locked_down() -> None:
     assert APP["build"]["dockerfile"] == "Dockerfile.arm64"
-    assert APP["platform"] == "linux/arm64"
     assert APP["ports"] == ["8080:8080"]
     assert APP["read_only"] is True
     assert APP["cap_drop"] == ["ALL"]
     assert "profiles" not in APP
+
+
+def test_compose_builds_and_runs_for_the_platform_of_a_variable() -> None:
+    assert APP["platform"] == APP["build"]["args"]["PLATFORM"] == "${PLATFORM:-linux/arm64}"
+
+
+def test_compose_has_a_volume_for_a_database_file_that_the_user_of_the_image_can_write() -> None:
+    assert APP["volumes"] == ["data:/data"]
+    assert "data" in COMPOSE["volumes"]
+    final = stages()[-1]
+    assert "--from=build --chown=1000:1000 /data /data" in of(final, "COPY")
+    assert of(final, "USER") == ["1000"]
 
 
 def test_compose_passes_only_settings_that_exist() -> None:

@@ -147,12 +147,25 @@ def test_make_image_builds_for_arm64_on_the_base_that_was_asked_for() -> None:
     for part in (
         "buildx build",
         "--platform linux/arm64",
+        "--build-arg PLATFORM=linux/arm64",
         "-f Dockerfile.arm64",
         "-t name:tag",
         "BASE_IMAGE=other:base",
     ):
         assert part in command
     assert "BASE_IMAGE" not in make("-n", "image").stdout
+
+
+def test_make_image_builds_for_another_platform() -> None:
+    command = make("-n", "image", "PLATFORM=linux/amd64").stdout
+    assert "--platform linux/amd64" in command
+    assert "--build-arg PLATFORM=linux/amd64" in command
+
+
+def test_make_run_is_the_command_in_the_environment() -> None:
+    commands = make("-n", "-W", "pyproject.toml", "run").stdout.splitlines()
+    assert commands[-1] == "exec .venv/bin/agui serve"
+    assert any("pip" in command and "install --no-deps --editable ." in command for command in commands)
 
 
 def test_the_ci_script_can_be_started() -> None:
@@ -222,7 +235,7 @@ def test_the_image_takes_only_what_exists_and_the_ignore_file_lets_in() -> None:
     assert all((ROOT / source).exists() for source in sources)
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert allowed == sources
-    assert all(arguments.startswith("--from=build /") for arguments in of(final, "COPY"))
+    assert all(arguments.startswith("--from=build ") for arguments in of(final, "COPY"))
 
 
 def test_the_image_sets_only_settings_that_exist() -> None:
