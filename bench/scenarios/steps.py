@@ -8,7 +8,6 @@ import asyncio
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from io import StringIO
 
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
@@ -79,7 +78,7 @@ async def parts() -> list[tuple[str, float]]:
     expander = Expander(lambda: MESSAGE)
     event_type, data = event.type, encode(event)
 
-    template = DeltaTemplate.of(event, event, data, StringIO())
+    template = DeltaTemplate.of(event, event, data, bytearray())
     if template is None:
         raise MeasureError("a delta is no template for the next one")
     encode_next = template.encode_next

@@ -7,7 +7,6 @@ legal, the next one is legal too. Everything else takes the normal path.
 """
 
 from collections.abc import Mapping
-from io import StringIO
 
 from ag_ui.core import BaseEvent, EventType, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 from orjson import dumps
@@ -39,7 +38,7 @@ class DeltaTemplate:
 
     __slots__ = ("_fields", "_head", "_item_type", "_message_id", "_text", "event_type")
 
-    def __init__(self, item: BaseEvent | MessageText | str, event: BaseEvent, head: bytes, text: StringIO) -> None:
+    def __init__(self, item: BaseEvent | MessageText | str, event: BaseEvent, head: bytes, text: bytearray) -> None:
         self.event_type = DELTA_CLASSES[type(event)]
         self._item_type = type(item)
         self._head = head
@@ -49,7 +48,7 @@ class DeltaTemplate:
 
     @classmethod
     def of(
-        cls, item: BaseEvent | MessageText | str, event: BaseEvent, data: bytes, text: StringIO | None
+        cls, item: BaseEvent | MessageText | str, event: BaseEvent, data: bytes, text: bytearray | None
     ) -> "DeltaTemplate | None":
         """Return the template after an accepted item, or None if the next item must be validated in full.
 
@@ -87,8 +86,7 @@ class DeltaTemplate:
         if type(delta) is not str or len(delta) > MAX_DELTA:
             return None
         try:
-            data = self._head + dumps(delta) + CLOSING
-        except TypeError:  # half of a surrogate pair, which UTF-8 cannot encode
+            self._text += delta.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
             return None
-        self._text.write(delta)
-        return data
+        return self._head + dumps(delta) + CLOSING

@@ -7,7 +7,6 @@ Source: AG-UI spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of `
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from io import StringIO
 from typing import Any, ClassVar
 
 from ag_ui.core import (
@@ -120,7 +119,7 @@ class Transcript:
     )
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self.last_text: StringIO | None = None
+        self.last_text: bytearray | None = None
         self._set_messages(messages)
         self._initial = tuple(self._messages.values())
 
@@ -129,10 +128,10 @@ class Transcript:
         self._messages = {message.id: message for message in messages}
         self._order = OrderedIds(self._messages)
         self._last_results: dict[str, str] = {}
-        self._texts: dict[str, StringIO] = {}
+        self._texts: dict[str, bytearray] = {}
         self._call_holders: dict[str, str] = {}
         """Id of the message that has a call, by the id of the call."""
-        self._arguments: dict[str, StringIO] = {}
+        self._arguments: dict[str, bytearray] = {}
         self._metadata: dict[str, Metadata] = {}
         self._call_metadata: dict[str, Metadata] = {}
         for message in self._messages.values():
@@ -156,7 +155,7 @@ class Transcript:
         """Messages so far, in order."""
         for key, buffer in self._texts.items():
             message = self._messages[key]
-            text = str(getattr(message, "content", None) or "") + buffer.getvalue()
+            text = str(getattr(message, "content", None) or "") + buffer.decode("utf-8", "surrogatepass")
             self._messages[key] = message.model_copy(update={"content": text})
         self._texts.clear()
         for key, metadata in self._metadata.items():
@@ -191,7 +190,7 @@ class Transcript:
         """Return the call with its buffered arguments and metadata."""
         buffer, metadata, update = self._arguments.get(call.id), self._call_metadata.get(call.id), dict[str, object]()
         if buffer is not None:
-            arguments = call.function.arguments + buffer.getvalue()
+            arguments = call.function.arguments + buffer.decode("utf-8", "surrogatepass")
             update["function"] = call.function.model_copy(update={"arguments": arguments})
         if metadata is not None:
             update["metadata"] = {**(call.metadata or {}), **metadata}
@@ -220,10 +219,10 @@ class Transcript:
     def _text(self, event: TextMessageContentEvent | ReasoningMessageContentEvent) -> None:
         self._append_delta(self._texts if event.message_id in self._messages else None, event.message_id, event.delta)
 
-    def _append_delta(self, texts: dict[str, StringIO] | None, key: str, delta: str) -> None:
-        self.last_text = None if texts is None else texts.setdefault(key, StringIO())
+    def _append_delta(self, texts: dict[str, bytearray] | None, key: str, delta: str) -> None:
+        self.last_text = None if texts is None else texts.setdefault(key, bytearray())
         if self.last_text is not None:
-            self.last_text.write(delta)
+            self.last_text += delta.encode("utf-8", "surrogatepass")
 
     def _reasoning_start(self, event: ReasoningMessageStartEvent) -> None:
         self._append(ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id))
