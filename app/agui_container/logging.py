@@ -13,12 +13,12 @@ from opentelemetry import trace
 from agui_container.ports import LOG_FIELDS
 
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
-"""What uvicorn logs, with a traceback, of a text frame that is none."""
+"""Log message of uvicorn, with a traceback, for a text frame that is not UTF-8."""
 
 CONTROLS = {
     number: ascii(chr(number))[1:-1] for number in (*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029)
 }
-"""Characters that move what is shown, but for tabs and line breaks, and how they are written."""
+"""Control characters except tabs and line breaks, and the escapes that are written instead of them."""
 
 QUIET = ("alembic", "httpx", "httpx2", "mcp", "uvicorn")
 """Only their warnings are logged. HTTP clients say the URL of each request, and MCP's the session: both may be keys."""

@@ -63,7 +63,7 @@ GRPC_SERVICES = ["roz.v1.AgentService", "kontekst.AgentService", "kontekst.Daemo
 """The services over gRPC, as capabilities list them."""
 
 HTTP2 = "http2"
-"""Where the HTTP server finds, in the lifespan's state, what takes HTTP/2 connections."""
+"""Key in the lifespan's state. The value is the ``Handover`` that takes HTTP/2 connections from the HTTP server."""
 
 
 def create_app(agent: object = None, settings: Settings | None = None) -> FastAPI:
@@ -172,7 +172,7 @@ async def ensure_open(service: Service) -> None:
 
 
 def hand_over(service: Service, settings: Settings) -> Handover:
-    """What hands HTTP/2 connections over to gRPC, which is imported when the first one comes."""
+    """Return the hand-over of HTTP/2 connections to gRPC. The first connection imports gRPC."""
     options = grpc_options(service, settings)
 
     def load() -> Callable[[], Http2Server]:
@@ -184,7 +184,7 @@ def hand_over(service: Service, settings: Settings) -> Handover:
 
 
 def grpc_options(service: Service, settings: Settings) -> GrpcOptions:
-    """What the gRPC services need to know of the settings."""
+    """Return the options of the gRPC services."""
     identity = service.capabilities.identity
     return GrpcOptions(
         max_bytes=settings.max_body_bytes,
@@ -277,7 +277,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
 
 
 def build_archive(settings: Settings, clock: Clock) -> Cluster:
-    """Where threads and runs are kept. Raises ``SettingsError``."""
+    """Open the store and the bus. Raises ``SettingsError``."""
     store_url, bus_url = settings.store.get_secret_value(), settings.bus.get_secret_value()
     return Cluster(
         open_url("AGUI_STORE", store_url, open_store),
@@ -289,7 +289,11 @@ def build_archive(settings: Settings, clock: Clock) -> Cluster:
 
 
 def open_url(variable: str, url: str, open_it: Callable[[str], T]) -> T:
-    """What a URL names. Raises ``SettingsError`` that names the variable, and not the URL: it may hold a password."""
+    """Open the store or bus of a URL.
+
+    Raises:
+        SettingsError: nothing has such a URL. The message names the variable, not the URL, which may hold a password.
+    """
     try:
         return open_it(url)
     except ValueError as error:
@@ -297,12 +301,12 @@ def open_url(variable: str, url: str, open_it: Callable[[str], T]) -> T:
 
 
 def new_id() -> str:
-    """An id that nobody else makes."""
+    """Return a unique id."""
     return str(uuid.uuid4())
 
 
 def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
-    """What is really configured: the agent's own word, the transports, the limits."""
+    """Return the capabilities of the agent, with the configured transports and limits."""
     own = capabilities_of(agent) or AgentCapabilities()
     execution = own.execution or ExecutionCapabilities()
     return own.model_copy(

@@ -45,14 +45,14 @@ class SettingsError(Exception):
 
 
 class Scope(StrEnum):
-    """Who owns threads and runs where no token says so."""
+    """Owner of threads and runs if no token names one: the session, or everybody."""
 
     SESSION = "session"
     NONE = "none"
 
 
 class Settings(BaseModel):
-    """What README.md says of each. Times are in seconds, sizes in bytes."""
+    """All settings; docs/configuration.md describes them. Times are in seconds, sizes in bytes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
