@@ -16,7 +16,7 @@ from ag_ui.core import (
 )
 
 from agui_container.transports.roboto.messages import Active, session_messages, unanswered_calls
-from agui_container.transports.roboto.notes import CANCELLED, Failure, MessageNotes, Notes
+from agui_container.transports.roboto.notes import CANCELLED, MessageNotes, Notes, TurnFailure
 from agui_container.transports.roboto.requests import ToolSpec
 
 NOTES = Notes(tools=[ToolSpec(name="client_look")])
@@ -154,7 +154,7 @@ def test_what_was_shown_of_a_run_is_never_taken_back() -> None:
 
 @pytest.mark.parametrize(("code", "status"), [("MODEL_ERROR", "failed"), (CANCELLED, "cancelled")])
 def test_an_error_ends_the_answer_that_it_broke_off(code: str, status: str) -> None:
-    notes = Notes(failures={"a": Failure(code=code, message="No.")})
+    notes = Notes(failures={"a": TurnFailure(code=code, message="No.")})
     assert rows([user(), says("a", "Hel"), user("u2")], notes=notes)[1:] == [
         ("assistant", status, ["Hel", "error"]),
         ("user", "completed", ["Hello"]),
@@ -162,7 +162,7 @@ def test_an_error_ends_the_answer_that_it_broke_off(code: str, status: str) -> N
 
 
 def test_an_error_without_an_answer_is_a_message_of_its_own() -> None:
-    notes = Notes(failures={"u": Failure(code="MODEL_ERROR", message="No.")})
+    notes = Notes(failures={"u": TurnFailure(code="MODEL_ERROR", message="No.")})
     assert rows([user(), says("b", "Later.")], notes=notes)[1:] == [
         ("assistant", "failed", ["error"]),
         ("assistant", "completed", ["Later."]),

@@ -14,8 +14,8 @@ from agui_container.transports.roboto.requests import (
     DatasetTriage,
     GenericGoal,
     SendRequest,
+    SentToolResult,
     StartRequest,
-    ToolResult,
     ToolResultsRequest,
     ToolSpec,
     goals_of,
@@ -117,9 +117,9 @@ def test_a_vocabulary_is_in_the_context_of_the_run() -> None:
 # --- run inputs -------------------------------------------------------------------------------------------------------
 
 
-def run(**facts: object) -> inputs.Run:
+def run(**facts: object) -> inputs.NewRun:
     notes = Notes(tools=[ToolSpec(name="client_look", description="Look.")])
-    return inputs.Run("t1", "r1", 5.0, notes, **facts)  # type: ignore[arg-type]
+    return inputs.NewRun("t1", "r1", 5.0, notes, **facts)  # type: ignore[arg-type]
 
 
 def test_a_start_becomes_the_input_of_a_run() -> None:
@@ -147,7 +147,7 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
 def test_a_scope_is_told_with_every_run_of_the_session() -> None:
     request = read(SendRequest, {"message": HELLO, "analysis_scope": {"start_time": 1}})
     notes = Notes(scope=request.analysis_scope)
-    found = inputs.message_input(inputs.Run("t1", "r1", 5.0, notes), request)
+    found = inputs.message_input(inputs.NewRun("t1", "r1", 5.0, notes), request)
     assert [it.value for it in found.context or ()] == ['{"start_time":1}']
     assert MessageNotes.of(found.messages[0].metadata).sent
 
@@ -175,7 +175,7 @@ def test_results_become_tool_messages() -> None:
             {"tool_use_id": "c3", "tool_name": "client_look", "status": "declined", "output": None},
         ]
     }
-    results: list[ToolResult] = read(ToolResultsRequest, body).tool_results
+    results: list[SentToolResult] = read(ToolResultsRequest, body).tool_results
     found = inputs.results_input(run(), results)
     rows = [(it.tool_call_id, it.content, it.error) for it in found.messages if it.role == "tool"]
     assert rows == [

@@ -50,7 +50,7 @@ class Servable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class CallAdmission:
     """The rules for every call.
 
     Attributes:
@@ -178,7 +178,7 @@ CallHandler = Callable[[Call[In, Out]], Awaitable[None]]
 
 def method(
     handler: CallHandler[In, Out],
-    admission: Admission,
+    admission: CallAdmission,
     request_type: type[In],
     reply_type: type[Out],
     cardinality: Cardinality = Cardinality.STREAM_STREAM,

@@ -12,7 +12,7 @@ from grpclib.const import Handler as Method
 from grpclib.exceptions import GRPCError
 from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-from agui_container.transports.grpc.call import Admission, Call, method
+from agui_container.transports.grpc.call import Call, CallAdmission, method
 
 WATCH_SECONDS = 1.0
 """Seconds between two checks for a client that watches."""
@@ -20,7 +20,7 @@ WATCH_SECONDS = 1.0
 HealthCall = Call[HealthCheckRequest, HealthCheckResponse]
 
 
-class Health:
+class HealthService:
     """``grpc.health.v1.Health``.
 
     Args:
@@ -28,7 +28,7 @@ class Health:
         is_serving: returns True while calls are accepted.
     """
 
-    def __init__(self, names: Collection[str], is_serving: Callable[[], bool], admission: Admission) -> None:
+    def __init__(self, names: Collection[str], is_serving: Callable[[], bool], admission: CallAdmission) -> None:
         self._names = {"", *names}
         self._is_serving = is_serving
         self._admission = admission

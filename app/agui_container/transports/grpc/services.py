@@ -1,23 +1,22 @@
 """Construction of all gRPC services of one server."""
 
 from agui_container.engine.service import Service
-from agui_container.transports.grpc.call import Admission, Servable
-from agui_container.transports.grpc.health import Health
+from agui_container.transports.grpc.call import CallAdmission, Servable
 from agui_container.transports.grpc.kontekst.daemon import DaemonService
-from agui_container.transports.grpc.kontekst.service import AgentService as KontekstService
+from agui_container.transports.grpc.kontekst.service import KontekstService
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.reflection import with_reflection
-from agui_container.transports.grpc.roz.service import AgentService as RozService
+from agui_container.transports.grpc.roz.service import RozService
 from agui_container.transports.grpc.server import GrpcServer
 
 
 def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
     """Build the gRPC server of an engine."""
-    admission = Admission(options.max_bytes, options.by_session, frozenset(options.origins))
+    admission = CallAdmission(options.max_bytes, options.by_session, frozenset(options.origins))
     agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names),
         DaemonService(options.daemon, admission),
     ]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
-    return GrpcServer([*with_reflection(agents), Health(names, service.is_serving, admission)])
+    return GrpcServer([*with_reflection(agents), HealthService(names, service.is_serving, admission)])

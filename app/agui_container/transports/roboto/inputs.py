@@ -22,12 +22,12 @@ from msgspec import Struct
 from agui_container.transports.roboto import goals as roboto_goals
 from agui_container.transports.roboto.notes import MessageNotes, Notes
 from agui_container.transports.roboto.requests import (
+    AnalysisScope,
     Goal,
-    Scope,
     SendRequest,
     SentMessage,
+    SentToolResult,
     StartRequest,
-    ToolResult,
     ToolSpec,
 )
 
@@ -37,7 +37,7 @@ VIEWING = "What the user is looking at in the client"
 SCOPE = "The range of time to analyse, in nanoseconds since the epoch, both ends included"
 
 
-class Run(Struct, frozen=True):
+class NewRun(Struct, frozen=True):
     """Facts of a run besides those of the request.
 
     Attributes:
@@ -52,7 +52,7 @@ class Run(Struct, frozen=True):
     goals: Sequence[Goal] = ()
 
 
-def start_input(run: Run, request: StartRequest) -> RunAgentInput:
+def start_input(run: NewRun, request: StartRequest) -> RunAgentInput:
     """Return the input of the run that begins a session."""
     earlier, last = list(request.messages), None
     if earlier and earlier[-1].role == "user":
@@ -62,19 +62,19 @@ def start_input(run: Run, request: StartRequest) -> RunAgentInput:
     return _turn_input(run, request, [*prompt, *earlier_messages, _question(run, request, last, is_sent=False)])
 
 
-def message_input(run: Run, request: SendRequest) -> RunAgentInput:
+def message_input(run: NewRun, request: SendRequest) -> RunAgentInput:
     """Return the input of the run that answers a message."""
     question = _question(run, request, request.message, is_sent=request.message is not None)
     return _turn_input(run, request, [question])
 
 
-def results_input(run: Run, results: Sequence[ToolResult]) -> RunAgentInput:
+def results_input(run: NewRun, results: Sequence[SentToolResult]) -> RunAgentInput:
     """Return the input of the run that continues with results of client tools."""
     messages = [_result(f"{run.run_id}-{at}", result) for at, result in enumerate(results)]
     return _run_input(run, messages, _contexts(None, run.notes.scope), {})
 
 
-def _turn_input(run: Run, request: StartRequest | SendRequest, messages: Sequence[Message]) -> RunAgentInput:
+def _turn_input(run: NewRun, request: StartRequest | SendRequest, messages: Sequence[Message]) -> RunAgentInput:
     forwarded: dict[str, object] = {}
     if run.goals:
         forwarded["goals"] = roboto_goals.goal_declarations(run.goals)
@@ -85,7 +85,7 @@ def _turn_input(run: Run, request: StartRequest | SendRequest, messages: Sequenc
 
 
 def _run_input(
-    run: Run, messages: Sequence[Message], contexts: Sequence[Context], forwarded: Mapping[str, object]
+    run: NewRun, messages: Sequence[Message], contexts: Sequence[Context], forwarded: Mapping[str, object]
 ) -> RunAgentInput:
     """Return the input of a run. ``onBusy`` refuses a second run on the thread, whatever ``AGUI_ON_BUSY`` is."""
     return RunAgentInput(
@@ -101,7 +101,7 @@ def _run_input(
 
 
 def _question(
-    run: Run, request: StartRequest | SendRequest, message: SentMessage | None, *, is_sent: bool
+    run: NewRun, request: StartRequest | SendRequest, message: SentMessage | None, *, is_sent: bool
 ) -> UserMessage:
     """Return the message that begins a turn. Without a message of the client, the text names the turn's purpose."""
     skills = request.invoke_skills or ()
@@ -123,7 +123,7 @@ def _earlier_message(message: SentMessage, message_id: str, now: float) -> Messa
     return AssistantMessage(id=message_id, content=message.text)
 
 
-def _result(message_id: str, result: ToolResult) -> ToolMessage:
+def _result(message_id: str, result: SentToolResult) -> ToolMessage:
     output = result.output or {}
     error = output.get("error", "The client's tool failed." if result.status == "error" else "The user declined it.")
     notes = MessageNotes(status=result.status, runtime_ms=result.runtime_ms)
@@ -140,7 +140,7 @@ def _tool(spec: ToolSpec) -> Tool:
     return Tool(name=spec.name, description=spec.description, parameters=spec.input_schema or {"type": "object"})
 
 
-def _contexts(client_context: Mapping[str, object] | None, scope: Scope | None) -> list[Context]:
+def _contexts(client_context: Mapping[str, object] | None, scope: AnalysisScope | None) -> list[Context]:
     view = {name: value for name, value in (client_context or {}).items() if value}
     contexts = [Context(description=VIEWING, value=json.dumps(view, ensure_ascii=False))] if view else []
     if scope is not None and (scope.start_time is not None or scope.end_time is not None):

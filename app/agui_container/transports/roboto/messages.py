@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from pydantic_core import from_json
 
 from agui_container.protocol.conversation.tool_results import DURATION, has_failed
-from agui_container.transports.roboto.notes import Failure, MessageNotes, Notes
+from agui_container.transports.roboto.notes import MessageNotes, Notes, TurnFailure
 
 Block = dict[str, object]
 
@@ -191,7 +191,7 @@ class _Session:
         target.ids.append(message.id)
         target.blocks.append(result_block(message, self._names.get(message.tool_call_id, "unknown")))
 
-    def _add_failure(self, failure: Failure) -> None:
+    def _add_failure(self, failure: TurnFailure) -> None:
         target = self._last(ASSISTANT)
         if target is None:
             target = Message(ASSISTANT, self._created)

@@ -10,7 +10,7 @@ from msgspec import Struct, ValidationError, convert, field
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
-from agui_container.transports.roboto.requests import Scope, ToolSpec
+from agui_container.transports.roboto.requests import AnalysisScope, ToolSpec
 
 PREFIX = "roboto."
 """Prefix of the keys in the metadata."""
@@ -28,7 +28,7 @@ LOCAL = "local"
 """Organisation of a session that names none. This server has no organisations."""
 
 
-class Failure(BaseModel):
+class TurnFailure(BaseModel):
     """A failed or cancelled turn. ``code`` is one of the error table, or CANCELLED."""
 
     model_config = ConfigDict(frozen=True)
@@ -54,12 +54,12 @@ class Notes(BaseModel):
     model_config = ConfigDict(frozen=True, protected_namespaces=(), extra="ignore")
 
     tools: list[ToolSpec] = Field(default_factory=list)
-    scope: Scope | None = None
+    scope: AnalysisScope | None = None
     model_profile: str | None = None
     org_id: str = LOCAL
     visibility: Literal["private", "org"] = "private"
     pinned_at: float | None = None
-    failures: dict[str, Failure] = Field(default_factory=dict)
+    failures: dict[str, TurnFailure] = Field(default_factory=dict)
     forked_from: int | None = None
 
     @classmethod
@@ -74,7 +74,7 @@ class Notes(BaseModel):
         """Return the session's tools, with these added. A tool with the same name is replaced."""
         return list({tool.name: tool for tool in (*self.tools, *(tools or ()))}.values())
 
-    def with_failure(self, message_id: str, failure: Failure) -> dict[str, Failure]:
+    def with_failure(self, message_id: str, failure: TurnFailure) -> dict[str, TurnFailure]:
         """Return the last ``MAX_FAILURES`` failures of the session, including this one."""
         failures = {**self.failures, message_id: failure}
         return dict(list(failures.items())[-MAX_FAILURES:])

@@ -33,7 +33,7 @@ Prompt = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
 T = TypeVar("T", bound=BaseModel)
 
 
-class Model(BaseModel):
+class RobotoModel(BaseModel):
     """Base of all requests. The empty ``protected_namespaces`` allow the name ``model_profile``."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True)
@@ -42,14 +42,14 @@ class Model(BaseModel):
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
-class TextBlock(Model):
+class TextBlock(RobotoModel):
     """A block of text. Clients send no ``content_type`` with it."""
 
     text: str
     content_type: Literal["text"] = "text"
 
 
-class SentMessage(Model):
+class SentMessage(RobotoModel):
     """A message of the user, or of the assistant if a session begins with an earlier conversation."""
 
     role: Literal["user", "assistant"]
@@ -61,7 +61,7 @@ class SentMessage(Model):
         return "\n".join(block.text for block in self.content)
 
 
-class ToolSpec(Model):
+class ToolSpec(RobotoModel):
     """A tool that the client runs."""
 
     name: Annotated[str, StringConstraints(pattern=r"^client_[a-z][a-z0-9_]*$", max_length=128)]
@@ -69,7 +69,7 @@ class ToolSpec(Model):
     input_schema: dict[str, object] = Field(default_factory=dict)
 
 
-class Scope(Model):
+class AnalysisScope(RobotoModel):
     """A range of time in nanoseconds since the epoch, both ends included."""
 
     start_time: int | None = None
@@ -82,7 +82,7 @@ class Scope(Model):
         return self
 
 
-class SkillCall(Model):
+class SkillCall(RobotoModel):
     """A skill by its id. The version is ignored, because this server has one version of each skill."""
 
     skill_id: Annotated[str, StringConstraints(min_length=1)]
@@ -92,7 +92,7 @@ class SkillCall(Model):
 # --- goals ------------------------------------------------------------------------------------------------------------
 
 
-class DatasetSummary(Model):
+class DatasetSummary(RobotoModel):
     """A summary of a dataset."""
 
     goal_type: Literal["dataset_summary"]
@@ -100,7 +100,7 @@ class DatasetSummary(Model):
     summary_format_spec_prompt: Prompt | None = None
 
 
-class DatasetTriage(Model):
+class DatasetTriage(RobotoModel):
     """A decision on each label of a vocabulary."""
 
     goal_type: Literal["dataset_triage"]
@@ -108,7 +108,7 @@ class DatasetTriage(Model):
     label_vocabulary: Annotated[dict[Label, Words], Field(min_length=1, max_length=MAX_LABELS)]
 
 
-class CreateEvents(Model):
+class CreateEvents(RobotoModel):
     """Events in a dataset."""
 
     goal_type: Literal["create_events"]
@@ -119,7 +119,7 @@ class CreateEvents(Model):
     event_focus_prompt: Prompt | None = None
 
 
-class GenericGoal(Model):
+class GenericGoal(RobotoModel):
     """A goal of any other type, with the JSON Schema of its data as in AG-UI's ``forwardedProps.goals``."""
 
     goal_type: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,44}$")]
@@ -138,19 +138,19 @@ KINDS: dict[str, type[Goal]] = {
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-class _Turn(Model):
+class _TurnRequest(RobotoModel):
     """Members of a request that begins a turn. ``goals_of`` validates the goals, which have several types."""
 
     client_context: dict[str, object] | None = Field(
         default=None, validation_alias=AliasChoices("client_context", "context")
     )
     client_tools: Annotated[list[ToolSpec] | None, Field(max_length=MAX_TOOLS)] = None
-    analysis_scope: Scope | None = None
+    analysis_scope: AnalysisScope | None = None
     goals: Annotated[list[dict[str, object]] | None, Field(max_length=MAX_GOALS)] = None
     invoke_skills: Annotated[list[SkillCall] | None, Field(max_length=1)] = None
 
 
-class StartRequest(_Turn):
+class StartRequest(_TurnRequest):
     """Request to begin a session."""
 
     messages: Annotated[list[SentMessage], Field(max_length=MAX_MESSAGES)] = Field(default_factory=list)
@@ -171,7 +171,7 @@ class StartRequest(_Turn):
         return self
 
 
-class SendRequest(_Turn):
+class SendRequest(_TurnRequest):
     """Request to send a message to a session."""
 
     message: SentMessage | None = None
@@ -185,7 +185,7 @@ class SendRequest(_Turn):
         return self
 
 
-class ToolResult(Model):
+class SentToolResult(RobotoModel):
     """The result of a call that the client ran."""
 
     tool_use_id: str
@@ -195,14 +195,14 @@ class ToolResult(Model):
     output: dict[str, object] | None = None
 
 
-class ToolResultsRequest(Model):
+class ToolResultsRequest(RobotoModel):
     """Results of client tools. Old clients send an empty list if they know none of the tools."""
 
-    tool_results: Annotated[list[ToolResult], Field(max_length=1_000)]
+    tool_results: Annotated[list[SentToolResult], Field(max_length=1_000)]
     client_tools: Annotated[list[ToolSpec] | None, Field(max_length=MAX_TOOLS)] = None
 
 
-class FeedbackRequest(Model):
+class FeedbackRequest(RobotoModel):
     """Feedback on a message."""
 
     sentiment: Sentiment
@@ -210,19 +210,19 @@ class FeedbackRequest(Model):
     notes: str | None = None
 
 
-class ForkRequest(Model):
+class ForkRequest(RobotoModel):
     """Request to copy a session up to a message, including that message."""
 
     message_sequence_num: int
 
 
-class VisibilityRequest(Model):
+class VisibilityRequest(RobotoModel):
     """Request to set the visibility of a session."""
 
     visibility: Literal["private", "org"]
 
 
-class PinRequest(Model):
+class PinRequest(RobotoModel):
     """Request to pin or unpin a session."""
 
     pinned: bool

@@ -60,7 +60,7 @@ class Sessions:
             org_id=org_id or LOCAL,
         )
         thread_id, run_id = new_session_id(), self._service.new_id()
-        run_input = inputs.start_input(inputs.Run(thread_id, run_id, time.time(), notes, goals), request)
+        run_input = inputs.start_input(inputs.NewRun(thread_id, run_id, time.time(), notes, goals), request)
         subscription = await self._admit(caller, run_input, size)
         await self._follow(caller, run_input, subscription, notes.model_dump(mode="json"))
         return session_record(await self.views.view(caller, thread_id, with_context=with_context))
@@ -79,7 +79,7 @@ class Sessions:
         notes = Notes.of(thread.metadata)
         facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
         notes = notes.model_copy(update=facts)
-        run = inputs.Run(thread_id, self._service.new_id(), time.time(), notes, goals)
+        run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes, goals)
         run_input = inputs.message_input(run, request)
         await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
 
@@ -100,7 +100,7 @@ class Sessions:
         if self.views.is_active(delta.thread) or delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The session is not waiting for results of client tools.")
         check_results(request, unanswered_calls(await parse_messages(delta)))
-        run = inputs.Run(thread_id, self._service.new_id(), time.time(), notes)
+        run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes)
         run_input = inputs.results_input(run, request.tool_results)
         await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
 

@@ -26,7 +26,7 @@ from agui_container.protocol.conversation.recovery import EVENT
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.errors import AppError
 from agui_container.transports.roboto.messages import Active
-from agui_container.transports.roboto.notes import CANCELLED, Failure
+from agui_container.transports.roboto.notes import CANCELLED, TurnFailure
 
 UNPOLLED_SECONDS = 30.0
 """Seconds after the last poll for which a run of another client is read."""
@@ -51,7 +51,7 @@ TERMINAL = {EventType.RUN_FINISHED, EventType.RUN_ERROR}
 logger = logging.getLogger(__name__)
 
 
-class Turn:
+class FollowedTurn:
     """One run and its messages so far.
 
     Args:
@@ -69,7 +69,7 @@ class Turn:
         *,
         is_own: bool,
         before: Callable[[], Awaitable[Sequence[Message] | None]],
-        on_end: Callable[[Failure | None], Awaitable[None]],
+        on_end: Callable[[TurnFailure | None], Awaitable[None]],
     ) -> None:
         self._run_id = run_id
         self._subscription = subscription
@@ -80,7 +80,7 @@ class Turn:
         self._has_begun = self._has_ended = False
         self._open_messages: set[str] = set()
         self._open_calls: set[str] = set()
-        self._failure: Failure | None = None
+        self._failure: TurnFailure | None = None
         self._change = asyncio.Event()
         self._poll_timer: asyncio.TimerHandle | None = None
 
@@ -158,11 +158,11 @@ class Turn:
                 self._open_calls.discard(event.tool_call_id)
 
 
-def failure_in(event: BaseEvent) -> Failure | None:
+def failure_in(event: BaseEvent) -> TurnFailure | None:
     """Return the failure that the last event of a run reports, or None."""
     match event:
         case RunErrorEvent():
-            return Failure(code=event.code or "AGENT_ERROR", message=event.message)
+            return TurnFailure(code=event.code or "AGENT_ERROR", message=event.message)
         case RunFinishedEvent(outcome=RunFinishedCancelledOutcome()):
-            return Failure(code=CANCELLED, message="The turn was cancelled.")
+            return TurnFailure(code=CANCELLED, message="The turn was cancelled.")
     return None

@@ -23,10 +23,10 @@ from agui_container.protocol.commands import ThreadsGet
 from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.errors import AppError
 from agui_container.transports.roboto.messages import Active, session_messages, unanswered_calls
-from agui_container.transports.roboto.notes import Failure, MessageNotes, Notes, as_metadata
+from agui_container.transports.roboto.notes import MessageNotes, Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import JSON, View, delta_record, goal_records, unchanged_record
-from agui_container.transports.roboto.turn import Turn
+from agui_container.transports.roboto.turn import FollowedTurn
 
 HOLD_SECONDS = 20.0
 """Seconds for which a poll waits for a change. Clients time out after 30 s."""
@@ -54,7 +54,7 @@ class Views:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._turns: dict[ThreadKey, Turn] = {}
+        self._turns: dict[ThreadKey, FollowedTurn] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_waiters: dict[ThreadKey, set[asyncio.Event]] = {}
 
@@ -153,7 +153,7 @@ class Views:
         """Follow a run that a client of this protocol began, to its end."""
         self._begin(caller, thread_id, run_id, subscription, is_own=True)
 
-    async def _join(self, caller: Caller, thread: ThreadRecord) -> Turn | None:
+    async def _join(self, caller: Caller, thread: ThreadRecord) -> FollowedTurn | None:
         """Follow the thread's active run. Returns None if there is none, or if it cannot be read."""
         if thread.active_run is None:
             return None
@@ -166,9 +166,11 @@ class Views:
             return turn
         return self._begin(caller, thread.key.thread_id, thread.active_run, subscription, is_own=False)
 
-    def _begin(self, caller: Caller, thread_id: str, run_id: str, subscription: Subscription, *, is_own: bool) -> Turn:
+    def _begin(
+        self, caller: Caller, thread_id: str, run_id: str, subscription: Subscription, *, is_own: bool
+    ) -> FollowedTurn:
         key = ThreadKey(caller.owner, thread_id)
-        turn = Turn(
+        turn = FollowedTurn(
             run_id,
             subscription,
             is_own=is_own,
@@ -183,7 +185,7 @@ class Views:
             change.set()
         return turn
 
-    async def _read(self, key: ThreadKey, turn: Turn) -> None:
+    async def _read(self, key: ThreadKey, turn: FollowedTurn) -> None:
         try:
             await turn.follow()
         except Exception:
@@ -197,7 +199,7 @@ class Views:
         delta = await self._service.threads.delta(caller, thread_id)
         return await parse_messages(delta) if delta.thread.active_run == run_id else None
 
-    async def _store_end(self, caller: Caller, thread_id: str, run_id: str, failure: Failure | None) -> None:
+    async def _store_end(self, caller: Caller, thread_id: str, run_id: str, failure: TurnFailure | None) -> None:
         """Wait until the end of a run is stored, and store its failure."""
         deadline = asyncio.get_running_loop().time() + END_SECONDS
         delta = await self._service.threads.delta(caller, thread_id, messages=failure is not None)

@@ -16,7 +16,7 @@ from grpclib.const import Handler as Method
 
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.grpc.call import Admission, Call, method
+from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import (
     GetStatusRequest,
     GetStatusResponse,
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 class DaemonService:
     """``kontekst.DaemonService``."""
 
-    def __init__(self, daemon: Daemon, admission: Admission) -> None:
+    def __init__(self, daemon: Daemon, admission: CallAdmission) -> None:
         self._daemon = daemon
         self._admission = admission
         self._is_healthy, self._probed_at = False, float("-inf")

@@ -15,7 +15,7 @@ from grpclib.const import Handler as Method
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.grpc.call import Admission, Call, method
+from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.following import first_of, wait_for_newer_run
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
 from agui_container.transports.grpc.interrupts import abandonment, decision
@@ -29,14 +29,14 @@ RunCall = Call[RunCommand, RunEvent]
 logger = logging.getLogger(__name__)
 
 
-class AgentService:
+class KontekstService:
     """``kontekst.AgentService``.
 
     Args:
         agent_names: names that a client may use for this server's agent, besides ``default`` and the empty name.
     """
 
-    def __init__(self, service: Service, admission: Admission, agent_names: Collection[str]) -> None:
+    def __init__(self, service: Service, admission: CallAdmission, agent_names: Collection[str]) -> None:
         self._service = service
         self._admission = admission
         self._agent_names = (DEFAULT_AGENT, *agent_names)

@@ -33,7 +33,7 @@ MAX_SUMMARY = 500
 LOAD_SKILL = "load_skill"
 
 
-class ToolCall(Struct):
+class OpenToolCall(Struct):
     """A tool call of the model."""
 
     name: str
@@ -77,7 +77,7 @@ class TurnEvents:
         self._tools = tools
         self._permissions = permissions
         self._now = now
-        self._calls: dict[str, ToolCall] = {}
+        self._calls: dict[str, OpenToolCall] = {}
         self._activity = self._presence = ("", "")
         self._run_began_at = now()
 
@@ -102,7 +102,7 @@ class TurnEvents:
             case EventType.REASONING_MESSAGE_CONTENT:
                 return [*self._set_activity(THINKING), *self._wire.thinking(self.message_id, event["delta"])]
             case EventType.TOOL_CALL_START:
-                self._calls[event["toolCallId"]] = ToolCall(event["toolCallName"])
+                self._calls[event["toolCallId"]] = OpenToolCall(event["toolCallName"])
             case EventType.TOOL_CALL_ARGS if event["toolCallId"] in self._calls:
                 self._calls[event["toolCallId"]].arguments += event["delta"]
             case EventType.TOOL_CALL_END:
@@ -160,7 +160,7 @@ class TurnEvents:
         ]
 
     def _tool_finished(self, call_id: str, result: str) -> Responses:
-        call = self._calls.pop(call_id, None) or ToolCall("")
+        call = self._calls.pop(call_id, None) or OpenToolCall("")
         responses = self._wire.tool_finished(call_id, call.name, result[:MAX_SUMMARY])
         if call.name == LOAD_SKILL:
             responses += self._wire.skill_loaded(str(parameters_of(call.arguments).get("name", "")))
@@ -193,7 +193,7 @@ class TurnEvents:
             responses += self._wire.approval_requested(request, self._seconds_until_expiry(request))
         return responses
 
-    def _pending_calls(self) -> dict[str, ToolCall]:
+    def _pending_calls(self) -> dict[str, OpenToolCall]:
         """Return the calls without a result that the client must run."""
         return {
             call_id: call
@@ -201,7 +201,7 @@ class TurnEvents:
             if call_id not in self.approvals and call.name in self._tools
         }
 
-    def _request_tool(self, call_id: str, call: ToolCall) -> Responses:
+    def _request_tool(self, call_id: str, call: OpenToolCall) -> Responses:
         tool = self._tools.get(call.name)
         timeout_ms = tool.timeout_ms if tool else TIMEOUT_MS
         self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms)

@@ -13,7 +13,7 @@ from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.grpc.call import Admission, Call, method
+from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.following import wait_for_newer_run
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
@@ -24,10 +24,10 @@ from agui_container.transports.grpc.roz.wire import Wire
 WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 
 
-class AgentService:
+class RozService:
     """``roz.v1.AgentService``."""
 
-    def __init__(self, service: Service, admission: Admission, options: GrpcOptions) -> None:
+    def __init__(self, service: Service, admission: CallAdmission, options: GrpcOptions) -> None:
         self._service = service
         self._admission = admission
         self._options = options

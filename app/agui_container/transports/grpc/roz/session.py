@@ -21,7 +21,7 @@ from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import add
 from agui_container.transports.grpc.roz.requests import contexts, history_of, user_message
 from agui_container.transports.grpc.roz.tools import ClientTools, ToolsByName, tools_by_name
-from agui_container.transports.grpc.roz.turn import Turn, TurnRequest
+from agui_container.transports.grpc.roz.turn import SessionTurn, TurnRequest
 from agui_container.transports.grpc.roz.wire import Responses, Wire
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
@@ -62,7 +62,7 @@ class Session:
         self._waiting: list[pb.UserMessage] = []
         self._has_news = asyncio.Event()
         self._turns = 0
-        self._turn: Turn | None = None
+        self._turn: SessionTurn | None = None
         self._is_over = self._is_half_closed = False
         self._last_sent_at = 0.0
 
@@ -127,7 +127,9 @@ class Session:
             await self._send(self._wire.session_rejected(error))
             return
         self._turns += 1
-        self._turn = turn = Turn(request, self._service, self._call.caller, self._wire, self._options, self._send)
+        self._turn = turn = SessionTurn(
+            request, self._service, self._call.caller, self._wire, self._options, self._send
+        )
         turn.is_half_closed = self._is_half_closed
         try:
             await turn.run(self._turns)
@@ -228,7 +230,7 @@ class Session:
             case "cancel_session":
                 await self._cancel_session()
 
-    def _current_turn(self, kind: str) -> Turn:
+    def _current_turn(self, kind: str) -> SessionTurn:
         if self._turn is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
         return self._turn

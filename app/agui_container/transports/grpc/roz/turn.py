@@ -50,7 +50,7 @@ class Answers(Struct, frozen=True):
     decisions: Sequence[ResumeEntry]
 
 
-class Turn:
+class SessionTurn:
     """The answer to one message.
 
     Attributes:
