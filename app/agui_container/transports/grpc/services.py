@@ -2,6 +2,7 @@
 
 from agui_container.engine.service import Service
 from agui_container.transports.grpc.call import CallAdmission, Servable
+from agui_container.transports.grpc.health import HealthService
 from agui_container.transports.grpc.kontekst.daemon import DaemonService
 from agui_container.transports.grpc.kontekst.service import KontekstService
 from agui_container.transports.grpc.options import GrpcOptions
