@@ -38,7 +38,7 @@ from langgraph.types import Command
 
 from agui_container.agents.custom.as_agent import thread_cleanup_of
 from agui_container.agents.frameworks import framework_agent
-from agui_container.agents.frameworks.langgraph import Graph, _pieces
+from agui_container.agents.frameworks.langgraph import Graph, _split_chunk
 from agui_container.ports import Agent, Caller, Item
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.conversation.merge import MESSAGE
@@ -270,7 +270,7 @@ CALLS = [tool_call_chunk(name=name, args="{}", id=name, index=at) for at, name i
 )
 def test_a_piece_holds_one_thing(chunk: AIMessageChunk, pieces: Sequence[tuple[str, str | None, str | None]]) -> None:
     held = []
-    for piece in _pieces(chunk):
+    for piece in _split_chunk(chunk):
         assert isinstance(piece, AIMessageChunk)
         part = piece.tool_call_chunks[0] if piece.tool_call_chunks else None
         held.append((piece.text, part and part["name"], part and part["args"]))
