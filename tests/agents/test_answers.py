@@ -88,7 +88,7 @@ async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(caplog: pyte
     forged = [ResumeEntry(interrupt_id=f"forged\n{'x' * 200}{at}", status="cancelled") for at in range(1000)]
     await desk.start("hi", resume=forged)
     (line,) = (record.getMessage() for record in caplog.records if "unknown interrupts" in record.getMessage())
-    assert line.startswith("count=<1000> first=<'forged\\nxxx")
+    assert line.startswith("answers to unknown interrupts ignored count=1000 first='forged\\nxxx")
     assert len(line) < 200
 
 

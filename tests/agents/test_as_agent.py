@@ -211,7 +211,7 @@ async def test_an_iterator_that_is_left_early_is_closed() -> None:
 
 @pytest.mark.parametrize("given", [None, ["a"], "text"])
 async def test_a_run_that_gives_something_else_fails(given: object) -> None:
-    with pytest.raises(TypeError, match=f"gave a {type(given).__name__}, not an async iterator of events"):
+    with pytest.raises(TypeError, match=f"returned a {type(given).__name__}, not an async iterator of events"):
         await items(Giving(given))
 
 

@@ -100,19 +100,19 @@ class BoundedWindow:
         entries = [counter.count_message(message) for message in prompt.messages]
         start = run_start(prompt.messages)
         self._history, self._run = entries[:start], entries[start:]
-        self._kept: Sequence[CountedMessage] = self._history
+        self._kept_history: Sequence[CountedMessage] = self._history
         self._emit = emit
         self._summarise = summarise
 
     @property
     def messages(self) -> Sequence[Message]:
         """The kept history, then the current run."""
-        return [entry.message for entry in (*self._kept, *self._run)]
+        return [entry.message for entry in (*self._kept_history, *self._run)]
 
     @property
     def tokens(self) -> int:
         """Number of tokens of the next prompt."""
-        return self._system + self._tools + total_tokens(self._kept) + total_tokens(self._run)
+        return self._system + self._tools + total_tokens(self._kept_history) + total_tokens(self._run)
 
     def add(self, messages: Sequence[Message]) -> None:
         """Count new messages of the run and append them."""
@@ -120,19 +120,19 @@ class BoundedWindow:
 
     async def fit(self) -> None:
         """Drop old turns if the prompt exceeds the budget. Emit CUSTOM ``context.compacted`` if the history changed."""
-        before, messages_before = self.tokens, len(self._kept) + len(self._run)
+        before, messages_before = self.tokens, len(self._kept_history) + len(self._run)
         if before <= self._budget:
             return
-        strategy, kept = await self._compact(
-            before - total_tokens(self._kept) + total_tokens(self._history) - self._budget
+        strategy, kept_history = await self._compact(
+            before - total_tokens(self._kept_history) + total_tokens(self._history) - self._budget
         )
-        if kept == self._kept:
+        if kept_history == self._kept_history:
             return
-        self._kept = kept
+        self._kept_history = kept_history
         value = {
             "strategy": strategy,
             "messagesBefore": messages_before,
-            "messagesAfter": len(self._kept) + len(self._run),
+            "messagesAfter": len(self._kept_history) + len(self._run),
             "tokensBefore": before,
             "tokensAfter": self.tokens,
         }
@@ -143,26 +143,26 @@ class BoundedWindow:
         reserve = self._summarise.reserve if self._summarise else 0
         at = find_cut(self._history, excess + reserve, max(1, self._budget // CUTS_PER_BUDGET))
         dropped, pinned = split_entries(self._history[:at])
-        kept = [*pinned, *self._history[at:]]
+        kept_history = [*pinned, *self._history[at:]]
         has_room = excess + reserve <= total_tokens(dropped)
         summary = await self._summarise(dropped) if self._summarise and has_room else None
         if summary is None:
-            return "trim", kept
+            return "trim", kept_history
         return "summarise", [*pinned, self._counter.count_message(summary), *self._history[at:]]
 
     def snapshot(self) -> None:
         """Emit CUSTOM ``context.snapshot`` with the token counts of the window, the model's last turn included."""
         used = self.tokens
-        rows = [("history", entry) for entry in self._kept] + [("run", entry) for entry in self._run]
+        rows = [("history", entry) for entry in self._kept_history] + [("run", entry) for entry in self._run]
         value = {
             "contextSize": self._budget,
             "systemTokens": self._system,
             "toolTokens": self._tools,
-            "historyTokens": total_tokens(self._kept),
+            "historyTokens": total_tokens(self._kept_history),
             "runTokens": total_tokens(self._run),
             "totalTokens": used,
             "remainingTokens": max(0, self._budget - used),
-            "historyMessages": len(self._kept),
+            "historyMessages": len(self._kept_history),
             "runMessages": len(self._run),
             "messages": [_entry(source, entry) for source, entry in rows[-MAX_LISTED_MESSAGES:]],
         }
