@@ -138,7 +138,7 @@ class Leases:
         self._reported = progress
 
     def _mark_reachable(self, now: float) -> None:
-        """Record contact with the store. A gap longer than a lease, or a clock that was set back, begins a new contact."""
+        """Record contact with the store. A gap of more than a lease, or a clock that was set back, restarts it."""
         if not 0 <= now - self._last_renewal <= LEASE_SECONDS:
             self._reachable_since = now
         self._last_renewal = now
