@@ -1,9 +1,9 @@
 """Events of one run, in order: appended by one writer, read by any number of subscriptions, replay first and then live.
 
 Rule: the log is the only thing between a run and its readers. A subscription is a position in it, so a slow reader
-costs nothing and delays nobody, and a late one sees the same bytes. An append marks the log as dirty; the flusher makes
-the new events visible once per turn of the event loop, so that one write carries all that is ready and no write begins
-in the agent's task.
+costs nothing and delays no other, and a late one reads the same bytes. An append marks the log as dirty; the flusher
+makes the new events visible once per turn of the event loop, so that one write carries all ready events and no write
+begins in the agent's task.
 """
 
 import asyncio

@@ -58,10 +58,10 @@ class LeasedRuns(Protocol):
     """The runs of this process, as ``Leases`` needs them."""
 
     def claimed_runs(self) -> Sequence[RunKey]:
-        """Return the keys of the open runs that the store knows."""
+        """Return the keys of the open runs that are claimed in the store."""
 
     def progress(self) -> Sequence[RunProgress]:
-        """Return the progress of the open runs that the store knows."""
+        """Return the progress of the open runs that are claimed in the store."""
 
     def is_running(self, key: RunKey) -> bool:
         """Return True if a run is open in this process or its end is not stored yet."""
@@ -138,7 +138,7 @@ class Leases:
         self._reported = progress
 
     def _mark_reachable(self, now: float) -> None:
-        """Record contact with the store. Contact begins anew after a gap of a lease, or if the clock was set back."""
+        """Record contact with the store. A gap of more than a lease, or a clock that was set back, restarts it."""
         if not 0 <= now - self._last_renewal <= LEASE_SECONDS:
             self._reachable_since = now
         self._last_renewal = now
@@ -181,7 +181,7 @@ class Leases:
 
     async def _reap_run(self, record: RunRecord) -> None:
         """Store the closing events, RUN_ERROR and the end of a lost run."""
-        logger.warning("lost run ended run=%s replica=%s", record.key.run_id, record.replica)
+        logger.warning("ending lost run run=%s replica=%s", record.key.run_id, record.replica)
         cluster, key = self._cluster, record.key
         envelopes: list[Envelope] = []
         while page := await cluster.store.runs.envelopes(key, len(envelopes)):
@@ -219,7 +219,7 @@ class Leases:
 
 
 async def run_periodically(job: Callable[[], Awaitable[None]], pause: float) -> None:
-    """Call a job every ``pause`` seconds until cancelled. Log its exceptions and go on."""
+    """Call a job every ``pause`` seconds until cancelled. Log its exceptions and continue."""
     while True:
         try:
             await job()

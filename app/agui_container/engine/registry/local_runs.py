@@ -22,11 +22,11 @@ class LocalRuns:
         self._clock = clock
 
     def claimed_runs(self) -> Sequence[RunKey]:
-        """Return the keys of the open runs that the store knows."""
+        """Return the keys of the open runs that are claimed in the store."""
         return [run.key for run in self._registry.claimed_runs()]
 
     def progress(self) -> Sequence[RunProgress]:
-        """Return the number of readers and the usage of the open runs that the store knows."""
+        """Return the number of readers and the usage of the open runs that are claimed in the store."""
         now = self._clock.time()
         return [
             RunProgress(run.key, run.presence.count(now), usage_json(sum_usage(run.ctx.usage)))

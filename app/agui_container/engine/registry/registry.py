@@ -74,7 +74,7 @@ class RunRegistry:
         return run is not None and (run in self._recorder_tasks or not run.log.has_ended)
 
     def claimed_runs(self) -> Sequence[Run]:
-        """Return the open runs that the store knows."""
+        """Return the open runs that are claimed in the store."""
         active = (queue[0] for queue in self._threads.values())
         return [run for run in active if run.recorder is not None and run.recorder.is_claimed]
 
