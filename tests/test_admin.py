@@ -124,7 +124,7 @@ def test_what_is_no_command_is_explained(arguments: list[str], capsys: pytest.Ca
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
-    assert "usage: python -m agui_container" in capsys.readouterr().err
+    assert "usage: agui" in capsys.readouterr().err
 
 
 @requirement("operator.runs")

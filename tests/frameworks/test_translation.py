@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from ag_ui.core import BaseEvent, CustomEvent, RunErrorEvent, StateSnapshotEvent, TokenUsage
 
-from agui_container.agents.frameworks.strands import PerThread
+from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import FrameworkError, check_events, own_input
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode

@@ -26,7 +26,7 @@ async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
 ) -> None:
     alone, alongside = threading.Lock(), []
 
-    def parsed(_: bytes, tell: object = None) -> object:
+    def parsed(_: bytes, warn: object = None) -> object:
         alongside.append(not alone.acquire(blocking=False))
         assert threading.current_thread() is not threading.main_thread()
         alone.release()

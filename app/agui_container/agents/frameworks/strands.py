@@ -8,69 +8,16 @@ Rules:
 - The number of adapters is bounded. Only unused ones are evicted, the least recently used first.
 """
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Generic, TypeVar
+from collections.abc import AsyncGenerator
 
 from ag_ui.core import RunAgentInput
 from ag_ui_strands import StrandsAgent
-from msgspec import Struct, field
+from msgspec import Struct
 
+from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import awaits_client, check_events, own_input, thread_id_for
 from agui_container.ports import Agent, Item, RunContext
 from agui_container.runtime.aclosing import maybe_aclosing
-
-T = TypeVar("T")
-
-THREADS = 1000
-"""Maximum number of threads with an agent. An evicted thread starts again from the messages that the client sends."""
-
-
-class _Entry(Struct, Generic[T]):
-    value: T
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
-class PerThread(Generic[T]):
-    """One value per thread, for one user at a time.
-
-    Args:
-        make: makes the value of a new thread.
-        max_threads: number of threads above which unused values are evicted.
-    """
-
-    def __init__(self, make: Callable[[], T], max_threads: int = THREADS) -> None:
-        self._make = make
-        self._max_threads = max_threads
-        self._entries: OrderedDict[str, _Entry[T]] = OrderedDict()
-
-    @asynccontextmanager
-    async def acquire(self, thread: str) -> AsyncGenerator[T, None]:
-        """Lock the thread's value and yield it. Wait while another user has it."""
-        entry = self._entries.get(thread) or _Entry(self._make())
-        self._entries[thread] = entry
-        self._entries.move_to_end(thread)
-        entry.users += 1
-        try:
-            async with entry.lock:
-                yield entry.value
-        finally:
-            entry.users -= 1
-            self._evict()
-
-    def drop(self, thread: str) -> None:
-        """Remove the thread's value. A current user can finish with it."""
-        self._entries.pop(thread, None)
-
-    def _evict(self) -> None:
-        surplus = len(self._entries) - self._max_threads
-        if surplus > 0:
-            unused = [thread for thread, entry in self._entries.items() if not entry.users]
-            for thread in unused[:surplus]:
-                del self._entries[thread]
 
 
 def wrap(source: object) -> Agent:
