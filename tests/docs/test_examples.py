@@ -38,7 +38,7 @@ RUN = {
     "python": [sys.executable, "-W", "error"],
     "js": ["node", "--input-type=module"],
 }
-SHOWN = {"text", "dockerfile"}
+SHOWN = {"text", "dockerfile", "mermaid"}
 SECONDS = 20.0
 CUT = "--- the next block ---"
 SCENES = [scene for document in DOCUMENTS for scene in scenes(document)]

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
+from agui_container.engine.registry import registry
 from agui_container.ports import Item
 from agui_container.telemetry import export
 from tests.behaviour.client import outcome
@@ -68,7 +69,10 @@ async def test_sending_that_hangs_does_not_keep_the_process_busy(
 
 
 @requirement("trace.exported")
-async def test_while_two_are_at_it_another_run_adds_none(connect: Connect, provider: Provider) -> None:
+async def test_while_two_are_at_it_another_run_adds_none(
+    connect: Connect, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "REQUEST_SECONDS", 0.0)
     provider.gate.clear()
     client = await connect(agent)
     for run in ("r1", "r2", "r3", "r4"):

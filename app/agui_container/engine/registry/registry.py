@@ -24,6 +24,9 @@ from agui_container.telemetry import make_exporter
 
 logger = logging.getLogger(__name__)
 
+REQUEST_SECONDS = 0.1
+"""Wait before telemetry is exported. The span of a request ends shortly after its run."""
+
 UNWIND_SECONDS = 1.0
 """Longest wait of ``drain`` for agents that were cancelled. Agents that still block then end with the process."""
 
@@ -135,7 +138,7 @@ class RunRegistry:
             self._start_recorder(run)
         self._dequeue(run)  # after the recorder started: an in-memory store has this end before the next run's claim
         if not self._threads and (export := make_exporter()) is not None:
-            self.background(export)
+            self.background(export_after_requests(export))
         self._update_health()
 
     def _dequeue(self, run: Run) -> None:
@@ -269,3 +272,9 @@ class RunRegistry:
 def shutting_down() -> AppError:
     """Return the error of runs and requests after a drain has begun."""
     return AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
+
+
+async def export_after_requests(export: Awaitable[None]) -> None:
+    """Export telemetry once the requests that read the last run have ended."""
+    await asyncio.sleep(REQUEST_SECONDS)
+    await export
