@@ -83,7 +83,7 @@ def test_nothing_of_grpc_is_imported_before_the_first_connection(dial: Dial, tmp
         "    '''Tell what is imported.'''\n"
         "    return ' '.join(n for n in sys.modules if n.split('.')[0] in ('grpclib', 'h2') or n.endswith('_pb2'))\n"
     )
-    settings = {**ASSISTANT, "AGUI_TOOLS": "telling:modules", "PYTHONPATH": f"{tmp_path}:{Path.cwd()}"}
+    settings = {**ASSISTANT, "AGUI_TOOLS": "telling:modules", "PYTHONPATH": f"{tmp_path}:{Path.cwd() / 'app'}"}
     with Server(**settings) as server:
         body = {"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "call modules {}"}]}
         url = f"http://127.0.0.1:{server.port}/invocations"

@@ -19,8 +19,18 @@ export interface Server {
 export async function startServer(settings: Record<string, string> = {}): Promise<Server> {
   const port = await freePort();
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("AGUI_"));
-  const env = { ...Object.fromEntries(kept), AGUI_HOST: "127.0.0.1", AGUI_PORT: String(port), PYTHONPATH: join(ROOT, "app"), ...settings };
-  const child = spawn(python(), ["-m", "agui_container", "serve"], { cwd: ROOT, env, stdio: ["ignore", "pipe", "pipe"] });
+  const env = {
+    ...Object.fromEntries(kept),
+    AGUI_HOST: "127.0.0.1",
+    AGUI_PORT: String(port),
+    PYTHONPATH: join(ROOT, "app"),
+    ...settings,
+  };
+  const child = spawn(python(), ["-m", "agui_container", "serve"], {
+    cwd: ROOT,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const log: string[] = [];
   child.stdout.on("data", (chunk) => log.push(String(chunk)));
   child.stderr.on("data", (chunk) => log.push(String(chunk)));
