@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 
 from agui_container.engine.log.subscription import ReadableLog
 from agui_container.protocol.wire import envelope
+from agui_container.protocol.wire.sse_frames import sse_error_frame, sse_frames
 
 EVENT_STREAM = "text/event-stream"
 PROTOBUF = "application/vnd.ag-ui.event+proto"
@@ -70,7 +71,7 @@ class SseFormat:
 
     def body_now(self, batch: envelope.Batch) -> bytes:
         """Encode a batch."""
-        return envelope.sse_frames(batch.data, batch.first)
+        return sse_frames(batch.data, batch.first)
 
     async def body(self, _: ReadableLog, batch: envelope.Batch) -> bytes:
         """Encode a batch. SSE needs no log."""
@@ -78,11 +79,11 @@ class SseFormat:
 
     def complete_body(self, data: Sequence[bytes]) -> bytes:
         """Encode a complete body from events in JSON."""
-        return envelope.sse_frames(data, 1)
+        return sse_frames(data, 1)
 
     def error_body(self, data: bytes) -> bytes:
         """Encode the error of a refused request, without an ``id``."""
-        return envelope.sse_error_frame(data)
+        return sse_error_frame(data)
 
 
 class ProtobufFormat:
