@@ -7,6 +7,7 @@ A block of Python, JavaScript or shell is run as it stands. The marks say otherw
   conversation, a question behind ``>`` and its answer below) or marked ``there``: they are run against that server.
 - ``raises``, beside ``serves``: the log of that server is meant to show an exception.
 - ``output``: what the block before it prints; ``…`` stands for anything.
+- ``listens``: a program that is a server itself, which ``test_embedding.py`` runs.
 - ``needs-…``, ``not-here``: not run, and why.
 """
 
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
+    *("chat-page", "embedding", "install"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
@@ -40,6 +42,7 @@ NOT_RUN = {
     "needs-browser": "needs a page",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",
+    "listens": "listens until it is stopped; tests/docs/test_embedding.py runs it",
 }
 SERVES, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "raises", "says", "there", "output", "tree"
 MARKS = {*NOT_RUN, SERVES, RAISES, SAYS, THERE, OUTPUT, TREE}
