@@ -101,6 +101,10 @@ FAILURES = {
     ),
 }
 
+LOGS = {
+    "log.end": ("docs/observability.md#logs", "A run that has ended is one line of the log, whatever the transport."),
+}
+
 FORMS = {
     "agent.strings": ("docs/agents.md", "Strings stream as one assistant message."),
     "agent.sync": ("docs/agents.md", "A plain generator function is an agent."),
@@ -405,6 +409,7 @@ CONTEXT = {
 GROUPS = (
     LIFECYCLE,
     FAILURES,
+    LOGS,
     FORMS,
     CANCEL,
     READING,

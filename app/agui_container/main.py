@@ -273,6 +273,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
         responder=responder_of(agent),
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
+        agent_name=settings.agent,
     )
 
 

@@ -92,6 +92,7 @@ class Settings(BaseModel):
     grpc_shutdown: bool = False
     roz_wire: Literal["both", "0.2", "1.0"] = "both"
     log_format: Literal["console", "json"] = "console"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] = "#4a5bd4"

@@ -54,6 +54,7 @@ class Service:
         responder: the agent, if it only answers messages. Any other agent may produce the first message of a thread.
         thread_cleanup: the agent, if it stores data of threads by itself.
         closers: close the connections of the agent's parts, when all runs have ended.
+        agent_name: name of the agent in the log.
 
     Attributes:
         runs: finds, lists and cancels runs.
@@ -74,6 +75,7 @@ class Service:
         responder: Responder | None = None,
         thread_cleanup: ThreadCleanup | None = None,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
+        agent_name: str = "agent",
     ) -> None:
         self.capabilities = capabilities
         self.health = Health(clock)
@@ -81,6 +83,7 @@ class Service:
         self.new_id = new_id
         self._responder = responder
         self._closers = closers
+        self._agent_name = agent_name
         self._policy = policy
         self._clock = clock
         self._tools = tools
@@ -236,7 +239,16 @@ class Service:
             state=RunState(services.state, services.emit),
             allowance=self._policy.run_limits(run_input.forwarded_props),
         )
-        return Run(run_input, ctx, self._clock, log, pipeline, recorder=recorder, on_end=self._registry.run_ended)
+        return Run(
+            run_input,
+            ctx,
+            self._clock,
+            log,
+            pipeline,
+            recorder=recorder,
+            on_end=self._registry.run_ended,
+            agent_name=self._agent_name,
+        )
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Subscription:
         """Read the events of a run after ``seq`` ``after``.

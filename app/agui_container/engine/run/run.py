@@ -37,7 +37,9 @@ from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Tim
 from agui_container.ports.records import RunKey, RunStatus
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, IllegalEvent, run_error
+from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import RunTrace
 
 logger = logging.getLogger(__name__)
@@ -88,6 +90,7 @@ class Run:
         pipeline: validates events and appends them to the log.
         recorder: stores the run; None for a run that only sends a stored thread.
         on_end: called once, synchronously, when the run has ended for its readers.
+        agent_name: name of the agent in the log.
 
     Attributes:
         key: owner, thread and run.
@@ -104,6 +107,7 @@ class Run:
         *,
         recorder: RunRecorder | None,
         on_end: Callable[["Run"], None],
+        agent_name: str,
     ) -> None:
         self.ctx = ctx
         self.key = recorder.key if recorder is not None else RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
@@ -117,6 +121,7 @@ class Run:
         self._parent_run_id = run_input.parent_run_id
         self._clock = clock
         self._on_end = on_end
+        self._agent_name = agent_name
         self.recorder = recorder
         self.admission = Admission()
         self._pipeline = pipeline
@@ -319,7 +324,25 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
-        self._trace.end(event, status, self.ended_at - self.started_at)
+        seconds = self.ended_at - self.started_at
+        self._trace.end(event, status, seconds)
+        if self.recorder is not None:  # as for the span
+            self._log_end(event, status, seconds)
+
+    def _log_end(self, event: End, status: Status, seconds: float) -> None:
+        """Log the end in one line, with the ids of the run and not those of a request that has cancelled it."""
+        error_code = (event.code or status) if isinstance(event, RunErrorEvent) else None
+        facts = {
+            "agent": self._agent_name,
+            "outcome": str(error_code or status),
+            "ms": round(seconds * 1000),
+            "events": len(self.log),
+            "tokens": count_tokens(self.ctx.usage),
+        }
+        ids = {"run": self.ctx.run_id, "thread": self.ctx.thread_id}
+        outer = LOG_FIELDS.set(self.ctx.log_fields)
+        logger.info("run finished %s", format_fields({**ids, **facts}), extra={"facts": facts})
+        LOG_FIELDS.reset(outer)
 
     def _expire(self) -> None:
         """End a run that exceeded its time. Unwind an agent that continues after the end of its run."""
