@@ -3,9 +3,10 @@
 Rule: the body is one RUN_ERROR event, the same for every code and route, as AgentCore's contract demands. The client
 gets the message of the ``AppError``; everything else is in the log under the same request id.
 
-The status is that of the error table, unless ``CallerMiddleware`` has put another one into ``request.state``, because
-AgentCore would replace the body. A response with status 200 is a stream in the requested format. A response with any
-other status is SSE, because clients show such a body as text.
+The status is that of the error table, unless ``request.state`` has another one. ``CallerMiddleware`` puts it there,
+because AgentCore would replace the body, and ``refuse_in_stream`` for a client that expects a stream. A response with
+status 200 is a stream in the requested format. A response with any other status is SSE, because clients show such a
+body as text.
 """
 
 import logging
@@ -22,6 +23,11 @@ from agui_container.transports.formats import SseFormat, requested_format
 SUCCESS = 200
 
 logger = logging.getLogger(__name__)
+
+
+def refuse_in_stream(request: HTTPConnection) -> None:
+    """Have the request refused with status 200 and RUN_ERROR in a stream, whatever the code of the error is."""
+    request.state.refused_status = SUCCESS
 
 
 def error_response(error: AppError, request: HTTPConnection, *, status: int | None = None) -> Response:

@@ -7,7 +7,7 @@ AgentCore's contract promises SSE to clients that name no type (decision 0017).
 Sources: AG-UI spec 1.1, basic/transports/http-protobuf#negotiation and http-sse; RFC 9110, section 12.5.1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -121,16 +121,29 @@ def requested_format(connection: HTTPConnection) -> Format:
     return ProtobufFormat() if accepts_protobuf(accept) else SseFormat()
 
 
-@lru_cache(maxsize=16)
+def names_event_format(connection: HTTPConnection) -> bool:
+    """True if a request's ``Accept`` headers name an event format, as AG-UI clients do. ``*/*`` names none."""
+    accept = ",".join(connection.headers.getlist("accept"))
+    qualities = _qualities(accept)
+    return any(qualities.get(name, 0.0) > 0 for name in (EVENT_STREAM, PROTOBUF))
+
+
 def accepts_protobuf(accept: str) -> bool:
-    """True if the value of an ``Accept`` header asks for protobuf. Malformed ranges are ignored."""
+    """True if the value of an ``Accept`` header asks for protobuf."""
+    qualities = _qualities(accept)
+    return next((qualities[name] > 0 for name in RANGES if name in qualities), False)
+
+
+@lru_cache(maxsize=16)
+def _qualities(accept: str) -> Mapping[str, float]:
+    """Return the best quality of each media range in the value of an ``Accept`` header, without malformed ranges."""
     best: dict[str, float] = {}
     for part in accept.lower().split(","):
         name, *parameters = (text.strip() for text in part.split(";"))
         quality = _quality(parameters)
         if quality is not None:
             best[name] = max(quality, best.get(name, 0.0))
-    return next((best[name] > 0 for name in RANGES if name in best), False)
+    return best
 
 
 def _quality(parameters: list[str]) -> float | None:

@@ -36,9 +36,9 @@ def is_legacy_client(request: Request) -> bool:
 
     A bare command is not part of AG-UI. A client that sends one was written for this server and is no legacy client.
     """
-    if isinstance(request, CommandRequest):
-        return request.is_legacy_client
-    return request.run_input.protocol_version is None
+    if isinstance(request, CommandRequest) and request.is_bare:
+        return False
+    return request.protocol_version is None
 
 
 def reduce_event(data: bytes) -> bytes:
