@@ -58,6 +58,7 @@ class Service:
     Attributes:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
+        clock: source of time.
         local_runs: this process's runs as the leases and other replicas need them.
     """
 
@@ -82,7 +83,7 @@ class Service:
         self._responder = responder
         self._closers = closers
         self._policy = policy
-        self._clock = clock
+        self.clock = clock
         self._tools = tools
         self._registry = RunRegistry(agent, policy.limits, self.health)
         self._subscriptions = Subscriptions(self._registry, policy.on_disconnect, clock)
@@ -113,7 +114,7 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        queue, now = self._registry.queue(key.owner, key.thread_id), self._clock.time()
+        queue, now = self._registry.queue(key.owner, key.thread_id), self.clock.time()
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(self.cluster, key, on_busy, predecessors)
@@ -236,7 +237,7 @@ class Service:
             state=RunState(services.state, services.emit),
             allowance=self._policy.run_limits(run_input.forwarded_props),
         )
-        return Run(run_input, ctx, self._clock, log, pipeline, recorder=recorder, on_end=self._registry.run_ended)
+        return Run(run_input, ctx, self.clock, log, pipeline, recorder=recorder, on_end=self._registry.run_ended)
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Subscription:
         """Read the events of a run after ``seq`` ``after``.
