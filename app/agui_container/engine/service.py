@@ -59,6 +59,7 @@ class Service:
     Attributes:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
+        clock: source of time.
         local_runs: this process's runs as the leases and other replicas need them.
     """
 
@@ -85,7 +86,7 @@ class Service:
         self._closers = closers
         self._agent_name = agent_name
         self._policy = policy
-        self._clock = clock
+        self.clock = clock
         self._tools = tools
         self._registry = RunRegistry(agent, policy.limits, self.health)
         self._subscriptions = Subscriptions(self._registry, policy.on_disconnect, clock)
@@ -116,7 +117,7 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        queue, now = self._registry.queue(key.owner, key.thread_id), self._clock.time()
+        queue, now = self._registry.queue(key.owner, key.thread_id), self.clock.time()
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(self.cluster, key, on_busy, predecessors)
@@ -242,7 +243,7 @@ class Service:
         return Run(
             run_input,
             ctx,
-            self._clock,
+            self.clock,
             log,
             pipeline,
             recorder=recorder,

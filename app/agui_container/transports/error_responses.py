@@ -1,4 +1,4 @@
-"""HTTP responses and WebSocket rejections for requests that fail before a run exists.
+"""HTTP responses for requests and WebSocket handshakes that fail before a run exists.
 
 Rule: the body is one RUN_ERROR event, the same for every code and route, as AgentCore's contract demands. The client
 gets the message of the ``AppError``; everything else is in the log under the same request id.
@@ -14,13 +14,16 @@ import logging
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
 from agui_container.transports.formats import SseFormat, requested_format
 
 SUCCESS = 200
+
+DENIAL_EXTENSION = "websocket.http.response"
+"""Extension of ASGI by which a handshake is refused with a response."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,10 +50,12 @@ def error_response(error: AppError, request: HTTPConnection, *, status: int | No
     return Response(body, http_status, headers, media_type=event_format.media_type)
 
 
-async def reject_socket(error: AppError, send: Send) -> None:
-    """Reject a WebSocket before it is accepted. The server answers the handshake with 403."""
-    logger.info("socket refused code=%s message=%s", error.code, error.message)
-    await send({"type": "websocket.close", "code": error.spec.ws_close, "reason": error.code})
+async def send_refusal(error: AppError, response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a request or a WebSocket handshake. A server that can send no response to a handshake answers with 403."""
+    if scope["type"] == "http" or DENIAL_EXTENSION in scope.get("extensions", {}):
+        await response(scope, receive, send)
+    else:
+        await send({"type": "websocket.close", "code": error.spec.ws_close, "reason": error.code})
 
 
 async def on_app_error(request: Request, error: Exception) -> Response:

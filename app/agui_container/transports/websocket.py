@@ -5,6 +5,7 @@ Rules:
 - An incoming text frame is a run input or a command. An outgoing text frame is one bare AG-UI event or a control frame,
   which has ``control`` instead of ``type``.
 - A malformed frame is answered by an error and does not affect the rest of the connection.
+- A frame that arrives after the connection's token has expired is answered by an error, and the connection is closed.
 - Frames are executed in the order in which they arrive, except ``cancel``, ``ping`` and ``capabilities``. A cancel
   waits only for the run that it refers to: the run that it names, or without ids the open run that this connection
   started.
@@ -20,6 +21,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
@@ -35,6 +37,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
+from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.error_responses import internal_error
@@ -92,12 +95,20 @@ class RateLimiter:
             await asyncio.sleep(delay)
 
 
-def routes(service: Service, commands: CommandResponder, *, max_body: int, on_busy: OnBusy) -> list[BaseRoute]:
+def routes(
+    service: Service,
+    commands: CommandResponder,
+    authentication: CallerAuthentication,
+    *,
+    max_body: int,
+    on_busy: OnBusy,
+) -> list[BaseRoute]:
     """Return the WebSocket route.
 
     Args:
         service: the engine.
         commands: answers to commands.
+        authentication: checks that the token of a connection is still valid.
         max_body: largest incoming frame, in bytes.
         on_busy: policy for a run that arrives while another one streams on the connection.
     """
@@ -105,7 +116,9 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, on_bu
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
         await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
-        await WebSocketConnection(websocket, service, commands, max_body=max_body, on_busy=on_busy).serve()
+        check_expiry = partial(authentication.check_expiry, caller_of(websocket))
+        connection = WebSocketConnection(websocket, service, commands, check_expiry, max_body=max_body, on_busy=on_busy)
+        await connection.serve()
 
     return [WebSocketRoute("/ws", socket)]
 
@@ -113,10 +126,18 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, on_bu
 class WebSocketConnection:
     """One accepted socket. It reads frames; one task executes them in order, and another one streams runs."""
 
-    def __init__(
-        self, websocket: WebSocket, service: Service, commands: CommandResponder, *, max_body: int, on_busy: OnBusy
+    def __init__(  # noqa: PLR0913 - the route hands over each part
+        self,
+        websocket: WebSocket,
+        service: Service,
+        commands: CommandResponder,
+        check_expiry: Callable[[], None],
+        *,
+        max_body: int,
+        on_busy: OnBusy,
     ) -> None:
         self._websocket = websocket
+        self._check_expiry = check_expiry
         self._service = service
         self._commands = commands
         self._caller: Caller = caller_of(websocket)
@@ -196,6 +217,12 @@ class WebSocketConnection:
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
+                return
+            try:
+                self._check_expiry()
+            except AppError as error:
+                await self._send_error(error)
+                await self._websocket.close(error.spec.ws_close, error.code)
                 return
             await self._handle_frame(message.get("text"))
 

@@ -11,6 +11,7 @@ import logging
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from struct import Struct as Layout
 from typing import Generic, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from h2.exceptions import ProtocolError
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
 
@@ -57,17 +59,20 @@ class CallAdmission:
         max_bytes: largest message in bytes, before and after decompression.
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
+        authentication: verifies the tokens of callers.
     """
 
     max_bytes: int
     by_session: bool
     origins: Collection[str]
+    authentication: CallerAuthentication
 
-    def caller(self, stream: "Stream[In, Out]") -> Caller:
+    async def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
 
         Raises:
-            AppError: ACCESS_DENIED for a foreign origin, VALIDATION_ERROR for a bad session header.
+            AppError: ACCESS_DENIED for a foreign origin, VALIDATION_ERROR for a bad session header; UNAUTHORIZED,
+                ACCESS_DENIED or AUTH_UNAVAILABLE for a token.
         """
         headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in headers if name == "origin"), None)
@@ -78,7 +83,7 @@ class CallAdmission:
         if origin is not None and origin not in self.origins:
             raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
         check_session(headers, caller)
-        return caller
+        return await self.authentication.authenticate(caller, headers)
 
 
 class Call(Generic[In, Out]):
@@ -89,11 +94,12 @@ class Call(Generic[In, Out]):
         metadata: the request's headers by name, lower-cased.
     """
 
-    def __init__(self, stream: "Stream[In, Out]", caller: Caller, max_bytes: int) -> None:
+    def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
-        self._max_bytes = max_bytes
+        self._max_bytes = admission.max_bytes
+        self._check_expiry = partial(admission.authentication.check_expiry, caller)
         self._send_lock = asyncio.Lock()
 
     @property
@@ -111,7 +117,8 @@ class Call(Generic[In, Out]):
         """Return the next message, or None after the client's last one.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for a message that cannot be decoded.
+            AppError: PAYLOAD_TOO_LARGE, VALIDATION_ERROR for a message that cannot be decoded, or UNAUTHORIZED for one
+                that arrives after the caller's token has expired.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
         raw = self._stream._stream
@@ -119,6 +126,7 @@ class Call(Generic[In, Out]):
             head = await raw.recv_data(PREFIX.size)
             if not head:
                 return None
+            self._check_expiry()
             compressed, size = PREFIX.unpack(head)
             self._check_size(size)
             body = await raw.recv_data(size)
@@ -186,11 +194,8 @@ def method(
     """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message."""
 
     async def handle(stream: "Stream[In, Out]") -> None:
-        request_id = ""
         try:
-            caller = admission.caller(stream)
-            request_id = caller.request_id
-            await handler(Call(stream, caller, admission.max_bytes))
+            await handler(Call(stream, await admission.caller(stream), admission))
         except GRPCError:
             raise
         except Exception as failure:
@@ -201,7 +206,7 @@ def method(
             if error is None:
                 logger.exception("gRPC call failed method=%s", stream._method_name)
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
-            await end_with_error(stream, status_of(error), error, request_id)
+            await end_with_error(stream, status_of(error), error, LOG_FIELDS.get().get("requestId", ""))
 
     return Method(handle, cardinality, request_type, reply_type)
 
