@@ -51,6 +51,13 @@ class Scope(StrEnum):
     NONE = "none"
 
 
+class LimitBy(StrEnum):
+    """Name under which limits per caller are counted if no token names a principal."""
+
+    ADDRESS = "address"
+    SESSION = "session"
+
+
 class Settings(BaseModel):
     """All settings; docs/configuration.md describes them. Times are in seconds, sizes in bytes."""
 
@@ -79,6 +86,8 @@ class Settings(BaseModel):
     on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
     on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
     scope: Scope = Scope.SESSION
+    limit_by: LimitBy = LimitBy.ADDRESS
+    caller_limits: str = "{}"
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
     run_tokens: Annotated[int, Field(ge=0)] = 0

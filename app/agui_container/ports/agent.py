@@ -35,6 +35,8 @@ class Caller:
         principal: name of the authenticated user, if known.
         headers: values by lower-case name, without cookies and transport headers. They may contain tokens and are
             therefore omitted from ``repr``.
+        account: name that the limits per caller are counted under; by default the owner. Callers with different
+            owners may share an account.
     """
 
     owner: str
@@ -42,6 +44,12 @@ class Caller:
     session_id: str | None = None
     principal: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    account: str = ""
+
+    def __post_init__(self) -> None:
+        """Set the default of the account."""
+        if not self.account:
+            object.__setattr__(self, "account", self.owner)
 
 
 class Timer(Protocol):

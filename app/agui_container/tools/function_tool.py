@@ -99,7 +99,7 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
-                result = await self._invoke(self.function, call)
+                result = await self._invoke(self.function, call, ctx)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -114,7 +114,7 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
         """
         if self.previewer is None:
             return None
-        text = await self._invoke(self.previewer, self._bind(self.previewer, self.check(arguments), ctx))
+        text = await self._invoke(self.previewer, self._bind(self.previewer, self.check(arguments), ctx), ctx)
         return None if text is None else str(text)
 
     def _bind(
@@ -130,8 +130,9 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
             raise ToolError(f"{self.name}: {error}.") from error
         return partial(function, *bound.args, **bound.kwargs)
 
-    async def _invoke(self, function: Callable[..., object], call: Callable[[], object]) -> object:
-        result = call() if inspect.iscoroutinefunction(function) else await run_in_thread(call)
+    async def _invoke(self, function: Callable[..., object], call: Callable[[], object], ctx: RunContext) -> object:
+        is_async = inspect.iscoroutinefunction(function)
+        result = call() if is_async else await run_in_thread(call, ctx.caller.account)
         # A plain function may return a coroutine, for example a lambda around an async function.
         return await result if inspect.isawaitable(result) else result
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.accounts import Accounts
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
 from agui_container.transports.error_responses import error_response, reject_socket
 
@@ -42,23 +43,26 @@ class CallerMiddleware:
     Args:
         browsers: decides which web pages may call.
         by_session: True if the session header names the owner of threads and runs. Otherwise all callers share them.
+        accounts: chooses the account that the limits per caller are counted under.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
         self,
         app: ASGIApp,
         *,
         browsers: BrowserPolicy,
         by_session: bool,
+        accounts: Accounts,
         refused_status: int | None,
         ensure_open: Callable[[], Awaitable[None]],
     ) -> None:
         self._app = app
         self._browsers = browsers
         self._by_session = by_session
+        self._accounts = accounts
         self._refused_status = refused_status
         self._ensure_open = ensure_open
 
@@ -69,7 +73,8 @@ class CallerMiddleware:
             return
         connection = HTTPConnection(scope)
         headers = connection.headers.items()
-        caller = make_caller(agent_headers(connection, headers), by_session=self._by_session)
+        address = connection.client.host if connection.client is not None else None
+        caller = make_caller(agent_headers(connection, headers), address, self._accounts, by_session=self._by_session)
         state = scope.setdefault("state", {})  # the data of ``request.state``
         state["caller"] = caller
         state[OUTER_SEND] = send
@@ -88,8 +93,8 @@ class CallerMiddleware:
         await self._app(scope, receive, send)
 
 
-def make_caller(headers: Mapping[str, str], *, by_session: bool) -> Caller:
-    """Return the caller that forwarded headers describe. Header names are in lower case."""
+def make_caller(headers: Mapping[str, str], address: str | None, accounts: Accounts, *, by_session: bool) -> Caller:
+    """Return the caller that forwarded headers describe, at a network address. Header names are in lower case."""
     session_id = headers.get(SESSION_HEADER)
     request_id = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
     return Caller(
@@ -97,6 +102,7 @@ def make_caller(headers: Mapping[str, str], *, by_session: bool) -> Caller:
         request_id=request_id if PLAIN_ID.fullmatch(request_id) else str(uuid.uuid4()),
         session_id=session_id,
         headers=headers,
+        account=accounts.name(address, session_id),
     )
 
 

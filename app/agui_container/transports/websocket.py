@@ -25,6 +25,7 @@ from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from agui_container.engine.caller_ledger import Resource
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnBusy, busy_choice
 from agui_container.engine.service import Service
@@ -35,9 +36,10 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
+from agui_container.runtime.token_bucket import TokenBucket
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
 from agui_container.transports.commands import CommandResponder
-from agui_container.transports.error_responses import internal_error
+from agui_container.transports.error_responses import internal_error, reject_socket
 from agui_container.transports.request_body import check_size, parse_body
 
 RATE = 200.0
@@ -46,14 +48,14 @@ RATE = 200.0
 BURST = 49.0
 """Frames that may leave without delay."""
 
-ONE_TOKEN = 1 - 1e-6
-"""Smallest amount that counts as a whole token. A sum of fractions can miss 1 by too little to sleep for."""
-
 MAX_WAITING = 16
 """Runs that may wait for their turn on one connection."""
 
 MAX_PENDING = 16
 """Frames that may wait for execution. The connection is not read while so many wait."""
+
+PAUSE_SECONDS = 1.0
+"""Seconds for which a socket is not read after its caller has sent too many messages."""
 
 ABNORMAL_CLOSURE = 1006
 """Close code of a connection that ended without a close frame (RFC 6455, section 7.4.1)."""
@@ -72,19 +74,7 @@ class RateLimiter:
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._tokens = BURST
-        self._filled_at = now()
-
-    def delay(self) -> float:
-        """Return the seconds until a frame may leave. If the result is 0, one token is consumed."""
-        now = self._now()
-        self._tokens = min(BURST, self._tokens + (now - self._filled_at) * RATE)
-        self._filled_at = now
-        if self._tokens < ONE_TOKEN:
-            return (1 - self._tokens) / RATE
-        self._tokens -= 1
-        return 0.0
+        self.delay = TokenBucket(RATE, BURST, now).delay
 
     async def wait(self) -> None:
         """Wait until a frame may leave. A token is consumed only when the wait is over."""
@@ -104,8 +94,15 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, on_bu
 
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
-        await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
-        await WebSocketConnection(websocket, service, commands, max_body=max_body, on_busy=on_busy).serve()
+        ledger = service.ledgers.of(caller_of(websocket).account)
+        try:
+            ledger.check(Resource.SOCKETS)
+        except AppError as error:
+            await reject_socket(error, websocket.send)
+            return
+        with ledger.use(Resource.SOCKETS):
+            await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
+            await WebSocketConnection(websocket, service, commands, max_body=max_body, on_busy=on_busy).serve()
 
     return [WebSocketRoute("/ws", socket)]
 
@@ -120,6 +117,7 @@ class WebSocketConnection:
         self._service = service
         self._commands = commands
         self._caller: Caller = caller_of(websocket)
+        self._ledger = service.ledgers.of(self._caller.account)
         self._max_body = max_body
         self._on_busy = on_busy
         self._with_seq = websocket.query_params.get("cursor") == "1"
@@ -197,7 +195,18 @@ class WebSocketConnection:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            await self._handle_frame(message.get("text"))
+            if await self._may_handle():
+                await self._handle_frame(message.get("text"))
+
+    async def _may_handle(self) -> bool:
+        """Count a frame. If its caller has sent too many, answer with the error and read nothing for a while."""
+        try:
+            self._ledger.count_message()
+        except AppError as error:
+            await self._send_error(error)
+            await asyncio.sleep(PAUSE_SECONDS)
+            return False
+        return True
 
     async def _handle_frame(self, text: str | None) -> None:
         """Parse a frame and execute it, or queue it. An error is answered; the connection and its runs continue."""
@@ -343,7 +352,8 @@ class WebSocketConnection:
 
     async def _send_error(self, error: AppError, **ids: object) -> None:
         details = {"code": error.code, "message": error.message, "retryable": error.spec.retryable}
-        await self._send_control("error", **ids, **details, requestId=self._caller.request_id)
+        request_id = self._caller.request_id
+        await self._send_control("error", **ids, **details, retryAfter=error.wait_seconds, requestId=request_id)
 
 
 def has_no_ids(command: Cancel | Attach) -> bool:

@@ -13,7 +13,9 @@ from agui_container.transports.grpc.server import GrpcServer
 
 def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
     """Build the gRPC server of an engine."""
-    admission = CallAdmission(options.max_bytes, options.by_session, frozenset(options.origins))
+    admission = CallAdmission(
+        options.max_bytes, options.by_session, frozenset(options.origins), options.accounts, service.ledgers
+    )
     agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names),
