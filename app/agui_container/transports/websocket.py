@@ -5,6 +5,8 @@ Rules:
 - An incoming text frame is a run input or a command. An outgoing text frame is one bare AG-UI event or a control frame,
   which has ``control`` instead of ``type``.
 - A malformed frame is answered by an error and does not affect the rest of the connection.
+- When the client has left, frames that still wait are executed only if they change something. Nobody can receive the
+  answer to any other command.
 - Frames are executed in the order in which they arrive, except ``cancel``, ``ping`` and ``capabilities``. A cancel
   waits only for the run that it refers to: the run that it names, or without ids the open run that this connection
   started.
@@ -31,7 +33,18 @@ from agui_container.engine.policy import OnBusy, busy_choice
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey
-from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping
+from agui_container.protocol.commands import (
+    Attach,
+    Cancel,
+    Capabilities,
+    Ping,
+    RunsGet,
+    RunsList,
+    ThreadsDelta,
+    ThreadsGet,
+    ThreadsList,
+    ThreadsTranscript,
+)
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
@@ -62,6 +75,11 @@ ABNORMAL_CLOSURE = 1006
 
 ImmediateCommand = Cancel | Ping | Capabilities
 """Commands that do not wait for earlier frames."""
+
+ReadCommand = (
+    Attach | Capabilities | Ping | RunsGet | RunsList | ThreadsDelta | ThreadsGet | ThreadsList | ThreadsTranscript
+)
+"""Commands that change nothing."""
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +152,8 @@ class WebSocketConnection:
         self._pending: list[AgentRequest] = []
         self._pending_task: asyncio.Task[None] | None = None
         self._immediate_slots = asyncio.Semaphore(MAX_WAITING)
+        self._has_left = False
+        """True if the connection is closed. Frames that arrived before may still wait."""
 
     async def serve(self) -> None:
         """Serve until the client disconnects. Runs that are open at that time follow ``AGUI_ON_DISCONNECT``."""
@@ -185,7 +205,8 @@ class WebSocketConnection:
             await self._rate_limiter.wait()
             try:
                 await self._websocket.send_text(frame)
-            except RuntimeError as error:  # starlette and uvicorn raise this once the socket is closed
+            except (RuntimeError, WebSocketDisconnect) as error:  # starlette and uvicorn raise one of them, once closed
+                self._has_left = True
                 raise WebSocketDisconnect(ABNORMAL_CLOSURE) from error
 
     # --- in ---
@@ -194,6 +215,7 @@ class WebSocketConnection:
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
+                self._has_left = True
                 return
             if await self._may_handle():
                 await self._handle_frame(message.get("text"))
@@ -251,6 +273,8 @@ class WebSocketConnection:
             await asyncio.wait([self._pending_task])
 
     async def _execute(self, request: AgentRequest) -> None:
+        if self._has_left and isinstance(request, CommandRequest) and isinstance(request.command, ReadCommand):
+            return
         try:
             await (self._start_run(request) if isinstance(request, RunRequest) else self._execute_command(request))
         except WebSocketDisconnect:
