@@ -70,6 +70,13 @@ RESTRICTIONS = OF_AUTH[2:]
 """Settings of which at least one must say what a token has to have."""
 
 
+class LimitBy(StrEnum):
+    """Name under which limits per caller are counted if no token names a principal."""
+
+    ADDRESS = "address"
+    SESSION = "session"
+
+
 class Settings(BaseModel):
     """All settings; docs/configuration.md describes them. Times are in seconds, sizes in bytes."""
 
@@ -105,6 +112,8 @@ class Settings(BaseModel):
     auth_allowed_clients: tuple[str, ...] = ()
     auth_allowed_scopes: tuple[str, ...] = ()
     auth_custom_claims: str = "[]"
+    limit_by: LimitBy = LimitBy.ADDRESS
+    caller_limits: str = "{}"
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
     run_tokens: Annotated[int, Field(ge=0)] = 0

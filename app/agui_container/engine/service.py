@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
+from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import Subscription
@@ -32,6 +33,7 @@ from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, Ru
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.telemetry import observe_use
 
 agent_logger = logging.getLogger("agent")
 
@@ -60,6 +62,7 @@ class Service:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
         clock: source of time.
+        ledgers: what each caller uses of this process.
         local_runs: this process's runs as the leases and other replicas need them.
     """
 
@@ -88,8 +91,9 @@ class Service:
         self._policy = policy
         self.clock = clock
         self._tools = tools
-        self._registry = RunRegistry(agent, policy.limits, self.health)
-        self._subscriptions = Subscriptions(self._registry, policy.on_disconnect, clock)
+        self.ledgers = CallerLedgers(policy.limits, policy.caller_limits, clock)
+        self._registry = RunRegistry(agent, policy.limits, self.ledgers, self.health)
+        self._subscriptions = Subscriptions(self._registry, self.ledgers, policy.on_disconnect, clock)
         self.local_runs = LocalRuns(self._registry, self._subscriptions, clock)
         self.runs = RunFinder(self._registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
@@ -111,7 +115,7 @@ class Service:
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         known = self._registry.get(key)
         if known is not None:
-            return self._subscriptions.open(known, 0)
+            return self._subscriptions.open(known, 0, caller)
         if self._registry.is_forgotten(key) and not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
@@ -120,16 +124,18 @@ class Service:
         queue, now = self._registry.queue(key.owner, key.thread_id), self.clock.time()
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
-        recorder = RunRecorder(self.cluster, key, on_busy, predecessors)
+        recorder = RunRecorder(self.cluster, key, on_busy, predecessors, account=caller.account)
         on_flush = recorder.notify if self.cluster.durable else None
-        log = EventLog(key.run_id, self._registry.budget, self._registry.flusher, on_flush)
+        ledger = self.ledgers.of(caller.account)
+        log = EventLog(key.run_id, ledger.logs, self._registry.flusher, on_flush)
         run = self._run(run_input, caller, log, recorder)
-        to_cancel = runs_to_cancel(queue, on_busy, now)
-        self._registry.check_room(key.thread, size, to_cancel)
-        for other in reversed(to_cancel):
+        ledger.check(Resource.STREAMS)
+        leaving = self._registry.plan_room(run, size, runs_to_cancel(queue, on_busy, now), now)
+        ledger.count_run()
+        for other in reversed(leaving):
             other.cancel()
         self._registry.add(run, size)
-        return self._subscriptions.open(run, 0)
+        return self._subscriptions.open(run, 0, caller)
 
     async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
         """Start or join a run, and wait until it is active or queued. A retry of another replica's run joins that run.
@@ -143,7 +149,7 @@ class Service:
         if run_input.resume and await self._answers_same_run(run_input, caller):
             run_input = with_derived_run_id(run_input)
         if (stored := await self._find_stored(run_input, caller)) is not None:
-            return self._attach_remote(stored, 0)
+            return self._attach_remote(stored, 0, caller)
         if is_connect(run_input) and (snapshot := await self._snapshot(run_input, caller)):
             return snapshot
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
@@ -151,7 +157,7 @@ class Service:
             try:
                 return await self._start_admitted(run_input, caller, size)
             except RunAlreadyStored as error:
-                return self._attach_remote(error.record, 0)
+                return self._attach_remote(error.record, 0, caller)
             except AppError as error:
                 if error.code is not ErrorCode.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
@@ -212,10 +218,13 @@ class Service:
         if self._responder is None and (thread is None or not thread.messages):
             return None
         interrupts = await self._pending_interrupts(caller, run_input.thread_id)
+        ledger = self.ledgers.of(caller.account)
+        ledger.check(Resource.STREAMS)
+        ledger.count_run()
         log = EventLog(run_input.run_id, self._registry.new_snapshot_budget(), self._registry.flusher)
         run = self._run(run_input, caller, log, None)
         self._registry.run_snapshot(run, SnapshotAgent(thread, interrupts))
-        return self._subscriptions.open(run, 0)
+        return self._subscriptions.open(run, 0, caller)
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
@@ -225,7 +234,7 @@ class Service:
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder | None) -> Run:
         pipeline = EventPipeline(run_input, self.new_id, log)
-        services = RunServices(pipeline, log, self._registry)
+        services = RunServices(pipeline, log, self._registry, caller.account)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -255,18 +264,19 @@ class Service:
         """Read the events of a run after ``seq`` ``after``.
 
         Raises:
-            AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE; VALIDATION_ERROR if ``after`` is ahead of the run.
+            AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE; VALIDATION_ERROR if ``after`` is ahead of the run;
+                RATE_LIMIT_EXCEEDED if the caller or the process has too many open readers.
         """
         run = await self.runs.find_any(caller, thread_id, run_id)
         if isinstance(run, Run) and await wait_admitted(run):
-            return self._subscriptions.open(run, after)
+            return self._subscriptions.open(run, after, caller)
         record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
-        return self._attach_remote(record, after)
+        return self._attach_remote(record, after, caller)
 
-    def _attach_remote(self, record: RunRecord, after: int) -> Subscription:
+    def _attach_remote(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
         if not record.kept or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        return self._subscriptions.open(RemoteRun(self.cluster, record), after)
+        return self._subscriptions.open(RemoteRun(self.cluster, record), after, caller)
 
     # --- the process ---
 
@@ -287,6 +297,7 @@ class Service:
         if self.cluster.durable:
             self._lease_task = asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases")
         self.health.start()
+        observe_use(self.ledgers.use)
 
     @property
     def is_draining(self) -> bool:

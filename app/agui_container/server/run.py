@@ -194,7 +194,7 @@ def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # the application does not use the client's address
+        proxy_headers=False,  # a client could write any address into X-Forwarded-For
         http=HttpProtocol,
         ws=WebSocketProtocol,
         ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)

@@ -78,7 +78,7 @@ class CallerAuthentication:
         self._resource = resource
 
     async def authenticate(self, caller: Caller, headers: Sequence[tuple[str, str]]) -> Caller:
-        """Return the caller with its principal, to which its threads and runs belong.
+        """Return the caller with its principal, which owns its threads and runs and whose limits it uses.
 
         Args:
             caller: the caller as its headers describe it.
@@ -92,7 +92,7 @@ class CallerAuthentication:
         if sum(name == "authorization" for name, _ in headers) > 1:
             raise AppError(ErrorCode.UNAUTHORIZED, "The Authorization header may be sent once.")
         principal = await self._authenticator.authenticate(bearer_token(caller))
-        return replace(caller, owner=principal.owner, principal=principal)
+        return replace(caller, owner=principal.owner, account=principal.owner, principal=principal)
 
     def check_expiry(self, caller: Caller) -> None:
         """Check that the caller's token is still valid. Raises ``AppError`` UNAUTHORIZED."""

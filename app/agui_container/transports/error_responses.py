@@ -44,6 +44,8 @@ def error_response(error: AppError, request: HTTPConnection, *, status: int | No
     logger.info("request refused code=%s message=%s", error.code, error.message)
     request_id = request.state.caller.request_id
     headers = {"Cache-Control": "no-store", "Vary": "Accept", "X-Request-Id": request_id}
+    if error.wait_seconds is not None:
+        headers["Retry-After"] = str(error.wait_seconds)
     http_status = request.state.refused_status or status or error.spec.http
     event_format = requested_format(request) if http_status == SUCCESS else SseFormat()
     body = event_format.error_body(encode(run_error(error, request_id)))

@@ -36,6 +36,7 @@ from agui_container.ports import (
     Previewing,
     Resumable,
     RunContext,
+    StrictlyChecked,
     Suspended,
     Suspension,
     Tool,
@@ -180,14 +181,20 @@ class Toolbox(Struct, frozen=True):
             return [await self.run_one(calls[0], ctx)]
         return await run_side_by_side([partial(self.run_one, call, ctx) for call in calls], ctx)
 
-    async def run_one(self, call: ModelToolCall, ctx: RunContext) -> CallOutcome:
-        """Run one call. A failure becomes its result. Only the cancellation of the run is raised."""
+    async def run_one(self, call: ModelToolCall, ctx: RunContext, *, is_edited: bool = False) -> CallOutcome:
+        """Run one call. A failure becomes its result. Only the cancellation of the run is raised.
+
+        ``is_edited`` is True if a person has written the arguments. They are checked strictly then.
+        """
         denial = self.denial(call)
         if denial is not None:
             return failed_result(denial)
 
         async def run(ctx: RunContext) -> ToolContent:
-            return await self.server[call.name].call(arguments_of(call), ctx)
+            tool, arguments = self.server[call.name], arguments_of(call)
+            if is_edited and isinstance(tool, StrictlyChecked):
+                tool.check_strictly(arguments)
+            return await tool.call(arguments, ctx)
 
         return await run_tool(run, call, ctx, self.monotonic)
 

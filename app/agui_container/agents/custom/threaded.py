@@ -2,7 +2,7 @@
 
 Rules: the whole generator, from its first line to its last ``finally``, runs in one thread. A cancelled run returns at
 once, and its thread ends at the next ``yield``. A thread that never reaches a ``yield`` blocks no other run, but it
-counts against ``THREADS``. When that many threads are alive, the next run is refused.
+counts against ``THREADS``. When that many threads are alive, the next run is refused. One caller may use half of them.
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -15,10 +15,19 @@ from msgspec import Struct, field
 
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.daemon_threads import CannotStartThread, DaemonThreadPool, ThreadPoolBusy, ThreadStream
+from agui_container.runtime.daemon_threads import (
+    AccountBusy,
+    CannotStartThread,
+    DaemonThreadPool,
+    ThreadPoolBusy,
+    ThreadStream,
+)
 
 THREADS = 256
 """Maximum number of live threads per agent."""
+
+CALLER_THREADS = 128
+"""Maximum number of live threads per agent and caller."""
 
 Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
 
@@ -34,7 +43,7 @@ class ThreadAgent(Struct, frozen=True):
 
     source: object
     start: Start
-    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS))
+    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS, CALLER_THREADS))
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Yield the items that the thread produces.
@@ -52,9 +61,13 @@ class ThreadAgent(Struct, frozen=True):
 
     def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[Item]:
         try:
-            return self.threads.stream(f"run-{ctx.run_id}", partial(self._run_generator, request, ctx))
+            work = partial(self._run_generator, request, ctx)
+            return self.threads.stream(f"run-{ctx.run_id}", work, ctx.caller.account)
         except CannotStartThread as error:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The server has no thread left. Try again later.") from error
+        except AccountBusy as error:
+            message = f"You have reached the limit of {self.threads.per_account} threads of agents for one caller."
+            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message) from error
         except ThreadPoolBusy as error:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "Too many runs are open at once. Try again later.") from error
 

@@ -18,7 +18,7 @@ class MemoryStore:
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         data = MemoryData(bounds or Bounds())
-        self.interrupts = MemoryInterrupts()
+        self.interrupts = MemoryInterrupts(account_of=data.account_of)
         self.runs = MemoryRuns(data)
         self.threads = MemoryThreads(data, self.interrupts.remove)
         self.goals = MemoryGoals(data)
