@@ -265,6 +265,11 @@ ThreadCommand = (
     | ThreadsFeedback
 )
 Command = Cancel | Attach | Capabilities | Ping | RunsList | RunsGet | ThreadCommand
+ReadCommand = (
+    Attach | Capabilities | Ping | RunsGet | RunsList | ThreadsDelta | ThreadsGet | ThreadsList | ThreadsTranscript
+)
+"""Commands that change nothing."""
+
 COMMAND: TypeAdapter[Command] = TypeAdapter(
     Annotated[Command, Field(discriminator="type")], config=ConfigDict(defer_build=True)
 )

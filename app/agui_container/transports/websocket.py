@@ -35,34 +35,17 @@ from agui_container.engine.policy import OnBusy, busy_choice
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey
-from agui_container.protocol.commands import (
-    Attach,
-    Cancel,
-    Capabilities,
-    Ping,
-    RunsGet,
-    RunsList,
-    ThreadsDelta,
-    ThreadsGet,
-    ThreadsList,
-    ThreadsTranscript,
-)
+from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
-from agui_container.runtime.token_bucket import TokenBucket
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.error_responses import error_response, internal_error, send_refusal
 from agui_container.transports.request_body import check_size, parse_body
-
-RATE = 200.0
-"""Frames per second after a burst."""
-
-BURST = 49.0
-"""Frames that may leave without delay."""
+from agui_container.transports.websocket_pacing import RateLimiter
 
 MAX_WAITING = 16
 """Runs that may wait for their turn on one connection."""
@@ -79,28 +62,7 @@ ABNORMAL_CLOSURE = 1006
 ImmediateCommand = Cancel | Ping | Capabilities
 """Commands that do not wait for earlier frames."""
 
-ReadCommand = (
-    Attach | Capabilities | Ping | RunsGet | RunsList | ThreadsDelta | ThreadsGet | ThreadsList | ThreadsTranscript
-)
-"""Commands that change nothing."""
-
 logger = logging.getLogger(__name__)
-
-
-class RateLimiter:
-    """Token bucket for outgoing frames. ``BURST``, one second of ``RATE`` and one delayed frame add up to 250.
-
-    Args:
-        now: clock that returns monotonic seconds.
-    """
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self.delay = TokenBucket(RATE, BURST, now).delay
-
-    async def wait(self) -> None:
-        """Wait until a frame may leave. A token is consumed only when the wait is over."""
-        while (delay := self.delay()) > 0:  # noqa: ASYNC110 - tokens depend on the time alone, so no event can signal one
-            await asyncio.sleep(delay)
 
 
 def routes(
