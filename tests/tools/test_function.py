@@ -10,9 +10,8 @@ import pytest
 
 from agui_container.ports import RunContext, ToolContent, ToolError
 from agui_container.runtime.daemon_threads import DaemonThreadPool
-from agui_container.tools import threads
-from agui_container.tools.function_tool import FunctionTool
-from agui_container.tools.threads import run_in_thread
+from agui_container.tools import function_tool
+from agui_container.tools.function_tool import FunctionTool, run_in_thread
 from tests.contexts import run_context
 
 WAIT = 30
@@ -190,7 +189,7 @@ async def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> No
 
 
 async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "ACTIVE", 1)
+    monkeypatch.setattr(function_tool, "MAX_ACTIVE_CALLS", 1)
     began, go_on = threading.Event(), threading.Event()
 
     def first() -> str:
@@ -215,7 +214,7 @@ async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_too_many_threads_left_behind_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
+    monkeypatch.setattr(function_tool, "_pool", DaemonThreadPool(1))
     began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def function() -> None:
@@ -237,7 +236,7 @@ async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
+    monkeypatch.setattr(function_tool, "_pool", DaemonThreadPool(1))
     monkeypatch.setattr(threading.Thread, "start", start)
     for _ in range(2):
         with pytest.raises(ToolError, match="cannot start another tool call"):

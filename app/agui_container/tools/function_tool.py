@@ -3,6 +3,9 @@
 Rules:
 
 - A plain function runs in a thread, so it may block. An ``async`` function runs on the event loop and must not block.
+- A cancelled caller returns at once and its thread is abandoned. At most ``MAX_ACTIVE_CALLS`` threads run for a waiting
+  caller; further callers wait for their turn. At most ``MAX_THREADS`` exist, including the abandoned ones; then the
+  next call is refused with a clear error.
 - ``@tool`` checks the whole definition. A function that no JSON Schema can describe raises ``ToolDefinitionError``.
 - A call validates its arguments first. Wrong or missing arguments raise a ``ToolError`` that the model can correct.
 - Text and content parts of a result reach the client and the model unchanged. Any other result becomes JSON text.
@@ -18,6 +21,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
 
 from ag_ui.core import AudioPart, ContentPart, DocumentPart, ImagePart, TextPart, VideoPart
 from ag_ui.core import Tool as ToolSpec
+from anyio import CapacityLimiter
+from anyio.lowlevel import RunVar
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from pydantic.errors import PydanticUndefinedAnnotation
@@ -26,7 +31,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
 
 from agui_container.ports import RunContext, ToolContent, ToolError
-from agui_container.tools.threads import run_in_thread
+from agui_container.runtime.daemon_threads import CannotStartThread, DaemonThreadPool, ThreadPoolBusy
 
 PARTS = (TextPart, ImagePart, AudioPart, VideoPart, DocumentPart)
 
@@ -341,3 +346,40 @@ def _parse_docstring(function: Callable[..., object]) -> tuple[str, dict[str, st
         return text, {}
     parameters = {each.arg_name: each.description for each in parsed.params if each.description}
     return parsed.description or "", {name: " ".join(text.split()) for name, text in parameters.items()}
+
+
+T = TypeVar("T")
+
+MAX_ACTIVE_CALLS = 64
+"""Calls at the same time whose callers are waiting."""
+
+MAX_THREADS = 512
+"""Threads at the same time, including abandoned ones."""
+
+_limiters: RunVar[CapacityLimiter] = RunVar("tool_threads")
+_pool = DaemonThreadPool(MAX_THREADS)
+
+
+async def run_in_thread(function: Callable[[], T]) -> T:
+    """Call ``function`` in its own thread, with the caller's context variables.
+
+    Raises:
+        ToolError: no thread can be started, or too many are running.
+    """
+    async with _limiter():
+        try:
+            return await _pool.call("tool", function)
+        except CannotStartThread as error:
+            raise ToolError("The server cannot start another tool call. Try again later.") from error
+        except ThreadPoolBusy as error:
+            raise ToolError("The server has too many tool calls that do not end. Try again later.") from error
+
+
+def _limiter() -> CapacityLimiter:
+    # One limiter per event loop, because a limiter belongs to the loop that uses it first.
+    try:
+        return _limiters.get()
+    except LookupError:
+        limiter = CapacityLimiter(MAX_ACTIVE_CALLS)
+        _limiters.set(limiter)
+        return limiter
