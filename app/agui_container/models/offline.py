@@ -16,7 +16,7 @@ from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, TokenUs
 from msgspec import Struct
 
 from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
-from agui_container.protocol.conversation.tool_results import has_failed
+from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.errors import AppError, ErrorCode
 
 MAX_DELTAS = 400_000

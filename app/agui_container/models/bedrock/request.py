@@ -40,7 +40,7 @@ from agui_container.models.bedrock.media import Block, MediaConverter, limit_med
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
 from agui_container.ports import Prompt
-from agui_container.protocol.conversation.tool_results import has_failed
+from agui_container.protocol.conversation.transcript import has_failed
 
 MAX_LENGTH = 64
 _VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
