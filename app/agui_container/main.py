@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from agui_container import __version__
-from agui_container.agents.custom.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
+from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
 from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.buses import open_bus

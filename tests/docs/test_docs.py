@@ -20,7 +20,7 @@ from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.engine.policy import CapacityLimits
 from agui_container.main import build_app
 from agui_container.models.bedrock import BedrockOptions
-from agui_container.models.offline_rules import RULES
+from agui_container.models.offline import RULES
 from agui_container.models.openai import OpenAIOptions
 from agui_container.ports import Permission, PolicyDecision, RunContext, goals
 from agui_container.ports.records import ThreadStatus

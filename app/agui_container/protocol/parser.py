@@ -1,10 +1,11 @@
-"""Parser from bytes to a ``RunAgentInput`` or a command.
+"""Parser from bytes to a ``RunAgentInput`` or a command, and reader of this server's fields in ``forwardedProps``.
 
 Rule: malformed input is refused before a run exists, with one sentence that names the field. Unknown fields are kept.
 Absent optional fields get the value that absence means in AG-UI 1.0. ``strict_json`` refuses an ambiguous body.
 
 Content parts of unknown types are dropped with a warning. The retired type ``binary`` is translated. A part of a known
-type with a wrong value is refused.
+type with a wrong value is refused. Unknown fields in ``forwardedProps`` are ignored, because frameworks put their own
+fields there.
 
 Sources: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning; the official client's
 ``legacy-content``.
@@ -12,11 +13,11 @@ Sources: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning;
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 from msgspec import Struct
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from agui_container.protocol.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
@@ -299,3 +300,29 @@ def _step(node: object, part: int | str) -> tuple[bool, object]:
     if isinstance(node, list) and isinstance(part, int) and part < len(node):
         return True, node[part]
     return False, node
+
+
+T = TypeVar("T")
+
+
+def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | None:
+    """Return the validated field ``name`` of ``forwardedProps``, or None if it is absent or null.
+
+    Args:
+        props: ``forwardedProps`` as the client sent it, any JSON value.
+        name: the field.
+        shape: validator of the field's value.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    value = props.get(name) if isinstance(props, Mapping) else None
+    if value is None:
+        return None
+    try:
+        return shape.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        path = ".".join(map(str, ("forwardedProps", name, *first["loc"])))
+        message = "Input should be an object" if first["type"] == "model_type" else first["msg"]
+        raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{path}: {message}.")) from None

@@ -18,7 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agui_container import logging as logs
-from agui_container.agents.custom.as_agent import AgentLoadError
+from agui_container.agents.as_agent import AgentLoadError
 from agui_container.engine.service import Service
 from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable

@@ -43,8 +43,8 @@ from msgspec import Struct
 from msgspec.structs import replace as replace_struct
 from pydantic_core import to_json
 
+from agui_container.agents.as_agent import with_store
 from agui_container.agents.assistant.toolbox import failed_result, is_failure, result_event
-from agui_container.agents.custom.as_agent import with_store
 from agui_container.ports import Agent, Item, RunContext, RunState, Suspended, Suspension, ToolContent, ToolError
 from agui_container.ports.store import Store
 from agui_container.protocol.conversation.transcript import Transcript
@@ -54,7 +54,7 @@ from agui_container.protocol.expander import Expander
 from agui_container.protocol.grammar import KINDS
 from agui_container.protocol.validator import ProducerRules, RunSequence, tag_of
 from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.loop_bridge import LoopBridge
+from agui_container.runtime.daemon_threads import LoopBridge
 from agui_container.telemetry import Delegation
 
 NO_RESULT = "Error: this call was not answered."

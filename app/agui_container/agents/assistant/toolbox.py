@@ -43,7 +43,7 @@ from agui_container.ports import (
     ToolContent,
     ToolError,
 )
-from agui_container.protocol.conversation.tool_results import DURATION, FAILED
+from agui_container.protocol.conversation.transcript import DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.telemetry import ToolCall
