@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import islice
 
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher, LogBudget
@@ -81,6 +82,15 @@ class RunRegistry:
         active = (queue[0] for queue in self._threads.values())
         return [run for run in active if run.recorder is not None and run.recorder.is_claimed]
 
+    def active_run_ids(self, limit: int) -> list[str]:
+        """Return the ids of runs that are active, ``limit`` at most."""
+        return [queue[0].key.run_id for queue in islice(self._threads.values(), limit)]
+
+    @property
+    def open_count(self) -> int:
+        """Number of runs that have not ended."""
+        return len(self._runs) - len(self._ended_runs)
+
     def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """Return the open runs of a thread: the active one, then the queued ones in order."""
         return tuple(self._threads.get(ThreadKey(owner, thread_id), ()))
@@ -102,7 +112,7 @@ class RunRegistry:
         """
         if len(self._threads.get(thread, ())) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        if len(self._runs) - len(self._ended_runs) - len(to_cancel) >= self._limits.open_runs:
+        if self.open_count - len(to_cancel) >= self._limits.open_runs:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
         open_bytes = self._open_bytes - sum(self._sizes[run] for run in to_cancel)
         if open_bytes and open_bytes + size > self._limits.open_bytes:
