@@ -103,6 +103,7 @@ FAILURES = {
 
 LOGS = {
     "log.end": ("docs/observability.md#logs", "A run that has ended is one line of the log, whatever the transport."),
+    "log.fault": ("docs/agents.md#errors", "The log names the line of the agent's own code that is at fault."),
 }
 
 FORMS = {

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import Iterator
 
@@ -144,3 +145,13 @@ def call_daemon(port: int) -> None:
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         status = channel.unary_unary("/kontekst.DaemonService/GetStatus")
         status(b"", timeout=START_SECONDS, metadata=[("authorization", f"Bearer {TOKEN}")])
+
+
+async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log() -> None:
+    with Server() as server:
+        blocking = run_input("stall 1.5")
+        assert (await ask(server.port, post(blocking))).events[-1]["type"] == "RUN_FINISHED"
+        line = await asyncio.to_thread(server.wait_for, lambda line: "event loop blocked" in line)
+        assert server.stop() == 0
+    named = rf"open_runs=0 runs={blocking['runId']}\b"  # it ended in the step that blocked
+    assert re.search(rf"WARNING .*: event loop blocked seconds=[1-9]\d*\.\d {named}", line)

@@ -11,10 +11,9 @@ Rules:
 """
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
-from itertools import takewhile
 from typing import TypeVar
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
@@ -31,6 +30,7 @@ from agui_container.runtime.daemon_threads import (
     ThreadPoolBusy,
     ThreadStream,
 )
+from agui_container.runtime.user_code import CodePosition, suspended_at, user_exc_info
 
 T = TypeVar("T")
 
@@ -191,6 +191,9 @@ CALLER_THREADS = 128
 
 Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
 
+YieldedItem = tuple[Item, CodePosition | None]
+"""An item, and the position of the ``yield`` that it comes from."""
+
 
 class ThreadAgent(Struct, frozen=True):
     """Implements ``ports.Agent`` with a plain generator function.
@@ -214,12 +217,12 @@ class ThreadAgent(Struct, frozen=True):
         stream = self._open_stream(input, ctx)
         try:
             while await stream.wait_for_items():
-                for item in stream.take_items():
+                for item, _position in stream.take_items():  # the log finds the position (see ``suspended_at``)
                     yield item
         finally:
             stream.stop()
 
-    def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[Item]:
+    def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[YieldedItem]:
         try:
             work = partial(self._run_generator, request, ctx)
             return self.threads.stream(f"run-{ctx.run_id}", work, ctx.caller.account)
@@ -231,12 +234,21 @@ class ThreadAgent(Struct, frozen=True):
         except ThreadPoolBusy as error:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "Too many runs are open at once. Try again later.") from error
 
-    def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[Item]) -> None:
+    def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[YieldedItem]) -> None:
         """Run the generator in this thread until it ends or the run is cancelled, then close it."""
         try:
             with closing(self.start(request, ctx)) as items:
-                stream.feed(takewhile(lambda _: not ctx.cancelled, items))
-        except BaseException:
+                stream.feed(_with_positions(items, ctx))
+        except BaseException as error:
             if stream.is_stopped:
-                ctx.logger.warning("agent failed after its run had ended run=%s", ctx.run_id, exc_info=True)
+                exc_info = user_exc_info(error)
+                ctx.logger.warning("agent failed after its run had ended run=%s", ctx.run_id, exc_info=exc_info)
             raise
+
+
+def _with_positions(items: Generator[Item, None, None], ctx: RunContext) -> Iterator[YieldedItem]:
+    """Yield the items of a generator and their positions, until its end or the end of the run."""
+    for item in items:
+        if ctx.cancelled:
+            return
+        yield item, suspended_at(items)

@@ -14,6 +14,7 @@ from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.loop_monitor import LoopMonitor
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
@@ -99,7 +100,7 @@ class Service:
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
         self._opening = asyncio.Lock()
-        self._lease_task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     # --- runs ---
 
@@ -281,7 +282,7 @@ class Service:
     # --- the process ---
 
     async def open(self) -> None:
-        """Connect to the store and the bus, renew leases from now on, and mark the process as ready.
+        """Connect to the store and the bus, renew leases and watch the loop from now on, and mark the process as ready.
 
         Does nothing if the service is open.
 
@@ -295,7 +296,9 @@ class Service:
     async def _open(self) -> None:
         await self.cluster.open()
         if self.cluster.durable:
-            self._lease_task = asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases")
+            self._tasks.append(asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases"))
+        monitor = LoopMonitor(self.health, self._registry)
+        self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
         observe_use(self.ledgers.use)
 
@@ -320,9 +323,10 @@ class Service:
 
     async def aclose(self) -> None:
         """Close the connections to models, tools, the store and the bus. No run may be open any more."""
-        if self._lease_task is not None:
-            self._lease_task.cancel()
-            await asyncio.wait([self._lease_task])
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         for close in self._closers:
             await close()
         await self.cluster.aclose()
