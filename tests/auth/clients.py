@@ -65,7 +65,7 @@ async def over_ws(url: str, headers: Mapping[str, str]) -> Reply:
             return Reply(last.get("code", ""), 200)
     except InvalidStatus as refusal:
         response = refusal.response
-        [error] = events_of(response.body)
+        [error] = events_of(bytes(response.body))
         challenge = response.headers.get("www-authenticate")
         return Reply(error["code"], response.status_code, challenge, error["message"])
 
@@ -94,7 +94,7 @@ def run_kontekst(address: str, headers: Mapping[str, str]) -> Reply:
 
 def code_of(error: grpc.RpcError) -> str:
     """The error code in the trailers."""
-    return dict(error.trailing_metadata() or ()).get("agui-code", "")
+    return str(dict(error.trailing_metadata() or ()).get("agui-code", ""))
 
 
 ASK: Mapping[str, Ask] = {"sse": over_sse, "ws": over_ws, "grpc": over_grpc}

@@ -35,7 +35,7 @@ class Guarded:
     issuer: TestIssuer
     clock: FakeClock
 
-    def token(self, subject: str = "alice", **claims: object) -> str:
+    def token(self, subject: str = "alice", /, **claims: object) -> str:
         """A token that the server takes, unless the claims say otherwise."""
         return self.issuer.token(subject, **{"aud": AUDIENCE, **claims})
 

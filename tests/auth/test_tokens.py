@@ -4,8 +4,11 @@ import asyncio
 import base64
 import hmac
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
 
+import grpc
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
@@ -15,6 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from agui_container.auth import issuer as documents
 from agui_container.auth.claim_rules import SKEW_SECONDS
 from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.auth.clients import ASK, Reply, over_sse, question
 from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.issuer import AUDIENCE, TestIssuer
@@ -23,13 +27,15 @@ from tests.engine.doubles import START, WAIT, eventually
 from tests.requirements import requirement
 from tests.sockets.client import events_of
 
-SERVED = {"sse": 200, "ws": 200, "grpc": "OK"}
-UNAUTHORIZED = {"sse": 401, "ws": 401, "grpc": "UNAUTHENTICATED"}
-DENIED = {"sse": 403, "ws": 403, "grpc": "PERMISSION_DENIED"}
-UNAVAILABLE = {"sse": 503, "ws": 503, "grpc": "UNAVAILABLE"}
+Statuses = Mapping[str, int | str]
+
+SERVED: Statuses = {"sse": 200, "ws": 200, "grpc": "OK"}
+UNAUTHORIZED: Statuses = {"sse": 401, "ws": 401, "grpc": "UNAUTHENTICATED"}
+DENIED: Statuses = {"sse": 403, "ws": 403, "grpc": "PERMISSION_DENIED"}
+UNAVAILABLE: Statuses = {"sse": 503, "ws": 503, "grpc": "UNAVAILABLE"}
 
 
-def check(reply: Reply, transport: str, code: str, statuses: dict[str, int | str]) -> None:
+def check(reply: Reply, transport: str, code: str, statuses: Statuses) -> None:
     assert (reply.code, reply.status) == (code, statuses[transport])
 
 
@@ -97,7 +103,7 @@ def forged(guarded: Guarded) -> dict[str, str]:
     return {
         "signed by another key": jwt.encode(claims, generate_private_key(65537, 2048), "RS256", {"kid": key_id}),
         "signed with the public key as a secret": with_secret(claims, public, key_id),
-        "not signed": jwt.encode(claims, None, "none", {"kid": key_id}),
+        "not signed": jwt.encode(claims, "", "none", {"kid": key_id}),
         "with other claims": f"{header}.{changed}.{signature}",
         "without its signature": f"{header}.{payload}.",
         "with an unknown key": jwt.encode(claims, generate_private_key(65537, 2048), "RS256", {"kid": "unknown"}),
@@ -238,6 +244,32 @@ async def test_a_run_that_its_socket_leaves_at_the_expiry_is_read_on_with_a_new_
     assert run.json()["status"] == "running"
     async with http_client(guarded.url, authorization(token)) as http:
         await http.post(f"/runs/{asked['runId']}/cancel")
+
+
+@requirement("auth.expiry")
+async def test_a_call_is_ended_by_a_message_after_the_expiry(guarded: Guarded) -> None:
+    first = pb.SessionRequest(start=pb.StartSession(environment_id="x")).SerializeToString()
+    answered = threading.Event()
+
+    def messages() -> Iterator[bytes]:
+        yield first
+        answered.wait(WAIT)
+        yield pb.SessionRequest(ping=pb.Ping()).SerializeToString()
+
+    def talk() -> grpc.StatusCode:
+        with grpc.insecure_channel(urlsplit(guarded.url).netloc) as channel:
+            metadata = list(authorization(guarded.token()).items())
+            method = channel.stream_stream("/roz.v1.AgentService/StreamSession")
+            call = method(messages(), timeout=WAIT, metadata=metadata)
+            next(call)
+            guarded.clock.advance(3600 + SKEW_SECONDS)
+            answered.set()
+            with pytest.raises(grpc.RpcError) as ended:
+                list(call)
+            code: grpc.StatusCode = ended.value.code()
+            return code
+
+    assert await asyncio.to_thread(talk) is grpc.StatusCode.UNAUTHENTICATED
 
 
 # --- the issuer -------------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ async def test_a_socket_that_is_refused_has_the_status_and_the_body_of_a_refused
         await connect(client.url.replace("http", "ws") + f"/ws?{name}={257 * 's'}", proxy=None)
     response = refused.value.response
     assert response.status_code == 400
-    assert parsed(response.body.removesuffix(b"\n\n"))[1]["code"] == "VALIDATION_ERROR"
+    assert parsed(bytes(response.body).removesuffix(b"\n\n"))[1]["code"] == "VALIDATION_ERROR"
 
 
 async def test_a_server_without_responses_to_handshakes_refuses_a_socket_with_its_close_code() -> None:

@@ -23,8 +23,9 @@ from agui_container.engine.service import Service
 from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
+from agui_container.runtime.addresses import is_loopback
 from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
-from agui_container.settings import Settings, SettingsError, load_settings
+from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
 
 FLUSH_SECONDS = 1
@@ -168,6 +169,7 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         settings = settings or load_settings(**overrides)
         logs.configure_logging(settings.log_format)
         app = create_app(agent, settings)
+        warn_if_shared(settings)
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line for the operator
         return 2
@@ -177,6 +179,14 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         print(f"cannot start: {server.start_error}", file=sys.stderr)  # noqa: T201 - as above
         return 2
     return 0 if server.started else 1
+
+
+def warn_if_shared(settings: Settings) -> None:
+    """Log a warning if callers on other machines share all threads."""
+    if settings.auth is Auth.NONE and settings.scope is Scope.NONE and not is_loopback(settings.host):
+        logger.warning(
+            "every caller can read and change every thread host=%s AGUI_AUTH=none AGUI_SCOPE=none", settings.host
+        )
 
 
 def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
