@@ -7,6 +7,7 @@ listens on loopback. Its key lives as long as the process.
 """
 
 import argparse
+import socket
 import time
 from collections.abc import Mapping
 from uuid import uuid4
@@ -46,7 +47,7 @@ class LocalIssuer:
         """Make a new key. The old one is published no longer."""
         self._keys = {str(uuid4()): generate_private_key(SECP256R1())}
 
-    def token(self, subject: str, **claims: object) -> str:
+    def token(self, subject: str, /, **claims: object) -> str:
         """Return a signed token. A claim that is None is left out."""
         [(key_id, key)] = self._keys.items()
         now = int(self.now())
@@ -88,11 +89,11 @@ class LocalIssuer:
 def main() -> None:
     """Serve until Ctrl-C."""
     parser = argparse.ArgumentParser(description="Serve a token issuer on loopback.")
-    parser.add_argument("--port", type=int, default=9000)
-    port = parser.parse_args().port
-    issuer = LocalIssuer(f"http://localhost:{port}")
+    parser.add_argument("--port", type=int, default=9000, help="0 takes a free one")
+    listener = socket.create_server(("127.0.0.1", parser.parse_args().port))
+    issuer = LocalIssuer(f"http://localhost:{listener.getsockname()[1]}")
     print(f"AGUI_AUTH_DISCOVERY_URL={issuer.discovery_url}", flush=True)
-    uvicorn.run(issuer.app(), host="127.0.0.1", port=port, log_level="warning")
+    uvicorn.Server(uvicorn.Config(issuer.app(), log_level="warning")).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_memory import MEMORY
+from tests.requirements_security import AUTH
 from tests.requirements_speed import SPEED
 from tests.requirements_telemetry import TELEMETRY
 from tests.requirements_threads import DURABLE
@@ -422,6 +423,7 @@ GROUPS = (
     DISCONNECT,
     LIMITS,
     SCOPE,
+    AUTH,
     HTTP,
     SOCKET,
     STATE,

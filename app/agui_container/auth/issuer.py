@@ -12,7 +12,6 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import httpx
@@ -20,6 +19,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
+
+from agui_container.runtime.addresses import is_loopback
 
 FETCH_SECONDS = 5.0
 """Seconds in which both documents must have arrived."""
@@ -130,14 +131,6 @@ def is_safe(url: str) -> bool:
     """Return True if nobody between this server and the URL can change the answer: https, or loopback."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
-
-
-def is_loopback(host: str) -> bool:
-    """Return True for ``localhost`` and loopback addresses."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def parse_object(body: bytes, url: str) -> Mapping[str, object]:

@@ -23,9 +23,10 @@ from agui_container.engine.service import Service
 from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
+from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import mask_passwords
 from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
-from agui_container.settings import Settings, SettingsError, load_settings
+from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
 
 FLUSH_SECONDS = 1
@@ -169,6 +170,7 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         settings = settings or load_settings(**overrides)
         logs.configure_logging(settings.log_format, settings.log_level)
         app = create_app(agent, settings)
+        warn_if_shared(settings)
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print_start_error(str(error))
         return 2
@@ -183,6 +185,14 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
 def print_start_error(reason: str) -> None:
     """Print the one line for the operator, without the passwords of URLs."""
     print(f"cannot start: {mask_passwords(reason)}", file=sys.stderr)  # noqa: T201 - the log may not be configured yet
+
+
+def warn_if_shared(settings: Settings) -> None:
+    """Log a warning if callers on other machines share all threads."""
+    if settings.auth is Auth.NONE and settings.scope is Scope.NONE and not is_loopback(settings.host):
+        logger.warning(
+            "every caller can read and change every thread host=%s AGUI_AUTH=none AGUI_SCOPE=none", settings.host
+        )
 
 
 def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:

@@ -219,6 +219,7 @@ def method(
             if error is None:
                 logger.exception("gRPC call failed method=%s", stream._method_name)
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
+            logger.info("request refused code=%s message=%s", error.code, error.message)
             await end_with_error(stream, status_of(error), error, LOG_FIELDS.get().get("requestId", ""))
 
     return Method(handle, cardinality, request_type, reply_type)
