@@ -284,7 +284,7 @@ class Service:
         if self.cluster.durable:
             self._lease_task = asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases")
         self.health.start()
-        observe_use(self.ledgers.use)
+        observe_use(self.ledgers)
 
     @property
     def is_draining(self) -> bool:
