@@ -1,9 +1,14 @@
 """Entries in memory give way in a fair order: the largest account's first, and nobody's for what one account has."""
 
+from collections.abc import Hashable
+from typing import TypeVar
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_container.runtime.shares import EvictionQueue
+
+K = TypeVar("K", bound=Hashable)
 
 STEPS = st.lists(
     st.tuples(st.sampled_from("abcd"), st.integers(0, 5), st.integers(0, 9), st.booleans()),
@@ -11,7 +16,7 @@ STEPS = st.lists(
 )
 
 
-def trim(queue: EvictionQueue[tuple[str, int]]) -> list[tuple[str, int]]:
+def trim(queue: EvictionQueue[K]) -> list[K]:
     """Remove what gives way until the limits are kept, or nothing more gives way."""
     removed = []
     while queue.is_full and (key := next(queue.candidates(), None)) is not None:

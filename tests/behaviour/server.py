@@ -16,7 +16,7 @@ async def serving(app: FastAPI) -> AsyncIterator[str]:
 
     uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
     """
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws="websockets-sansio")
+    config = uvicorn.Config(app, log_config=None, access_log=False, proxy_headers=False, ws="websockets-sansio")
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

@@ -15,8 +15,6 @@ from tests.conftest import Connect
 from tests.engine.doubles import ask, eventually
 from tests.requirements import requirement
 
-SESSIONS = {"limit_by": "session"}
-
 
 class Worker:
     """An agent that does what its user says: ``wait`` until it may end, ``flood`` with text, or else answer briefly."""
@@ -61,7 +59,7 @@ async def is_served(client: Client) -> bool:
 
 @requirement("caller.runs")
 async def test_a_caller_with_all_its_runs_open_leaves_the_others_theirs(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), **SESSIONS)
+    client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     for thread in ("t1", "t2"):
         await begun(first, thread)
@@ -72,7 +70,7 @@ async def test_a_caller_with_all_its_runs_open_leaves_the_others_theirs(connect:
 
 @requirement("caller.abandoned")
 async def test_runs_that_nobody_reads_take_no_room_from_their_caller_or_others(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(open_runs=6), CallerLimits(runs=4), **SESSIONS)
+    client = await connect(Worker(), CapacityLimits(open_runs=6), CallerLimits(runs=4), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     for number in range(20):
         await (await begun(first, f"t{number}")).leave()
@@ -84,7 +82,7 @@ async def test_runs_that_nobody_reads_take_no_room_from_their_caller_or_others(c
 
 @requirement("caller.abandoned")
 async def test_when_the_process_is_full_the_run_that_was_left_first_gives_way(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), **SESSIONS)
+    client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), limit_by="session")
     first, other = session(client, "first"), session(client, "other")
     for caller, thread in ((first, "t1"), (other, "t2"), (other, "t3"), (first, "t4")):
         await (await begun(caller, thread)).leave()
@@ -99,7 +97,7 @@ WAITING = [("other", "t2"), ("other", "t3"), ("first", "t4")]
 @requirement("caller.abandoned")
 async def test_a_run_that_is_read_never_gives_way(connect: Connect) -> None:
     worker = Worker()
-    client = await connect(worker, CapacityLimits(open_runs=2), CallerLimits(runs=2), **SESSIONS)
+    client = await connect(worker, CapacityLimits(open_runs=2), CallerLimits(runs=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     read, left = await begun(first, "t1"), await begun(first, "t2")
     await left.leave()
@@ -114,7 +112,7 @@ async def test_a_run_that_is_read_never_gives_way(connect: Connect) -> None:
 @requirement("caller.requests")
 async def test_large_requests_of_one_caller_leave_room_for_those_of_others(connect: Connect) -> None:
     limits = CapacityLimits(open_bytes=20_000), CallerLimits(request_bytes=10_000)
-    client = await connect(Worker(), *limits, **SESSIONS)
+    client = await connect(Worker(), *limits, limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     await first.start(ask("t1", text="wait", context=[{"description": "d", "value": "x" * 9_000}]))
     with pytest.raises(Refused, match="bytes of requests of open runs") as refused:
@@ -126,7 +124,7 @@ async def test_large_requests_of_one_caller_leave_room_for_those_of_others(conne
 @requirement("caller.logs")
 async def test_events_of_one_caller_do_not_end_the_runs_of_another(connect: Connect) -> None:
     worker = Worker()
-    client = await connect(worker, CapacityLimits(all_bytes=40_000), CallerLimits(log_bytes=20_000), **SESSIONS)
+    client = await connect(worker, CapacityLimits(all_bytes=40_000), CallerLimits(log_bytes=20_000), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     waiting = await begun(second, "t1")
     floods = [await first.start(ask(f"t{number}", text="flood")) for number in range(5)]
@@ -140,7 +138,7 @@ async def test_events_of_one_caller_do_not_end_the_runs_of_another(connect: Conn
 
 @requirement("caller.logs")
 async def test_ended_runs_of_a_caller_leave_room_for_its_next_ones(connect: Connect) -> None:
-    client = await connect(Worker(), caller_limits=CallerLimits(log_bytes=5_000), **SESSIONS)
+    client = await connect(Worker(), caller_limits=CallerLimits(log_bytes=5_000), limit_by="session")
     first = session(client, "first")
     for number in range(20):
         assert outcome(await first.run(ask(f"t{number}", text="hello"))) == "success"
@@ -149,7 +147,7 @@ async def test_ended_runs_of_a_caller_leave_room_for_its_next_ones(connect: Conn
 
 @requirement("caller.kept")
 async def test_ended_runs_of_one_caller_do_not_push_out_those_of_another(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(kept_runs=8), **SESSIONS)
+    client = await connect(Worker(), CapacityLimits(kept_runs=8), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     assert await is_served(second)
     for number in range(20):
@@ -162,7 +160,7 @@ async def test_ended_runs_of_one_caller_do_not_push_out_those_of_another(connect
 
 @requirement("caller.rate")
 async def test_a_caller_that_begins_too_many_runs_is_told_when_to_come_back(connect: Connect) -> None:
-    client = await connect(Worker(), caller_limits=CallerLimits(runs_per_minute=3), **SESSIONS)
+    client = await connect(Worker(), caller_limits=CallerLimits(runs_per_minute=3), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     for number in range(3):
         await first.run(ask(f"t{number}"))
@@ -176,7 +174,7 @@ async def test_a_caller_that_begins_too_many_runs_is_told_when_to_come_back(conn
 
 @requirement("caller.rate")
 async def test_retries_and_readers_are_no_new_runs(connect: Connect) -> None:
-    client = await connect(Worker(), caller_limits=CallerLimits(runs_per_minute=1), **SESSIONS)
+    client = await connect(Worker(), caller_limits=CallerLimits(runs_per_minute=1), limit_by="session")
     first = session(client, "first")
     for _ in range(3):
         assert outcome(await first.run(ask())) == "success"
@@ -185,7 +183,7 @@ async def test_retries_and_readers_are_no_new_runs(connect: Connect) -> None:
 
 @requirement("caller.streams")
 async def test_readers_of_one_caller_leave_room_for_those_of_others(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(open_streams=4), CallerLimits(streams=2), **SESSIONS)
+    client = await connect(Worker(), CapacityLimits(open_streams=4), CallerLimits(streams=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     await begun(first, "t1")
     reader = await first.attach("t1", None)
@@ -201,7 +199,9 @@ async def test_readers_of_one_caller_leave_room_for_those_of_others(connect: Con
 @requirement("caller.background")
 async def test_background_work_of_one_caller_keeps_only_its_own_runs_waiting(connect: Connect) -> None:
     worker = Worker()
-    client = await connect(worker, CapacityLimits(background_tasks=4), CallerLimits(background_tasks=2), **SESSIONS)
+    client = await connect(
+        worker, CapacityLimits(background_tasks=4), CallerLimits(background_tasks=2), limit_by="session"
+    )
     first, second = session(client, "first"), session(client, "second")
     for thread in ("t1", "t2"):
         assert outcome(await first.run(ask(thread, text="background"))) == "success"
@@ -216,7 +216,7 @@ async def test_background_work_of_one_caller_keeps_only_its_own_runs_waiting(con
 @requirement("caller.runs", "caller.streams")
 async def test_nothing_is_counted_once_all_is_over(connect: Connect) -> None:
     worker = Worker()
-    client = await connect(worker, **SESSIONS)
+    client = await connect(worker, limit_by="session")
     first = session(client, "first")
     streams = [await begun(first, f"t{number}") for number in range(3)]
     await streams[0].leave()

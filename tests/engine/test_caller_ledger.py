@@ -91,8 +91,10 @@ def test_a_ledger_without_anything_to_count_is_removed() -> None:
         ledgers.of(f"session {number}")
     assert len(ledgers) <= MIN_SWEEP
     assert ledgers.of("kept") is kept
+    for _ in range(CallerLimits().runs_per_minute - 1):
+        ledgers.of("recent").count_run()
     with pytest.raises(AppError):
-        [ledgers.of("recent").count_run() for _ in range(CallerLimits().runs_per_minute)]
+        ledgers.of("recent").count_run()
     clock.advance(60)
     for number in range(2 * MIN_SWEEP):
         ledgers.of(f"another session {number}")
