@@ -1,6 +1,7 @@
 """Callers are told apart by what they cannot choose: the network address, unless a gateway names sessions."""
 
 import asyncio
+from dataclasses import replace
 from itertools import count
 
 import httpx
@@ -9,9 +10,10 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from agui_container.engine.policy import CallerLimits
+from agui_container.ports import Caller
 from agui_container.transports.accounts import Accounts, network_of
 from agui_container.transports.caller_middleware import SESSION_HEADER
-from tests.behaviour.over_sse import http_client
+from tests.behaviour.over_sse import http_client, parsed
 from tests.behaviour.over_ws import OverWs
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, forever
@@ -87,7 +89,11 @@ async def test_sockets_of_one_caller_leave_room_for_those_of_another(serve: Serv
     sockets = [await connected(client, "first") for _ in range(2)]
     with pytest.raises(InvalidStatus) as refused:
         await connected(client, "first")
-    assert refused.value.response.status_code in {403, 429}
+    assert refused.value.response.status_code == 429
+    body = parsed(refused.value.response.body.removesuffix(b"\n\n"))[1]
+    assert (
+        body["message"] == "You have reached the limit of 2 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)."
+    )
     other = await connected(client, "second")
     await send(other, ask())
     assert shown(await receive(other, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
@@ -132,3 +138,10 @@ async def test_a_refusal_over_http_says_when_to_come_back(serve: Serve) -> None:
         response = await http.post("/invocations", json=ask(run="r3"))
     assert (response.status_code, response.headers["retry-after"]) == (200, "30")
     assert '"retryAfter":30' in response.text
+
+
+def test_a_principal_is_counted_wherever_it_comes_from() -> None:
+    anonymous = Caller("session:s", "request", account="address:192.0.2.7")
+    assert anonymous.account == "address:192.0.2.7"
+    assert replace(anonymous, owner="principal", principal="somebody").account == "principal"
+    assert Caller("session:s", "request").account == "session:s"

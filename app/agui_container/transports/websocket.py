@@ -52,7 +52,7 @@ from agui_container.protocol.wire.ws_frames import make_frames
 from agui_container.runtime.token_bucket import TokenBucket
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
 from agui_container.transports.commands import CommandResponder
-from agui_container.transports.error_responses import internal_error, reject_socket
+from agui_container.transports.error_responses import error_response, internal_error
 from agui_container.transports.request_body import check_size, parse_body
 
 RATE = 200.0
@@ -116,13 +116,21 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, on_bu
         try:
             ledger.check(Resource.SOCKETS)
         except AppError as error:
-            await reject_socket(error, websocket.send)
+            await refuse(websocket, error)
             return
         with ledger.use(Resource.SOCKETS):
             await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
             await WebSocketConnection(websocket, service, commands, max_body=max_body, on_busy=on_busy).serve()
 
     return [WebSocketRoute("/ws", socket)]
+
+
+async def refuse(websocket: WebSocket, error: AppError) -> None:
+    """Refuse a handshake with the response for an error, or with 403 if the server can send no response."""
+    if "websocket.http.response" in websocket.scope.get("extensions", {}):
+        await websocket.send_denial_response(error_response(error, websocket))
+    else:
+        await websocket.close()
 
 
 class WebSocketConnection:
