@@ -10,6 +10,7 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from struct import Struct as Layout
 from typing import Generic, Protocol, TypeVar
@@ -194,14 +195,18 @@ def method(
     reply_type: type[Out],
     cardinality: Cardinality = Cardinality.STREAM_STREAM,
 ) -> Method:
-    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message."""
+    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message.
+
+    A method with one request and one reply, such as a health check, does not count as an open call.
+    """
+    is_brief = cardinality is Cardinality.UNARY_UNARY
 
     async def handle(stream: "Stream[In, Out]") -> None:
         request_id = ""
         try:
             caller = admission.caller(stream)
             request_id = caller.request_id
-            with admission.ledgers.of(caller.account).use(Resource.SOCKETS):
+            with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
                 await handler(Call(stream, caller, admission.max_bytes))
         except GRPCError:
             raise
