@@ -12,6 +12,7 @@ import pytest
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
+from tests.requirements_limits import CALLERS
 from tests.requirements_memory import MEMORY
 from tests.requirements_security import AUTH
 from tests.requirements_speed import SPEED
@@ -422,6 +423,7 @@ GROUPS = (
     BUSY,
     DISCONNECT,
     LIMITS,
+    CALLERS,
     SCOPE,
     AUTH,
     HTTP,

@@ -23,19 +23,8 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
-    *("chat-page", "embedding", "install", "security"),
-    *(
-        "operations",
-        "performance",
-        "protobuf",
-        "roboto",
-        "security",
-        "state",
-        "subagents",
-        "threads",
-        "tools",
-        "typescript",
-    ),
+    *("chat-page", "embedding", "install", "limits", "security"),
+    *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)

@@ -300,7 +300,7 @@ class Service:
         monitor = LoopMonitor(self.health, self._registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
-        observe_use(self.ledgers.use)
+        observe_use(self.ledgers)
 
     @property
     def is_draining(self) -> bool:

@@ -36,8 +36,8 @@ class Caller:
         principal: identity in the caller's verified token; None without authentication.
         headers: values by lower-case name, without cookies and transport headers. They may contain tokens and are
             therefore omitted from ``repr``.
-        account: name that the limits per caller are counted under; by default the owner. Callers with different
-            owners may share an account.
+        account: name that the limits per caller are counted under. It is the owner for an authenticated caller, and
+            by default. Other callers with different owners may share an account.
     """
 
     owner: str
@@ -48,8 +48,8 @@ class Caller:
     account: str = ""
 
     def __post_init__(self) -> None:
-        """Set the default of the account."""
-        if not self.account:
+        """Set the account of an authenticated caller, and the default."""
+        if self.principal is not None or not self.account:
             object.__setattr__(self, "account", self.owner)
 
 

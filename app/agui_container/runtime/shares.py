@@ -96,6 +96,10 @@ class EvictionQueue(Generic[K]):
         self.items.add(account, -1)
         self.bytes.add(account, -size)
 
+    def of(self, account: str) -> Iterator[K]:
+        """Iterate the keys of an account, the oldest first. Nothing may change during the iteration."""
+        return iter(self._keys.get(account, ()))
+
     @property
     def is_full(self) -> bool:
         """True if a limit is exceeded, so that entries must give way."""

@@ -92,7 +92,7 @@ class CallerAuthentication:
         if sum(name == "authorization" for name, _ in headers) > 1:
             raise AppError(ErrorCode.UNAUTHORIZED, "The Authorization header may be sent once.")
         principal = await self._authenticator.authenticate(bearer_token(caller))
-        return replace(caller, owner=principal.owner, account=principal.owner, principal=principal)
+        return replace(caller, owner=principal.owner, principal=principal)
 
     def check_expiry(self, caller: Caller) -> None:
         """Check that the caller's token is still valid. Raises ``AppError`` UNAUTHORIZED."""

@@ -225,16 +225,30 @@ class RunRegistry:
         is_persisted = isinstance(run, Run) and run.recorder is not None and run.recorder.persisted
         if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
             self._forget(run)
+        if isinstance(run, Run):
+            self._trim_caller(run.ctx.caller.account)
         self.trim()
 
     def trim(self) -> None:
         """Remove ended runs without readers until the limits are met: the oldest ones of the largest caller first."""
         while self._eviction.is_full or self.budget.kept_bytes > self._limits.kept_bytes:
-            ended = (self._ended_runs[key] for key in self._eviction.candidates())
-            oldest = next((run for run in ended if not run.presence.local and run not in self._recorder_tasks), None)
-            if oldest is None:
+            if not self._forget_first(self._eviction.candidates()):
                 return
-            self._forget(oldest)
+
+    def _trim_caller(self, account: str) -> None:
+        """Remove the caller's oldest ended runs until half of the caller's bytes of events are left to open runs."""
+        logs = self._ledgers.of(account).logs
+        while logs.kept_bytes > logs.all_bytes // 2:
+            if not self._forget_first(self._eviction.of(account)):
+                return
+
+    def _forget_first(self, keys: Iterator[RunKey]) -> bool:
+        """Forget the first of these ended runs that is not needed. Returns False if there is none."""
+        ended = (self._ended_runs[key] for key in keys)
+        run = next((run for run in ended if not run.presence.local and run not in self._recorder_tasks), None)
+        if run is not None:
+            self._forget(run)
+        return run is not None
 
     def _pop_ended(self, key: RunKey) -> Run:
         self._eviction.remove(key)

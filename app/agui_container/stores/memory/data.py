@@ -23,6 +23,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_PLACES
 from agui_container.runtime.shares import EvictionQueue
 
 MESSAGE_BYTES = 500
@@ -46,6 +47,8 @@ class Bounds(Struct, frozen=True):
         records: runs whose ids are known, so that a late retry does not start the run again.
         threads: threads.
         thread_bytes: bytes of their messages, states and metadata.
+        interrupts: threads and parts of threads with interrupts that wait or were answered.
+        interrupt_bytes: bytes of these interrupts.
     """
 
     runs: int = 1_000
@@ -53,6 +56,8 @@ class Bounds(Struct, frozen=True):
     records: int = 100_000
     threads: int = 10_000
     thread_bytes: int = 256_000_000
+    interrupts: int = MAX_PLACES
+    interrupt_bytes: int = MAX_BYTES
 
 
 class MemoryRun(Struct, eq=False):

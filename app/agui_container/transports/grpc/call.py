@@ -10,6 +10,7 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from struct import Struct as Layout
@@ -202,12 +203,16 @@ def method(
     reply_type: type[Out],
     cardinality: Cardinality = Cardinality.STREAM_STREAM,
 ) -> Method:
-    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message."""
+    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message.
+
+    A method with one request and one reply, such as a health check, does not count as an open call.
+    """
+    is_brief = cardinality is Cardinality.UNARY_UNARY
 
     async def handle(stream: "Stream[In, Out]") -> None:
         try:
             caller = await admission.caller(stream)
-            with admission.ledgers.of(caller.account).use(Resource.SOCKETS):
+            with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
                 await handler(Call(stream, caller, admission))
         except GRPCError:
             raise
