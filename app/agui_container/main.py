@@ -63,6 +63,7 @@ from agui_container.transports.error_responses import on_app_error, on_error, on
 from agui_container.transports.fastapi_class import FastAPI
 from agui_container.transports.grpc.handover import Handover, Http2Server
 from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
+from agui_container.transports.openapi import routes as openapi
 
 T = TypeVar("T")
 
@@ -139,6 +140,7 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
         *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
         *authentication.routes(),
         *websocket.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
+        *openapi.routes(),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
         *(roboto_routes(settings, service, closers) if settings.roboto else ()),
     ]

@@ -122,10 +122,14 @@ def requested_format(connection: HTTPConnection) -> Format:
 
 
 def names_event_format(connection: HTTPConnection) -> bool:
-    """True if a request's ``Accept`` headers name an event format, as AG-UI clients do. ``*/*`` names none."""
-    accept = ",".join(connection.headers.getlist("accept"))
-    qualities = _qualities(accept)
-    return any(qualities.get(name, 0.0) > 0 for name in (EVENT_STREAM, PROTOBUF))
+    """True if a request's ``Accept`` headers name an event format, as AG-UI clients do."""
+    return names_media_type(connection, EVENT_STREAM, PROTOBUF)
+
+
+def names_media_type(connection: HTTPConnection, *types: str) -> bool:
+    """True if a request's ``Accept`` headers name one of these media types. ``*/*`` names none."""
+    qualities = _qualities(",".join(connection.headers.getlist("accept")))
+    return any(qualities.get(name, 0.0) > 0 for name in types)
 
 
 def accepts_protobuf(accept: str) -> bool:
