@@ -13,6 +13,7 @@ from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_memory import MEMORY
+from tests.requirements_protocols import PROTOCOLS
 from tests.requirements_speed import SPEED
 from tests.requirements_telemetry import TELEMETRY
 from tests.requirements_threads import DURABLE
@@ -427,6 +428,7 @@ GROUPS = (
     THREADS,
     FEEDBACK,
     TELEMETRY,
+    PROTOCOLS,
 )
 
 REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
 from tests.engine.doubles import eventually
 
 
@@ -16,7 +17,7 @@ async def serving(app: FastAPI) -> AsyncIterator[str]:
 
     uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
     """
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws="websockets-sansio")
+    config = uvicorn.Config(app, log_config=None, access_log=False, http=HttpProtocol, ws=WebSocketProtocol)
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
