@@ -21,6 +21,7 @@ PROTOCOLS = {
     "grpc.callers": (_WHO, "Web pages of other origins and calls with two sessions are refused."),
     "grpc.errors": ("docs/grpc.md#errors", "Every error has a status, and its code is in the trailers."),
     "grpc.standard": (_GRPC, "Reflection of both versions and the health service work as their clients expect."),
+    "grpc.clients": (_GRPC, "Clients in C++, Go and JavaScript work, unchanged."),
     "grpc.schema": (_GRPC, "The compiled schema is that of proto/, with the numbers of both generations of clients."),
     "roz.session": ("docs/grpc.md#roz", "A session flows as in roz's diagram."),
     "roz.tools": ("docs/grpc.md#requests", "Tools of the client are registered, requested, answered, and time out."),
