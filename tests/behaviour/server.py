@@ -3,6 +3,7 @@
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -12,12 +13,12 @@ from tests.engine.doubles import eventually
 
 
 @asynccontextmanager
-async def serving(app: FastAPI) -> AsyncIterator[str]:
+async def serving(app: FastAPI, **options: Any) -> AsyncIterator[str]:  # noqa: ANN401 - uvicorn's own options
     """Serve until the block ends; gives the base URL.
 
     uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
     """
-    config = uvicorn.Config(app, log_config=None, access_log=False, http=HttpProtocol, ws=WebSocketProtocol)
+    config = uvicorn.Config(app, log_config=None, access_log=False, http=HttpProtocol, ws=WebSocketProtocol, **options)
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
