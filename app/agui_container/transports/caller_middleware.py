@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
+from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
 from agui_container.transports.error_responses import error_response, reject_socket
 
 INVOCATIONS = "/invocations"
@@ -44,22 +45,25 @@ class CallerMiddleware:
         by_session: True if the session header names the owner of threads and runs. Otherwise all callers share them.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
+        budget: bytes in flight of the process, of which each caller gets a share.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
         self,
         app: ASGIApp,
         *,
         browsers: BrowserPolicy,
         by_session: bool,
         refused_status: int | None,
+        budget: ByteBudget,
         ensure_open: Callable[[], Awaitable[None]],
     ) -> None:
         self._app = app
         self._browsers = browsers
         self._by_session = by_session
         self._refused_status = refused_status
+        self._budget = budget
         self._ensure_open = ensure_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,12 +76,14 @@ class CallerMiddleware:
         caller = make_caller(agent_headers(connection, headers), by_session=self._by_session)
         state = scope.setdefault("state", {})  # the data of ``request.state``
         state["caller"] = caller
+        state[SHARE] = self._budget.share_of(caller, address_of(scope))
         state[OUTER_SEND] = send
         state["refused_status"] = self._refused_status if route_path(scope) == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._browsers.check(headers, scope)
             check_session(headers, caller)
+            check_query(connection)
             await self._ensure_open()
         except AppError as error:
             if scope["type"] == "websocket":
@@ -111,6 +117,24 @@ def check_session(headers: Headers, caller: Caller) -> None:
         raise AppError(ErrorCode.VALIDATION_ERROR, "The session header may be sent once.")
     if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")
+
+
+def check_query(connection: HTTPConnection) -> None:
+    """Check the query of a WebSocket, where browsers put the headers that they cannot set.
+
+    Raises:
+        AppError: VALIDATION_ERROR if it has more than one session id. See ``check_session``.
+    """
+    if connection.scope["type"] != "websocket":
+        return
+    if sum(name.lower() == SESSION_HEADER for name, _ in connection.query_params.multi_items()) > 1:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "The session id may be sent once.")
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that the connection comes from; empty if the server does not know it."""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def caller_of(connection: HTTPConnection) -> Caller:

@@ -21,6 +21,9 @@ from agui_container.transports.formats import SseFormat, requested_format
 
 SUCCESS = 200
 
+RETRY_SECONDS = "1"
+"""Value of ``Retry-After``: seconds after which a client that has exceeded a limit may try again."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -35,6 +38,8 @@ def error_response(error: AppError, request: HTTPConnection, *, status: int | No
     logger.info("request refused code=%s message=%s", error.code, error.message)
     request_id = request.state.caller.request_id
     headers = {"Cache-Control": "no-store", "Vary": "Accept", "X-Request-Id": request_id}
+    if error.code is ErrorCode.RATE_LIMIT_EXCEEDED:
+        headers["Retry-After"] = RETRY_SECONDS
     http_status = request.state.refused_status or status or error.spec.http
     event_format = requested_format(request) if http_status == SUCCESS else SseFormat()
     body = event_format.error_body(encode(run_error(error, request_id)))

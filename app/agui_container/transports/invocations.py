@@ -28,8 +28,9 @@ from agui_container.transports.commands import CommandResponder
 from agui_container.transports.event_stream import EventStreamResponse
 from agui_container.transports.formats import HEADERS, Format, SseFormat, requested_format
 from agui_container.transports.legacy_clients import LegacySseFormat, is_legacy_client
+from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
-from agui_container.transports.request_body import parse_body, read_body
+from agui_container.transports.request_body import read_request
 from agui_container.transports.stream_monitor import StreamMonitor
 
 
@@ -61,7 +62,7 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
 
     async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
-        agent_request = await parse_body(await read_body(request, max_body, service))
+        agent_request = await read_request(request, max_body, service)
         event_format = format_for(agent_request, request)
         if isinstance(agent_request, RunRequest):
             subscription = await service.admit(agent_request.run_input, caller, agent_request.size)
@@ -122,4 +123,4 @@ def command_run(
         encoded = [encode(event) for event in events]
     except IllegalEvent:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, "The answer is too large for one event.") from None
-    return Response(event_format.complete_body(encoded), headers=headers, media_type=event_format.media_type)
+    return PlainResponse(event_format.complete_body(encoded), headers=headers, media_type=event_format.media_type)

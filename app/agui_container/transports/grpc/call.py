@@ -23,11 +23,18 @@ from h2.exceptions import ProtocolError
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.bytes_in_flight import ByteBudget, Reservation, Share
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
 
 SEND_SECONDS = 60.0
 """Seconds without progress of a write until the call of a slow client is ended."""
+
+READ_SECONDS = 60.0
+"""Seconds in which a client must have sent a message whose first bytes have arrived."""
+
+PIECE_BYTES = 64_000
+"""Bytes of a message that are read at once."""
 
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""
@@ -57,11 +64,13 @@ class CallAdmission:
         max_bytes: largest message in bytes, before and after decompression.
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
+        budget: bytes in flight of the process, of which each caller gets a share.
     """
 
     max_bytes: int
     by_session: bool
     origins: Collection[str]
+    budget: ByteBudget
 
     def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
@@ -80,6 +89,11 @@ class CallAdmission:
         check_session(headers, caller)
         return caller
 
+    def share(self, stream: "Stream[In, Out]", caller: Caller) -> Share:
+        """Return the caller's share of the bytes in flight."""
+        peer: tuple[str, int] | None = stream._stream._transport.get_extra_info("peername")
+        return self.budget.share_of(caller, peer[0] if peer else "")
+
 
 class Call(Generic[In, Out]):
     """A call in progress.
@@ -89,8 +103,9 @@ class Call(Generic[In, Out]):
         metadata: the request's headers by name, lower-cased.
     """
 
-    def __init__(self, stream: "Stream[In, Out]", caller: Caller, max_bytes: int) -> None:
+    def __init__(self, stream: "Stream[In, Out]", caller: Caller, share: Share, max_bytes: int) -> None:
         self.caller = caller
+        self._share = share
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
         self._max_bytes = max_bytes
@@ -111,21 +126,42 @@ class Call(Generic[In, Out]):
         """Return the next message, or None after the client's last one.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for a message that cannot be decoded.
+            AppError: PAYLOAD_TOO_LARGE; RATE_LIMIT_EXCEEDED if too many bytes are in flight; VALIDATION_ERROR for a
+                message that cannot be decoded or does not arrive in time.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
-        raw = self._stream._stream
+        limit = asyncio.timeout(READ_SECONDS)
         try:
-            head = await raw.recv_data(PREFIX.size)
+            head = await self._stream._stream.recv_data(PREFIX.size)
             if not head:
                 return None
             compressed, size = PREFIX.unpack(head)
             self._check_size(size)
-            body = await raw.recv_data(size)
+            with self._share.reserve() as reservation:
+                async with limit:
+                    body = await self._read(size, reservation)
+                return self._decode(self._decompress(body) if compressed else body)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise incomplete_message() from None
         except AssertionError:  # raised by grpclib if the stream ends inside a message
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.") from None
+            raise incomplete_message() from None
+
+    async def _read(self, size: int, reservation: Reservation) -> bytes:
+        """Read a message in pieces, so that only bytes that have arrived count as in flight."""
+        body = bytearray()
+        while len(body) < size:
+            piece = await self._stream._stream.recv_data(min(PIECE_BYTES, size - len(body)))
+            if not piece:
+                raise incomplete_message()
+            body += piece
+            reservation.resize(len(body))
+        return bytes(body)
+
+    def _decode(self, body: bytes) -> In:
         try:
-            message: In = self._stream._recv_type.FromString(self._decompress(body) if compressed else body)
+            message: In = self._stream._recv_type.FromString(body)
         except DecodeError:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
         return message
@@ -134,11 +170,15 @@ class Call(Generic[In, Out]):
         """Send messages in one write, after the messages that are already being sent.
 
         Raises:
-            AppError: RATE_LIMIT_EXCEEDED if the client does not read.
+            AppError: RATE_LIMIT_EXCEEDED if the client does not read, or if too many bytes are unread.
         """
         data = b"".join([PREFIX.pack(0, len(body)) + body for body in map(_encode, messages)])
         if not data:
             return
+        with await self._share.reserve_later(len(data)):
+            await self._send_in_order(data)
+
+    async def _send_in_order(self, data: bytes) -> None:
         async with self._send_lock:
             try:
                 async with asyncio.timeout(SEND_SECONDS):
@@ -169,6 +209,11 @@ class Call(Generic[In, Out]):
         return data
 
 
+def incomplete_message() -> AppError:
+    """Return the error for a message that ends early or does not arrive in time."""
+    return AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.")
+
+
 def _encode(message: Message) -> bytes:
     return message.SerializeToString()
 
@@ -190,7 +235,7 @@ def method(
         try:
             caller = admission.caller(stream)
             request_id = caller.request_id
-            await handler(Call(stream, caller, admission.max_bytes))
+            await handler(Call(stream, caller, admission.share(stream, caller), admission.max_bytes))
         except GRPCError:
             raise
         except Exception as failure:

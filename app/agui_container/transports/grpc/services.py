@@ -1,6 +1,7 @@
 """Construction of all gRPC services of one server."""
 
 from agui_container.engine.service import Service
+from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.call import CallAdmission, Servable
 from agui_container.transports.grpc.health import HealthService
 from agui_container.transports.grpc.kontekst.daemon import DaemonService
@@ -11,9 +12,9 @@ from agui_container.transports.grpc.roz.service import RozService
 from agui_container.transports.grpc.server import GrpcServer
 
 
-def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
+def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> GrpcServer:
     """Build the gRPC server of an engine."""
-    admission = CallAdmission(options.max_bytes, options.by_session, frozenset(options.origins))
+    admission = CallAdmission(options.max_bytes, options.by_session, frozenset(options.origins), budget)
     agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names),
