@@ -6,7 +6,8 @@ streams can be tried and tested. Rule: the same prompt always gives the same del
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from typing import ParamSpec, TypeVar
 
 from ag_ui.core import AssistantMessage, Message, TokenUsage, ToolMessage, UserMessage
 
@@ -29,10 +30,16 @@ NAME = "offline"
 """Name of the model and of its provider."""
 
 LARGE_PROMPT = 100_000
-"""Prompts of at least this many characters are counted in a thread, not on the event loop."""
+"""Prompts of at least this many characters are read and counted in a thread, not on the event loop."""
+
+MANY_MESSAGES = 500
+"""Prompts of more messages are read and counted in a thread, too."""
 
 PIECE_LENGTH = 50_000
 """Number of characters that are split into words at a time."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _WORD = re.compile(r"\S+\s*")
 
@@ -51,7 +58,7 @@ class OfflineModel:
         Raises:
             AppError: ``MODEL_ERROR`` if the plan has a ``Fail`` step.
         """
-        steps = make_plan(prompt.messages, {tool.name for tool in prompt.tools})
+        steps = await _off_loop_if_large(prompt, make_plan, prompt.messages, {tool.name for tool in prompt.tools})
         calls = 0
         for step in steps:
             if isinstance(step, Repeat):
@@ -67,7 +74,7 @@ class OfflineModel:
                 for piece in _pieces(step, calls):
                     yield piece
                 calls += isinstance(step, CallTool)
-        yield UsageDelta(await _usage(prompt, steps))
+        yield UsageDelta(await _off_loop_if_large(prompt, usage_of, prompt, steps))
 
     def count(self, text: str) -> int:
         """Return the number of words in ``text``, counted as in the usage."""
@@ -76,18 +83,21 @@ class OfflineModel:
 
 def _pieces(step: Say | Reason | CallTool, index: int) -> Iterator[Delta]:
     if isinstance(step, Say):
-        return (TextDelta(word) for word in _WORD.findall(step.text))
+        return (TextDelta(word[0]) for word in _WORD.finditer(step.text))
     if isinstance(step, Reason):
-        return (ReasoningDelta(word) for word in _WORD.findall(step.text))
+        return (ReasoningDelta(word[0]) for word in _WORD.finditer(step.text))
     half = len(step.arguments) // 2
     first = ToolCallDelta(index, step.arguments[:half], name=step.name)
     return iter((first, ToolCallDelta(index, step.arguments[half:])))
 
 
-async def _usage(prompt: Prompt, steps: Plan) -> TokenUsage:
-    """Return ``usage_of`` the call. Large prompts are counted in a thread because they would block the event loop."""
-    size = sum(len(text) for message in prompt.messages for text in _texts(message))
-    return usage_of(prompt, steps) if size < LARGE_PROMPT else await asyncio.to_thread(usage_of, prompt, steps)
+async def _off_loop_if_large(prompt: Prompt, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function, in a thread if the prompt is so large that the call would block the event loop."""
+    is_large = (
+        len(prompt.messages) > MANY_MESSAGES
+        or sum(len(text) for message in prompt.messages for text in _texts(message)) >= LARGE_PROMPT
+    )
+    return await asyncio.to_thread(work, *args, **kwargs) if is_large else work(*args, **kwargs)
 
 
 def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:

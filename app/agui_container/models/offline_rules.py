@@ -6,7 +6,7 @@ Rule: pure. The same prompt gives the same plan, and nothing here waits, fails o
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, ToolMessage, UserMessage
 from msgspec import Struct
@@ -165,14 +165,22 @@ def _builtin(name: str, arguments: dict[str, str], tools: Tools) -> Plan:
 
 def _calls(match: re.Match[str], _: Tools) -> Plan:
     """Plan one call per line that begins with ``call``. Other lines continue the arguments of the call before them."""
-    parts: list[tuple[str, list[str]]] = []
-    for line in match[0].split("\n"):
-        call = CALL.match(line)
-        if call:
-            parts.append((call[1], [call[2]]))
-        else:
-            parts[-1][1].append(line)
-    return tuple(CallTool(name, "\n".join(lines).strip() or "{}") for name, lines in parts)
+    text, begins = match[0], list(_call_lines(match[0]))
+    ends = [begin.start() for begin in begins[1:]] + [len(text)]
+    return tuple(
+        CallTool(begin[1], text[begin.end() : end].strip() or "{}") for begin, end in zip(begins, ends, strict=True)
+    )
+
+
+def _call_lines(text: str) -> Iterator[re.Match[str]]:
+    """Yield the begin of each line that begins with ``call``. One search would hold the interpreter lock too long."""
+    at = 0
+    while True:
+        if found := CALL_LINE.match(text, at):
+            yield found
+        at = text.find("\n", at) + 1
+        if at == 0:
+            return
 
 
 class Rule(Struct, frozen=True):
@@ -187,6 +195,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE | re.DOTALL)
 
 
+CALL_LINE = _pattern(r"[^\S\n]*call[^\S\n]+(\S+)")
 CALL = _pattern(r"\s*call[^\S\n]+(\S+)(.*)")
 RULES = (
     Rule("stream 5", _pattern(r"stream\s+(\d+)"), _stream),
