@@ -25,6 +25,9 @@ from agui_container.protocol.errors import AppError, ErrorCode
 
 PROMPTED = "goals.prompted"
 
+RUN_WORK = 240_000
+"""Work units of all validations of one run. See ``schema_validation.MAX_WORK`` for those of one."""
+
 PROMPTS = 3
 """Default for the maximum number of reminders per run."""
 
@@ -87,6 +90,7 @@ class GoalTracker:
         self._is_carried = False
         self._has_begun = False
         self._order = asyncio.Lock()
+        self._work: float = RUN_WORK
 
     async def __aenter__(self) -> None:
         if self._goals or self._replaced is not None:
@@ -200,7 +204,7 @@ class GoalTracker:
         async with self._order:
             if self._goals[goal.type].status is GoalStatus.ACHIEVED:
                 raise ToolError(f"the goal {goal.type} is achieved already; the data that was given first counts.")
-            errors = await asyncio.to_thread(_validation_errors, goal, data)
+            errors, self._work = await asyncio.to_thread(_validate, goal, data, self._work)
             if errors:
                 raise ToolError(f"{tool_name(goal)}: {'; '.join(errors)}.")
             self._emit(ACHIEVED, {"type": goal.type, "toolCallId": ctx.tool_call_id, "data": data})
@@ -258,7 +262,10 @@ def goal_tool_names(records: Iterable[GoalRecord]) -> str:
     return ", ".join(tool_name(record.goal) for record in records)
 
 
-def _validation_errors(goal: Goal, data: Mapping[str, object]) -> list[str]:
-    from agui_container.agents.assistant.goals.schema_validation import validation_errors  # noqa: PLC0415 - the import takes 0.2 s
+def _validate(goal: Goal, data: Mapping[str, object], work: float) -> tuple[list[str], float]:
+    """Return the errors in a goal's data, and the rest of ``work`` units."""
+    from agui_container.agents.assistant.goals.schema_validation import MAX_WORK, WorkBudget, validation_errors  # noqa: PLC0415 - the import takes 0.2 s
 
-    return validation_errors(goal.schema, data)
+    budget = WorkBudget(min(MAX_WORK, work))
+    errors = validation_errors(goal.schema, data, budget)
+    return errors, work - min(MAX_WORK, work) + max(0.0, budget.remaining)
