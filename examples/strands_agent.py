@@ -1,6 +1,6 @@
 """A Strands agent with a tool. Its model follows a rule, so that it runs without an account.
 
-    .venv/bin/pip install '.[strands]'
+    .venv/bin/pip install -e '.[strands]'
     AGUI_AGENT=examples.strands_agent:agent make run
 
 Say: roll
