@@ -1,4 +1,4 @@
-"""What an answer may look like, and that a bad one changes nothing."""
+"""Valid forms of an answer; an invalid answer changes nothing."""
 
 from collections.abc import Sequence
 from typing import Any

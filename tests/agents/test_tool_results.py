@@ -1,4 +1,4 @@
-"""What is said beside the content of a result: that its tool failed, and how long it ran; also when it comes again."""
+"""Metadata of a result: the failure of its tool and its duration, also when the result is sent again."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def ticking() -> Iterator[float]:
 
 
 async def ran(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
-    """What a run says beside its results, which its model is told in the same words."""
+    """Return the metadata of a run's results. The model gets the same."""
     model = ScriptedModel([asks(*calls), DONE])
     shown = await items(Assistant(model, tools, monotonic=ticking().__next__))
     told = [message.metadata for message in model.prompts[1].messages if isinstance(message, ToolMessage)]

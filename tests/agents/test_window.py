@@ -79,13 +79,13 @@ def ids(messages: Sequence[Message]) -> list[str]:
 
 
 async def told(bounded: Heard) -> list[dict[str, object]]:
-    """What the client is told of making the messages fit."""
+    """Return the events that report shortened messages to the client."""
     await bounded.fit()
     return bounded.values(COMPACTED)
 
 
 def shot(bounded: Heard) -> dict[str, object]:
-    """What the client is told of how full the window is."""
+    """Return the events that report the use of the window to the client."""
     bounded.snapshot()
     (value,) = bounded.values(SNAPSHOT)
     return value

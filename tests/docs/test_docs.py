@@ -83,7 +83,7 @@ def test_the_offline_models_table_shows_every_rule() -> None:
 
 
 def value_of(name: str) -> object:
-    """What a dotted name stands for: a module's constant, or the default of a field of one of its classes."""
+    """Return the value of a dotted name: a module's constant, or the default of a field of one of its classes."""
     owner, _, last = name.rpartition(".")
     module, _, kind = owner.rpartition(".")
     if kind[:1].isupper():

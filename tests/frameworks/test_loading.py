@@ -1,4 +1,4 @@
-"""Which objects are known, what happens without a package, and that no framework is imported for nothing."""
+"""Recognised objects, missing packages, and no needless import of a framework."""
 
 import subprocess
 import sys

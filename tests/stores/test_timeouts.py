@@ -1,4 +1,4 @@
-"""What assistants keep in every store: questions are asked by one replica and answered by another, once."""
+"""Approvals in every store: one replica asks, another one answers, once."""
 
 import asyncio
 import json

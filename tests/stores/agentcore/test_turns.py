@@ -16,7 +16,7 @@ from tests.stores.doubles import THREAD, A, claimed, ending, message, run
 
 
 def conversation_of(event: dict[str, Any]) -> list[tuple[str, str]]:
-    """What strategies see of an event: roles and texts."""
+    """Return the part of an event that strategies see: roles and texts."""
     items = [item["conversational"] for item in event["payload"] if "conversational" in item]
     return [(item["role"], item["content"]["text"]) for item in items]
 
