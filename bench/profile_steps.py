@@ -31,7 +31,7 @@ MICRO = 1e6
 
 STEPS: Sequence[tuple[str, Sequence[str]]] = (
     ("uvicorn and the socket", ("send (uvicorn/", "write_chunk (app/agui_container/server/")),
-    ("frame", ("(app/agui_container/protocol/wire/envelope", "(app/agui_container/transports/formats")),
+    ("frame", ("(app/agui_container/protocol/wire/sse_frames", "(app/agui_container/transports/formats")),
     ("fast path of equal deltas", ("(app/agui_container/protocol/delta_template",)),
     ("encode", ("(app/agui_container/protocol/encoder", "plan (<string>")),
     ("check order and duties", ("(app/agui_container/protocol/validator", "(app/agui_container/protocol/grammar")),

@@ -5,6 +5,7 @@ A block of Python, JavaScript or shell is run as it stands. The marks say otherw
 - ``file=NAME``: the reader saves it under that name; the servers of the same document find it.
 - ``serves``: starts a server. The blocks behind it, up to the next such block, may be a ``says`` (lines of a
   conversation, a question behind ``>`` and its answer below) or marked ``there``: they are run against that server.
+- ``issuer``: starts a token issuer that the servers of the same document ask.
 - ``raises``, beside ``serves``: the log of that server is meant to show an exception.
 - ``output``: what the block before it prints; ``…`` stands for anything.
 - ``listens``: a program that is a server itself, which ``test_embedding.py`` runs.
@@ -22,16 +23,17 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
-    *("chat-page", "embedding", "install"),
+    *("chat-page", "embedding", "install", "limits", "security"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
 GUIDES = {name: Document.read(ROOT / "docs" / f"{name}.md", ROOT) for name in NAMES}
 DECISIONS = [Document.read(path, ROOT) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+SECURITY = Document.read(ROOT / "SECURITY.md", ROOT)
 NOTES = Document.read(ROOT / "bench" / "NOTES.md", ROOT)
 CHANGELOG = Document.read(ROOT / "CHANGELOG.md", ROOT)
-DOCUMENTS = [README, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
+DOCUMENTS = [README, SECURITY, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
 BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 
 NOT_RUN = {
@@ -44,8 +46,8 @@ NOT_RUN = {
     "not-here": "would run this test inside itself",
     "listens": "listens until it is stopped; tests/docs/test_embedding.py runs it",
 }
-SERVES, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "raises", "says", "there", "output", "tree"
-MARKS = {*NOT_RUN, SERVES, RAISES, SAYS, THERE, OUTPUT, TREE}
+SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "issuer", "raises", "says", "there", "output", "tree"
+MARKS = {*NOT_RUN, SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE}
 
 
 @dataclass(frozen=True, slots=True)

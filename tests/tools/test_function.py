@@ -10,8 +10,9 @@ import pytest
 
 from agui_container.ports import RunContext, ToolContent, ToolError
 from agui_container.runtime.daemon_threads import DaemonThreadPool
-from agui_container.tools import function_tool
-from agui_container.tools.function_tool import FunctionTool, run_in_thread
+from agui_container.tools import threads
+from agui_container.tools.function_tool import FunctionTool
+from agui_container.tools.threads import run_in_thread
 from tests.contexts import run_context
 
 WAIT = 30
@@ -189,7 +190,7 @@ async def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> No
 
 
 async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(function_tool, "MAX_ACTIVE_CALLS", 1)
+    monkeypatch.setattr(threads, "ACTIVE", 1)
     began, go_on = threading.Event(), threading.Event()
 
     def first() -> str:
@@ -213,8 +214,28 @@ async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> Non
     assert order == ["first", "second"]
 
 
+async def test_calls_of_one_caller_leave_turns_and_threads_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "ACTIVE", 2)
+    monkeypatch.setattr(threads, "CALLER_ACTIVE", 1)
+    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(4, 1))
+    began, go_on = threading.Event(), threading.Event()
+
+    def blocked() -> None:
+        began.set()
+        go_on.wait(WAIT)
+
+    running = [asyncio.create_task(run_in_thread(blocked, "first")) for _ in range(5)]
+    assert await asyncio.to_thread(began.wait, WAIT)
+    assert await run_in_thread(lambda: "served", "second") == "served"
+    running[0].cancel()  # its thread goes on
+    with pytest.raises(ToolError, match="tool calls that do not end"):
+        await running[1]
+    go_on.set()
+    await asyncio.wait(running)
+
+
 async def test_too_many_threads_left_behind_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(function_tool, "_pool", DaemonThreadPool(1))
+    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
     began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def function() -> None:
@@ -236,7 +257,7 @@ async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(function_tool, "_pool", DaemonThreadPool(1))
+    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
     monkeypatch.setattr(threading.Thread, "start", start)
     for _ in range(2):
         with pytest.raises(ToolError, match="cannot start another tool call"):

@@ -6,14 +6,14 @@ Rules:
   Every ``run`` defined here returns an asynchronous generator, so the engine can always close it.
 - A plain generator runs in one daemon thread per run, from its first line to its last ``finally``. A cancelled run
   returns at once, and its thread ends at the next ``yield``. A thread that never reaches a ``yield`` blocks no other
-  run, but it counts against ``THREADS``. When that many threads are alive, the next run is refused.
+  run, but it counts against ``THREADS``. When that many threads are alive, the next run is refused. One caller may use
+  half of them.
 """
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
-from itertools import takewhile
 from typing import TypeVar
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
@@ -23,7 +23,14 @@ from agui_container.ports import Agent, Item, Responder, RunContext, ThreadClean
 from agui_container.ports.store import Store, StoreUser
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.daemon_threads import CannotStartThread, DaemonThreadPool, ThreadPoolBusy, ThreadStream
+from agui_container.runtime.daemon_threads import (
+    AccountBusy,
+    CannotStartThread,
+    DaemonThreadPool,
+    ThreadPoolBusy,
+    ThreadStream,
+)
+from agui_container.runtime.user_code import CodePosition, suspended_at, user_exc_info
 
 T = TypeVar("T")
 
@@ -179,7 +186,13 @@ def _kind(source: object) -> str:
 THREADS = 256
 """Maximum number of live threads per agent."""
 
+CALLER_THREADS = 128
+"""Maximum number of live threads per agent and caller."""
+
 Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
+
+YieldedItem = tuple[Item, CodePosition | None]
+"""An item, and the position of the ``yield`` that it comes from."""
 
 
 class ThreadAgent(Struct, frozen=True):
@@ -193,7 +206,7 @@ class ThreadAgent(Struct, frozen=True):
 
     source: object
     start: Start
-    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS))
+    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS, CALLER_THREADS))
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Yield the items that the thread produces.
@@ -204,25 +217,38 @@ class ThreadAgent(Struct, frozen=True):
         stream = self._open_stream(input, ctx)
         try:
             while await stream.wait_for_items():
-                for item in stream.take_items():
+                for item, _position in stream.take_items():  # the log finds the position (see ``suspended_at``)
                     yield item
         finally:
             stream.stop()
 
-    def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[Item]:
+    def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[YieldedItem]:
         try:
-            return self.threads.stream(f"run-{ctx.run_id}", partial(self._run_generator, request, ctx))
+            work = partial(self._run_generator, request, ctx)
+            return self.threads.stream(f"run-{ctx.run_id}", work, ctx.caller.account)
         except CannotStartThread as error:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The server has no thread left. Try again later.") from error
+        except AccountBusy as error:
+            message = f"You have reached the limit of {self.threads.per_account} threads of agents for one caller."
+            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message) from error
         except ThreadPoolBusy as error:
             raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "Too many runs are open at once. Try again later.") from error
 
-    def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[Item]) -> None:
+    def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[YieldedItem]) -> None:
         """Run the generator in this thread until it ends or the run is cancelled, then close it."""
         try:
             with closing(self.start(request, ctx)) as items:
-                stream.feed(takewhile(lambda _: not ctx.cancelled, items))
-        except BaseException:
+                stream.feed(_with_positions(items, ctx))
+        except BaseException as error:
             if stream.is_stopped:
-                ctx.logger.warning("agent failed after its run had ended run=%s", ctx.run_id, exc_info=True)
+                exc_info = user_exc_info(error)
+                ctx.logger.warning("agent failed after its run had ended run=%s", ctx.run_id, exc_info=exc_info)
             raise
+
+
+def _with_positions(items: Generator[Item, None, None], ctx: RunContext) -> Iterator[YieldedItem]:
+    """Yield the items of a generator and their positions, until its end or the end of the run."""
+    for item in items:
+        if ctx.cancelled:
+            return
+        yield item, suspended_at(items)

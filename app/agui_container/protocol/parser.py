@@ -84,6 +84,11 @@ class RunRequest(Struct, frozen=True):
     run_input: RunAgentInput
     size: int
 
+    @property
+    def protocol_version(self) -> str | None:
+        """The ``protocolVersion`` that the body declares."""
+        return self.run_input.protocol_version
+
 
 class CommandRequest(Struct, frozen=True):
     """A request to execute a command.
@@ -91,25 +96,37 @@ class CommandRequest(Struct, frozen=True):
     Attributes:
         thread_id, run_id: ids for the answer, from the ``RunAgentInput`` that contained the command.
         frame_id: ``id`` of the frame, which the answer repeats; any JSON value.
-        is_legacy_client: True if the ``RunAgentInput`` declared no ``protocolVersion``.
+        protocol_version: the ``protocolVersion`` that the body declares.
     """
 
     command: Command
     thread_id: str | None = None
     run_id: str | None = None
     frame_id: object = None
-    is_legacy_client: bool = False
+    protocol_version: str | None = None
+
+    @property
+    def is_bare(self) -> bool:
+        """True if the command is a body of its own. Only a ``RunAgentInput`` has a run id."""
+        return self.run_id is None
 
 
 Request = RunRequest | CommandRequest
 
 
 class MalformedRequest(AppError):
-    """Refusal of a JSON object. ``frame_id`` is the frame's ``id``, which the answer repeats, or None."""
+    """Refusal of a JSON object.
 
-    def __init__(self, message: str, frame_id: object) -> None:
+    Attributes:
+        frame_id: ``id`` of the frame, which the answer repeats; None if it has none that can be repeated.
+        protocol_version: the ``protocolVersion`` that the object declares.
+    """
+
+    def __init__(self, message: str, document: Mapping[str, object]) -> None:
         super().__init__(ErrorCode.VALIDATION_ERROR, message)
-        self.frame_id = frame_id
+        frame_id = document.get("id")
+        self.frame_id = frame_id if _is_short(frame_id) else None
+        self.protocol_version = _protocol_version(document)
 
 
 def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
@@ -129,8 +146,7 @@ def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
     try:
         return _request(document, len(body), warn)
     except AppError as error:
-        frame_id = document.get("id")
-        raise MalformedRequest(error.message, frame_id if _is_short(frame_id) else None) from None
+        raise MalformedRequest(error.message, document) from None
 
 
 def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
@@ -143,9 +159,7 @@ def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
     command = _embedded_command(run_input)
     if command is None:
         return RunRequest(run_input, size)
-    return CommandRequest(
-        command, run_input.thread_id, run_input.run_id, is_legacy_client=run_input.protocol_version is None
-    )
+    return CommandRequest(command, run_input.thread_id, run_input.run_id, protocol_version=run_input.protocol_version)
 
 
 def parse_fields(body: bytes) -> dict[str, object]:
@@ -214,7 +228,12 @@ def _embedded_command(run_input: RunAgentInput) -> Command | None:
 
 def _bare_command(document: dict[str, object]) -> CommandRequest:
     command = parse_command(document["command"], "command", document.get("threadId"))
-    return CommandRequest(command, command.thread_id, None, _frame_id(document))
+    return CommandRequest(command, command.thread_id, None, _frame_id(document), _protocol_version(document))
+
+
+def _protocol_version(document: Mapping[str, object]) -> str | None:
+    version = document.get("protocolVersion")
+    return version if isinstance(version, str) else None
 
 
 def _frame_id(document: Mapping[str, object]) -> object:

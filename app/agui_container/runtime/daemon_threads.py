@@ -14,7 +14,7 @@ Rules:
 import asyncio
 import contextlib
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
@@ -32,32 +32,45 @@ class ThreadPoolBusy(Exception):
     """All threads of the pool are in use."""
 
 
+class AccountBusy(ThreadPoolBusy):
+    """The caller uses as many threads of the pool as one caller may."""
+
+
 class CannotStartThread(ThreadPoolBusy):
     """The operating system cannot start another thread."""
 
 
 class DaemonThreadPool:
-    """Pool of at most ``limit`` threads at the same time."""
+    """Pool of at most ``limit`` threads at the same time.
 
-    def __init__(self, limit: int) -> None:
-        self._free = threading.BoundedSemaphore(limit)
+    Args:
+        limit: number of threads.
+        per_account: number of threads of one account; by default all.
+    """
 
-    async def call(self, name: str, function: Callable[[], T]) -> T:
+    def __init__(self, limit: int, per_account: int | None = None) -> None:
+        self.per_account = per_account or limit
+        self._free = limit
+        self._used: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    async def call(self, name: str, function: Callable[[], T], account: str = "") -> T:
         """Run ``function`` in a thread and return its result.
 
         Raises its exception, and the exceptions of ``stream``.
         """
         results: list[T] = []
-        await self.stream(name, lambda _: results.append(function())).wait_for_items()
+        await self.stream(name, lambda _: results.append(function()), account).wait_for_items()
         return results[0]
 
-    def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]") -> "ThreadStream[T]":
-        """Start a thread that runs ``work`` with the caller's context variables.
+    def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]", account: str = "") -> "ThreadStream[T]":
+        """Start a thread that runs ``work`` with the caller's context variables. It counts for ``account``.
 
         ``work`` feeds the returned stream, which ends when ``work`` returns or raises.
 
         Raises:
             ThreadPoolBusy: All threads of the pool are in use.
+            AccountBusy: The account uses as many threads as it may.
             CannotStartThread: The operating system cannot start another thread.
         """
         stream: ThreadStream[T] = ThreadStream()
@@ -68,17 +81,32 @@ class DaemonThreadPool:
                 context.run(work, stream)
             except BaseException as error:  # noqa: BLE001 - raised in the event loop
                 stream.fail(error)
-            self._free.release()  # before the end, because the caller may start the next thread then
+            self._release(account)  # before the end, because the caller may start the next thread then
             stream.end()
 
-        if not self._free.acquire(blocking=False):
-            raise ThreadPoolBusy
+        self._acquire(account)
         try:
             threading.Thread(target=run_work, name=name, daemon=True).start()
         except RuntimeError as error:
-            self._free.release()
+            self._release(account)
             raise CannotStartThread from error
         return stream
+
+    def _acquire(self, account: str) -> None:
+        with self._lock:
+            if not self._free:
+                raise ThreadPoolBusy
+            if self._used[account] >= self.per_account:
+                raise AccountBusy
+            self._free -= 1
+            self._used[account] += 1
+
+    def _release(self, account: str) -> None:
+        with self._lock:
+            self._free += 1
+            self._used[account] -= 1
+            if not self._used[account]:
+                del self._used[account]
 
 
 class ThreadStream(Generic[T]):

@@ -20,8 +20,9 @@ class MemoryStore:
     """
 
     def __init__(self, bounds: Bounds | None = None) -> None:
-        data = MemoryData(bounds or Bounds())
-        self.interrupts = MemoryInterrupts()
+        bounds = bounds or Bounds()
+        data = MemoryData(bounds)
+        self.interrupts = MemoryInterrupts(bounds.interrupt_bytes, bounds.interrupts, data.account_of)
         self.runs = MemoryRuns(data)
         self.threads = MemoryThreads(data, self.interrupts.remove)
         self.goals = MemoryGoals(data)

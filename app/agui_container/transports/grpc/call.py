@@ -10,7 +10,9 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from struct import Struct as Layout
 from typing import Generic, Protocol, TypeVar
 
@@ -21,8 +23,11 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
+from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.accounts import Accounts
+from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
 
@@ -57,28 +62,40 @@ class CallAdmission:
         max_bytes: largest message in bytes, before and after decompression.
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
+        authentication: verifies the tokens of callers.
+        accounts: chooses the account that the limits per caller are counted under.
+        ledgers: count the open calls of each caller.
     """
 
     max_bytes: int
     by_session: bool
     origins: Collection[str]
+    authentication: CallerAuthentication
+    accounts: Accounts
+    ledgers: CallerLedgers
 
-    def caller(self, stream: "Stream[In, Out]") -> Caller:
+    async def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
 
         Raises:
-            AppError: ACCESS_DENIED for a foreign origin, VALIDATION_ERROR for a bad session header.
+            AppError: ACCESS_DENIED for a foreign origin, VALIDATION_ERROR for a bad session header; UNAUTHORIZED,
+                ACCESS_DENIED or AUTH_UNAVAILABLE for a token.
         """
         headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in headers if name == "origin"), None)
-        caller = make_caller(
-            {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}, by_session=self.by_session
-        )
+        forwarded = {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}
+        caller = make_caller(forwarded, address_of(stream), self.accounts, by_session=self.by_session)
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.origins:
             raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
         check_session(headers, caller)
-        return caller
+        return await self.authentication.authenticate(caller, headers)
+
+
+def address_of(stream: "Stream[In, Out]") -> str | None:
+    """Return the network address of a call's client, or None for a Unix socket."""
+    address: object = stream._stream._transport.get_extra_info("peername")
+    return str(address[0]) if isinstance(address, tuple) else None
 
 
 class Call(Generic[In, Out]):
@@ -89,11 +106,12 @@ class Call(Generic[In, Out]):
         metadata: the request's headers by name, lower-cased.
     """
 
-    def __init__(self, stream: "Stream[In, Out]", caller: Caller, max_bytes: int) -> None:
+    def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
-        self._max_bytes = max_bytes
+        self._max_bytes = admission.max_bytes
+        self._check_expiry = partial(admission.authentication.check_expiry, caller)
         self._send_lock = asyncio.Lock()
 
     @property
@@ -111,7 +129,8 @@ class Call(Generic[In, Out]):
         """Return the next message, or None after the client's last one.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for a message that cannot be decoded.
+            AppError: PAYLOAD_TOO_LARGE, VALIDATION_ERROR for a message that cannot be decoded, or UNAUTHORIZED for one
+                that arrives after the caller's token has expired.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
         raw = self._stream._stream
@@ -119,6 +138,7 @@ class Call(Generic[In, Out]):
             head = await raw.recv_data(PREFIX.size)
             if not head:
                 return None
+            self._check_expiry()
             compressed, size = PREFIX.unpack(head)
             self._check_size(size)
             body = await raw.recv_data(size)
@@ -183,14 +203,17 @@ def method(
     reply_type: type[Out],
     cardinality: Cardinality = Cardinality.STREAM_STREAM,
 ) -> Method:
-    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message."""
+    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message.
+
+    A method with one request and one reply, such as a health check, does not count as an open call.
+    """
+    is_brief = cardinality is Cardinality.UNARY_UNARY
 
     async def handle(stream: "Stream[In, Out]") -> None:
-        request_id = ""
         try:
-            caller = admission.caller(stream)
-            request_id = caller.request_id
-            await handler(Call(stream, caller, admission.max_bytes))
+            caller = await admission.caller(stream)
+            with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
+                await handler(Call(stream, caller, admission))
         except GRPCError:
             raise
         except Exception as failure:
@@ -201,7 +224,8 @@ def method(
             if error is None:
                 logger.exception("gRPC call failed method=%s", stream._method_name)
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
-            await end_with_error(stream, status_of(error), error, request_id)
+            logger.info("request refused code=%s message=%s", error.code, error.message)
+            await end_with_error(stream, status_of(error), error, LOG_FIELDS.get().get("requestId", ""))
 
     return Method(handle, cardinality, request_type, reply_type)
 
@@ -222,6 +246,7 @@ def is_disconnect(failure: Exception) -> bool:
 
 async def end_with_error(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
     """End a call with an error. The trailers carry the error code and the request id."""
-    known = {"agui-code": error.code.value, "x-request-id": request_id}
+    retry_after = "" if error.wait_seconds is None else str(error.wait_seconds)
+    known = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
     metadata = {name: value for name, value in known.items() if value}
     await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)

@@ -1,148 +1,27 @@
-"""The start of a run that continues an interrupted one: answers are matched, validated and applied.
+"""The start of a run that continues an interrupted one: answers are applied before the model is called.
 
 Rules:
-
-- An invalid answer is rejected before any call starts, with one sentence that names the field.
 - A call is claimed right before its tool starts. So a run that is cut off leaves a result that says so, a second answer
   never starts the tool again on any replica, and a call that was never started stays open.
 - The model sees these calls as they were stored, not as the caller's messages have them.
 - A rejected call that the caller's messages no longer contain is left out of the history.
+- An answer to a call that no longer waits ends the run with an error. It must not end as if the call had been run.
 """
 
 from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 
-from ag_ui.core import (
-    AssistantMessage,
-    FunctionCall,
-    Interrupt,
-    Message,
-    ResumeEntry,
-    RunAgentInput,
-    ToolCall,
-    ToolMessage,
-)
+from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
 from msgspec import Struct, structs
-from pydantic import ValidationError
-from pydantic_core import to_json
 
-from agui_container.agents.assistant.approvals.approvals import (
-    MAX_REASON,
-    RESPONSE_SCHEMA,
-    Approval,
-    ApprovalAnswer,
-    Approvals,
-)
+from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
+from agui_container.agents.assistant.approvals.decisions import Decision, match_answers
 from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
-from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, failed_result, is_object, run_side_by_side
+from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, failed_result, run_side_by_side
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
-
-MAX_SHOWN_FIELD = 64
-"""Maximum characters of an unknown field's name in an error message."""
-
-EXPECTED = {
-    "approved": "must be true or false",
-    "reason": f"must be a text of at most {MAX_REASON} characters",
-    "editedArgs": "must be an object",
-}
-
-
-class Decision(Struct, frozen=True):
-    """The decision on one approval.
-
-    Attributes:
-        approval: the approval that is answered.
-        entries: the entries of ``resume`` that name its interrupts.
-        answer: the answer for a call that has not started; None if it was cancelled or the call has started.
-    """
-
-    approval: Approval
-    entries: Sequence[ResumeEntry]
-    answer: ApprovalAnswer | None
-
-    @property
-    def call(self) -> ModelToolCall:
-        """Call to run: with edited arguments if the answer has any and the call has not started."""
-        if self.approval.suspension or not (self.answer and self.answer.approved) or self.answer.edited_args is None:
-            return self.approval.call
-        return replace(self.approval.call, arguments=to_json(self.answer.edited_args).decode())
-
-
-def match_answers(approvals: Sequence[Approval], entries: Sequence[ResumeEntry], now: float) -> list[Decision]:
-    """Return the decisions that the entries make, in the order of the approvals. Unknown entries are ignored.
-
-    Raises:
-        AppError: VALIDATION_ERROR for an interrupt that is answered twice, has expired, or gets an invalid payload.
-    """
-    by_interrupt = _by_interrupt(approvals, entries)
-    decisions = []
-    for approval in approvals:
-        named = [
-            (interrupt, *by_interrupt[interrupt.id])
-            for interrupt in approval.interrupts
-            if interrupt.id in by_interrupt
-        ]
-        for interrupt, at, entry in named:
-            if not approval.is_settled and entry.status != "cancelled":
-                _check_expiry(interrupt, at, now)
-        if named:
-            answers = [_answer(*each) for each in named]
-            decisions.append(Decision(approval, [entry for _, _, entry in named], answers[0]))
-    return decisions
-
-
-def _by_interrupt(approvals: Sequence[Approval], entries: Sequence[ResumeEntry]) -> dict[str, tuple[int, ResumeEntry]]:
-    """Return the entries that name an interrupt of the approvals, by interrupt id, with their indexes."""
-    known = {interrupt.id for approval in approvals for interrupt in approval.interrupts}
-    found: dict[str, tuple[int, ResumeEntry]] = {}
-    for at, entry in enumerate(entries):
-        if entry.interrupt_id in found:
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{at}.interruptId: this interrupt is answered twice.")
-        if entry.interrupt_id in known:
-            found[entry.interrupt_id] = (at, entry)
-    return found
-
-
-def _check_expiry(interrupt: Interrupt, at: int, now: float) -> None:
-    if interrupt.expires_at is not None and datetime.fromisoformat(interrupt.expires_at).timestamp() <= now:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{at}: this interrupt has expired; cancel it to go on.")
-
-
-def _answer(interrupt: Interrupt, at: int, entry: ResumeEntry) -> ApprovalAnswer | None:
-    """Parse the answer to an approval. Return None if it is cancelled or the interrupt is a subagent's own."""
-    if entry.status == "cancelled" or interrupt.response_schema != RESPONSE_SCHEMA:
-        return None
-    where = f"resume.{at}.payload"
-    try:
-        answer = ApprovalAnswer.model_validate(entry.payload)
-    except ValidationError as error:
-        path = error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"]
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"{where}{_describe_problem(path)}.") from None
-    if answer.edited_args is not None and not _is_sendable(answer.edited_args):
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"{where}.editedArgs: cannot be written as JSON.")
-    return answer
-
-
-def _describe_problem(path: Sequence[int | str]) -> str:
-    """Return the path to the invalid field of a payload, and the value that is expected there."""
-    if not path:
-        return f": must be an object with {', '.join(EXPECTED)}, of which the first is required"
-    name = str(path[0])
-    return f".{name[:MAX_SHOWN_FIELD]}: {EXPECTED.get(name, 'is not a field of an answer')}"
-
-
-def _is_sendable(arguments: dict[str, object]) -> bool:
-    """Return True if the arguments can be encoded as JSON: no infinite numbers, no excessive nesting."""
-    try:
-        return is_object(to_json(arguments).decode())
-    except ValueError:
-        return False
-
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
 ABANDONED = "Error: the user did not want this call."
@@ -212,7 +91,9 @@ async def resume(request: RunAgentInput, approvals: Approvals, toolbox: Toolbox,
     at = scope_key(ctx)
     stored = await approvals.load(at)
     messages, entries = request.messages, request.resume or ()
-    warn_of_unknown({interrupt.id for approval in stored for interrupt in approval.interrupts}, entries, ctx)
+    known = {interrupt.id for approval in stored for interrupt in approval.interrupts}
+    check_answers_wait(known, stored, request, toolbox)
+    warn_of_unknown(known, entries, ctx)
     decisions = match_answers(stored, entries, approvals.now())
     attempts = [partial(try_decision, decision, approvals, at, toolbox, ctx) for decision in decisions]
     applied = approvals_of(await run_side_by_side(attempts, ctx))
@@ -246,6 +127,41 @@ def is_rejected(decision: Decision, approval: Approval) -> bool:
     if approval.answer is not None:
         return not approval.answer.approved
     return all(entry.status == "cancelled" for entry in decision.entries)
+
+
+def check_answers_wait(
+    known: Collection[str], stored: Sequence[Approval], request: RunAgentInput, toolbox: Toolbox
+) -> None:
+    """Check that no answer is for a call that no longer waits: it has expired, made room for others, or is lost.
+
+    Its interrupt is unknown, and the history ends with a call of the server that has no result and no approval, or
+    there is no history. Any other unknown interrupt is ignored, and so is the abandonment of one.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the entry.
+    """
+    answers = [at for at, entry in enumerate(request.resume or ()) if not is_harmless(entry, known)]
+    waiting = {approval.call.id for approval in stored}
+    lost = [
+        call.id
+        for call in open_calls(request.messages)
+        if call.id not in waiting and call.function.name not in toolbox.client
+    ]
+    if answers and (lost or not request.messages):
+        text = "this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{answers[0]}.interruptId: {text}")
+
+
+def is_harmless(entry: ResumeEntry, known: Collection[str]) -> bool:
+    """Return True if an entry names an interrupt in ``known``, or abandons its call."""
+    return entry.interrupt_id in known or entry.status == "cancelled"
+
+
+def open_calls(messages: Sequence[Message]) -> Sequence[ToolCall]:
+    """Return the calls in the assistant's last message that have no result."""
+    missing = set(unanswered_calls(messages))
+    made = [call for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()]
+    return [call for call in made if call.id in missing]
 
 
 def warn_of_unknown(known: Collection[str], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:
@@ -330,7 +246,8 @@ async def run_call(
 ) -> CallOutcome:
     """Run a call that has not started, or resume a suspended one."""
     if approval.suspension is None:
-        return await toolbox.run_one(approval.call, ctx)
+        is_edited = approval.answer is not None and approval.answer.edited_args is not None
+        return await toolbox.run_one(approval.call, ctx, is_edited=is_edited)
     return await toolbox.resume(approval.call, approval.suspension, entries, ctx)
 
 
@@ -372,6 +289,4 @@ def is_awaiting_client(messages: Sequence[Message], tools: Container[str]) -> bo
     """
     if not messages or not isinstance(messages[-1], ToolMessage):
         return False
-    missing = set(unanswered_calls(messages))
-    made = [call for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()]
-    return any(call.id in missing and call.function.name in tools for call in made)
+    return any(call.function.name in tools for call in open_calls(messages))

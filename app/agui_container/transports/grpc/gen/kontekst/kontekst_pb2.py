@@ -4,84 +4,89 @@
 # source: kontekst/kontekst.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
-_runtime_version.ValidateProtobufRuntimeVersion(_runtime_version.Domain.PUBLIC, 7, 35, 1, "", "kontekst/kontekst.proto")
+_runtime_version.ValidateProtobufRuntimeVersion(
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'kontekst/kontekst.proto'
+)
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x17kontekst/kontekst.proto\x12\x08kontekst"\x12\n\x10GetStatusRequest"\xe2\x01\n\x11GetStatusResponse\x12\x0c\n\x04\x62ind\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x11\n\tmodel_dir\x18\x04 \x01(\t\x12\x1c\n\x14llama_server_healthy\x18\x06 \x01(\x08\x12\x1c\n\x14llama_server_running\x18\x07 \x01(\x08\x12\x18\n\x10llama_server_pid\x18\x08 \x01(\x05\x12\x16\n\x0euptime_seconds\x18\t \x01(\x03\x12\x1a\n\x12started_at_rfc3339\x18\n \x01(\t\x12\x10\n\x08\x64\x61ta_dir\x18\x0b \x01(\t"\x11\n\x0fShutdownRequest"#\n\x10ShutdownResponse\x12\x0f\n\x07message\x18\x01 \x01(\t"\xd7\x01\n\nRunCommand\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.kontekst.StartRunCommandH\x00\x12\x34\n\x0c\x61pprove_tool\x18\x02 \x01(\x0b\x32\x1c.kontekst.ApproveToolCommandH\x00\x12.\n\tdeny_tool\x18\x03 \x01(\x0b\x32\x19.kontekst.DenyToolCommandH\x00\x12,\n\x06\x63\x61ncel\x18\x06 \x01(\x0b\x32\x1a.kontekst.CancelRunCommandH\x00\x42\t\n\x07\x63ommand"\x88\x01\n\x0fStartRunCommand\x12\x0e\n\x06prompt\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x12\n\nagent_name\x18\x03 \x01(\t\x12\x13\n\x0bworking_dir\x18\x04 \x01(\t\x12(\n\x05skill\x18\x05 \x01(\x0b\x32\x19.kontekst.SkillInvocation"2\n\x0fSkillInvocation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t"%\n\x12\x41pproveToolCommand\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t"2\n\x0f\x44\x65nyToolCommand\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t"\x12\n\x10\x43\x61ncelRunCommand"\xd0\x05\n\x08RunEvent\x12,\n\x07started\x18\x01 \x01(\x0b\x32\x19.kontekst.RunStartedEventH\x00\x12*\n\x05token\x18\x02 \x01(\x0b\x32\x19.kontekst.TokenDeltaEventH\x00\x12\x32\n\treasoning\x18\x03 \x01(\x0b\x32\x1d.kontekst.ReasoningDeltaEventH\x00\x12\x36\n\x0eturn_completed\x18\x04 \x01(\x0b\x32\x1c.kontekst.TurnCompletedEventH\x00\x12\x36\n\x0etools_proposed\x18\x05 \x01(\x0b\x32\x1c.kontekst.ToolsProposedEventH\x00\x12;\n\x0ctool_started\x18\x06 \x01(\x0b\x32#.kontekst.ToolExecutionStartedEventH\x00\x12?\n\x0etool_completed\x18\x07 \x01(\x0b\x32%.kontekst.ToolExecutionCompletedEventH\x00\x12\x39\n\x0btool_failed\x18\x08 \x01(\x0b\x32".kontekst.ToolExecutionFailedEventH\x00\x12\x38\n\x0ftools_completed\x18\t \x01(\x0b\x32\x1d.kontekst.ToolsCompletedEventH\x00\x12\x30\n\tcompleted\x18\n \x01(\x0b\x32\x1b.kontekst.RunCompletedEventH\x00\x12\x30\n\tcancelled\x18\x0b \x01(\x0b\x32\x1b.kontekst.RunCancelledEventH\x00\x12*\n\x06\x66\x61iled\x18\x0c \x01(\x0b\x32\x18.kontekst.RunFailedEventH\x00\x12:\n\x10\x63ontext_snapshot\x18\r \x01(\x0b\x32\x1e.kontekst.ContextSnapshotEventH\x00\x42\x07\n\x05\x65vent"I\n\x0fRunStartedEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x12\n\nagent_name\x18\x03 \x01(\t"\x1f\n\x0fTokenDeltaEvent\x12\x0c\n\x04text\x18\x01 \x01(\t"#\n\x13ReasoningDeltaEvent\x12\x0c\n\x04text\x18\x01 \x01(\t"d\n\x12TurnCompletedEvent\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\t\x12\x11\n\treasoning\x18\x02 \x01(\t\x12*\n\x07\x63ontext\x18\x03 \x01(\x0b\x32\x19.kontekst.ContextSnapshot"?\n\x12ToolsProposedEvent\x12)\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x1a.kontekst.ProposedToolCall"Z\n\x10ProposedToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\x12\x0f\n\x07preview\x18\x04 \x01(\t",\n\x19ToolExecutionStartedEvent\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t">\n\x1bToolExecutionCompletedEvent\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0e\n\x06output\x18\x02 \x01(\t":\n\x18ToolExecutionFailedEvent\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\t"\x15\n\x13ToolsCompletedEvent"G\n\x11RunCompletedEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12\x11\n\treasoning\x18\x03 \x01(\t"#\n\x11RunCancelledEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t"/\n\x0eRunFailedEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\t"\xbf\x02\n\x0f\x43ontextSnapshot\x12\x14\n\x0c\x63ontext_size\x18\x01 \x01(\x05\x12\x15\n\rsystem_tokens\x18\x02 \x01(\x05\x12\x16\n\x0ehistory_tokens\x18\x03 \x01(\x05\x12\x15\n\rmemory_tokens\x18\x04 \x01(\x05\x12\x14\n\x0ctotal_tokens\x18\x05 \x01(\x05\x12\x18\n\x10remaining_tokens\x18\x06 \x01(\x05\x12\x18\n\x10history_messages\x18\x07 \x01(\x05\x12\x17\n\x0fmemory_messages\x18\x08 \x01(\x05\x12\x16\n\x0etotal_messages\x18\t \x01(\x05\x12\x16\n\x0ehistory_budget\x18\n \x01(\x05\x12(\n\x08messages\x18\x0b \x03(\x0b\x32\x16.kontekst.MessageStats\x12\x13\n\x0btool_tokens\x18\x0c \x01(\x05"<\n\x0cMessageStats\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06tokens\x18\x02 \x01(\x05\x12\x0e\n\x06source\x18\x03 \x01(\t"B\n\x14\x43ontextSnapshotEvent\x12*\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x19.kontekst.ContextSnapshot2C\n\x0c\x41gentService\x12\x33\n\x03Run\x12\x14.kontekst.RunCommand\x1a\x12.kontekst.RunEvent(\x01\x30\x01\x32\x98\x01\n\rDaemonService\x12\x44\n\tGetStatus\x12\x1a.kontekst.GetStatusRequest\x1a\x1b.kontekst.GetStatusResponse\x12\x41\n\x08Shutdown\x12\x19.kontekst.ShutdownRequest\x1a\x1a.kontekst.ShutdownResponseb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17kontekst/kontekst.proto\x12\x08kontekst\"\x12\n\x10GetStatusRequest\"\xe2\x01\n\x11GetStatusResponse\x12\x0c\n\x04\x62ind\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x11\n\tmodel_dir\x18\x04 \x01(\t\x12\x1c\n\x14llama_server_healthy\x18\x06 \x01(\x08\x12\x1c\n\x14llama_server_running\x18\x07 \x01(\x08\x12\x18\n\x10llama_server_pid\x18\x08 \x01(\x05\x12\x16\n\x0euptime_seconds\x18\t \x01(\x03\x12\x1a\n\x12started_at_rfc3339\x18\n \x01(\t\x12\x10\n\x08\x64\x61ta_dir\x18\x0b \x01(\t\"\x11\n\x0fShutdownRequest\"#\n\x10ShutdownResponse\x12\x0f\n\x07message\x18\x01 \x01(\t\"\xd7\x01\n\nRunCommand\x12*\n\x05start\x18\x01 \x01(\x0b\x32\x19.kontekst.StartRunCommandH\x00\x12\x34\n\x0c\x61pprove_tool\x18\x02 \x01(\x0b\x32\x1c.kontekst.ApproveToolCommandH\x00\x12.\n\tdeny_tool\x18\x03 \x01(\x0b\x32\x19.kontekst.DenyToolCommandH\x00\x12,\n\x06\x63\x61ncel\x18\x06 \x01(\x0b\x32\x1a.kontekst.CancelRunCommandH\x00\x42\t\n\x07\x63ommand\"\x88\x01\n\x0fStartRunCommand\x12\x0e\n\x06prompt\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x12\n\nagent_name\x18\x03 \x01(\t\x12\x13\n\x0bworking_dir\x18\x04 \x01(\t\x12(\n\x05skill\x18\x05 \x01(\x0b\x32\x19.kontekst.SkillInvocation\"2\n\x0fSkillInvocation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\"%\n\x12\x41pproveToolCommand\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\"2\n\x0f\x44\x65nyToolCommand\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x12\n\x10\x43\x61ncelRunCommand\"\xd0\x05\n\x08RunEvent\x12,\n\x07started\x18\x01 \x01(\x0b\x32\x19.kontekst.RunStartedEventH\x00\x12*\n\x05token\x18\x02 \x01(\x0b\x32\x19.kontekst.TokenDeltaEventH\x00\x12\x32\n\treasoning\x18\x03 \x01(\x0b\x32\x1d.kontekst.ReasoningDeltaEventH\x00\x12\x36\n\x0eturn_completed\x18\x04 \x01(\x0b\x32\x1c.kontekst.TurnCompletedEventH\x00\x12\x36\n\x0etools_proposed\x18\x05 \x01(\x0b\x32\x1c.kontekst.ToolsProposedEventH\x00\x12;\n\x0ctool_started\x18\x06 \x01(\x0b\x32#.kontekst.ToolExecutionStartedEventH\x00\x12?\n\x0etool_completed\x18\x07 \x01(\x0b\x32%.kontekst.ToolExecutionCompletedEventH\x00\x12\x39\n\x0btool_failed\x18\x08 \x01(\x0b\x32\".kontekst.ToolExecutionFailedEventH\x00\x12\x38\n\x0ftools_completed\x18\t \x01(\x0b\x32\x1d.kontekst.ToolsCompletedEventH\x00\x12\x30\n\tcompleted\x18\n \x01(\x0b\x32\x1b.kontekst.RunCompletedEventH\x00\x12\x30\n\tcancelled\x18\x0b \x01(\x0b\x32\x1b.kontekst.RunCancelledEventH\x00\x12*\n\x06\x66\x61iled\x18\x0c \x01(\x0b\x32\x18.kontekst.RunFailedEventH\x00\x12:\n\x10\x63ontext_snapshot\x18\r \x01(\x0b\x32\x1e.kontekst.ContextSnapshotEventH\x00\x42\x07\n\x05\x65vent\"I\n\x0fRunStartedEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x12\n\nagent_name\x18\x03 \x01(\t\"\x1f\n\x0fTokenDeltaEvent\x12\x0c\n\x04text\x18\x01 \x01(\t\"#\n\x13ReasoningDeltaEvent\x12\x0c\n\x04text\x18\x01 \x01(\t\"d\n\x12TurnCompletedEvent\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\t\x12\x11\n\treasoning\x18\x02 \x01(\t\x12*\n\x07\x63ontext\x18\x03 \x01(\x0b\x32\x19.kontekst.ContextSnapshot\"?\n\x12ToolsProposedEvent\x12)\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x1a.kontekst.ProposedToolCall\"Z\n\x10ProposedToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\x12\x0f\n\x07preview\x18\x04 \x01(\t\",\n\x19ToolExecutionStartedEvent\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\">\n\x1bToolExecutionCompletedEvent\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0e\n\x06output\x18\x02 \x01(\t\":\n\x18ToolExecutionFailedEvent\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\t\"\x15\n\x13ToolsCompletedEvent\"G\n\x11RunCompletedEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12\x11\n\treasoning\x18\x03 \x01(\t\"#\n\x11RunCancelledEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"/\n\x0eRunFailedEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\t\"\xbf\x02\n\x0f\x43ontextSnapshot\x12\x14\n\x0c\x63ontext_size\x18\x01 \x01(\x05\x12\x15\n\rsystem_tokens\x18\x02 \x01(\x05\x12\x16\n\x0ehistory_tokens\x18\x03 \x01(\x05\x12\x15\n\rmemory_tokens\x18\x04 \x01(\x05\x12\x14\n\x0ctotal_tokens\x18\x05 \x01(\x05\x12\x18\n\x10remaining_tokens\x18\x06 \x01(\x05\x12\x18\n\x10history_messages\x18\x07 \x01(\x05\x12\x17\n\x0fmemory_messages\x18\x08 \x01(\x05\x12\x16\n\x0etotal_messages\x18\t \x01(\x05\x12\x16\n\x0ehistory_budget\x18\n \x01(\x05\x12(\n\x08messages\x18\x0b \x03(\x0b\x32\x16.kontekst.MessageStats\x12\x13\n\x0btool_tokens\x18\x0c \x01(\x05\"<\n\x0cMessageStats\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06tokens\x18\x02 \x01(\x05\x12\x0e\n\x06source\x18\x03 \x01(\t\"B\n\x14\x43ontextSnapshotEvent\x12*\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x19.kontekst.ContextSnapshot2C\n\x0c\x41gentService\x12\x33\n\x03Run\x12\x14.kontekst.RunCommand\x1a\x12.kontekst.RunEvent(\x01\x30\x01\x32\x98\x01\n\rDaemonService\x12\x44\n\tGetStatus\x12\x1a.kontekst.GetStatusRequest\x1a\x1b.kontekst.GetStatusResponse\x12\x41\n\x08Shutdown\x12\x19.kontekst.ShutdownRequest\x1a\x1a.kontekst.ShutdownResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "kontekst.kontekst_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kontekst.kontekst_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_GETSTATUSREQUEST"]._serialized_start = 37
-    _globals["_GETSTATUSREQUEST"]._serialized_end = 55
-    _globals["_GETSTATUSRESPONSE"]._serialized_start = 58
-    _globals["_GETSTATUSRESPONSE"]._serialized_end = 284
-    _globals["_SHUTDOWNREQUEST"]._serialized_start = 286
-    _globals["_SHUTDOWNREQUEST"]._serialized_end = 303
-    _globals["_SHUTDOWNRESPONSE"]._serialized_start = 305
-    _globals["_SHUTDOWNRESPONSE"]._serialized_end = 340
-    _globals["_RUNCOMMAND"]._serialized_start = 343
-    _globals["_RUNCOMMAND"]._serialized_end = 558
-    _globals["_STARTRUNCOMMAND"]._serialized_start = 561
-    _globals["_STARTRUNCOMMAND"]._serialized_end = 697
-    _globals["_SKILLINVOCATION"]._serialized_start = 699
-    _globals["_SKILLINVOCATION"]._serialized_end = 749
-    _globals["_APPROVETOOLCOMMAND"]._serialized_start = 751
-    _globals["_APPROVETOOLCOMMAND"]._serialized_end = 788
-    _globals["_DENYTOOLCOMMAND"]._serialized_start = 790
-    _globals["_DENYTOOLCOMMAND"]._serialized_end = 840
-    _globals["_CANCELRUNCOMMAND"]._serialized_start = 842
-    _globals["_CANCELRUNCOMMAND"]._serialized_end = 860
-    _globals["_RUNEVENT"]._serialized_start = 863
-    _globals["_RUNEVENT"]._serialized_end = 1583
-    _globals["_RUNSTARTEDEVENT"]._serialized_start = 1585
-    _globals["_RUNSTARTEDEVENT"]._serialized_end = 1658
-    _globals["_TOKENDELTAEVENT"]._serialized_start = 1660
-    _globals["_TOKENDELTAEVENT"]._serialized_end = 1691
-    _globals["_REASONINGDELTAEVENT"]._serialized_start = 1693
-    _globals["_REASONINGDELTAEVENT"]._serialized_end = 1728
-    _globals["_TURNCOMPLETEDEVENT"]._serialized_start = 1730
-    _globals["_TURNCOMPLETEDEVENT"]._serialized_end = 1830
-    _globals["_TOOLSPROPOSEDEVENT"]._serialized_start = 1832
-    _globals["_TOOLSPROPOSEDEVENT"]._serialized_end = 1895
-    _globals["_PROPOSEDTOOLCALL"]._serialized_start = 1897
-    _globals["_PROPOSEDTOOLCALL"]._serialized_end = 1987
-    _globals["_TOOLEXECUTIONSTARTEDEVENT"]._serialized_start = 1989
-    _globals["_TOOLEXECUTIONSTARTEDEVENT"]._serialized_end = 2033
-    _globals["_TOOLEXECUTIONCOMPLETEDEVENT"]._serialized_start = 2035
-    _globals["_TOOLEXECUTIONCOMPLETEDEVENT"]._serialized_end = 2097
-    _globals["_TOOLEXECUTIONFAILEDEVENT"]._serialized_start = 2099
-    _globals["_TOOLEXECUTIONFAILEDEVENT"]._serialized_end = 2157
-    _globals["_TOOLSCOMPLETEDEVENT"]._serialized_start = 2159
-    _globals["_TOOLSCOMPLETEDEVENT"]._serialized_end = 2180
-    _globals["_RUNCOMPLETEDEVENT"]._serialized_start = 2182
-    _globals["_RUNCOMPLETEDEVENT"]._serialized_end = 2253
-    _globals["_RUNCANCELLEDEVENT"]._serialized_start = 2255
-    _globals["_RUNCANCELLEDEVENT"]._serialized_end = 2290
-    _globals["_RUNFAILEDEVENT"]._serialized_start = 2292
-    _globals["_RUNFAILEDEVENT"]._serialized_end = 2339
-    _globals["_CONTEXTSNAPSHOT"]._serialized_start = 2342
-    _globals["_CONTEXTSNAPSHOT"]._serialized_end = 2661
-    _globals["_MESSAGESTATS"]._serialized_start = 2663
-    _globals["_MESSAGESTATS"]._serialized_end = 2723
-    _globals["_CONTEXTSNAPSHOTEVENT"]._serialized_start = 2725
-    _globals["_CONTEXTSNAPSHOTEVENT"]._serialized_end = 2791
-    _globals["_AGENTSERVICE"]._serialized_start = 2793
-    _globals["_AGENTSERVICE"]._serialized_end = 2860
-    _globals["_DAEMONSERVICE"]._serialized_start = 2863
-    _globals["_DAEMONSERVICE"]._serialized_end = 3015
+  DESCRIPTOR._loaded_options = None
+  _globals['_GETSTATUSREQUEST']._serialized_start=37
+  _globals['_GETSTATUSREQUEST']._serialized_end=55
+  _globals['_GETSTATUSRESPONSE']._serialized_start=58
+  _globals['_GETSTATUSRESPONSE']._serialized_end=284
+  _globals['_SHUTDOWNREQUEST']._serialized_start=286
+  _globals['_SHUTDOWNREQUEST']._serialized_end=303
+  _globals['_SHUTDOWNRESPONSE']._serialized_start=305
+  _globals['_SHUTDOWNRESPONSE']._serialized_end=340
+  _globals['_RUNCOMMAND']._serialized_start=343
+  _globals['_RUNCOMMAND']._serialized_end=558
+  _globals['_STARTRUNCOMMAND']._serialized_start=561
+  _globals['_STARTRUNCOMMAND']._serialized_end=697
+  _globals['_SKILLINVOCATION']._serialized_start=699
+  _globals['_SKILLINVOCATION']._serialized_end=749
+  _globals['_APPROVETOOLCOMMAND']._serialized_start=751
+  _globals['_APPROVETOOLCOMMAND']._serialized_end=788
+  _globals['_DENYTOOLCOMMAND']._serialized_start=790
+  _globals['_DENYTOOLCOMMAND']._serialized_end=840
+  _globals['_CANCELRUNCOMMAND']._serialized_start=842
+  _globals['_CANCELRUNCOMMAND']._serialized_end=860
+  _globals['_RUNEVENT']._serialized_start=863
+  _globals['_RUNEVENT']._serialized_end=1583
+  _globals['_RUNSTARTEDEVENT']._serialized_start=1585
+  _globals['_RUNSTARTEDEVENT']._serialized_end=1658
+  _globals['_TOKENDELTAEVENT']._serialized_start=1660
+  _globals['_TOKENDELTAEVENT']._serialized_end=1691
+  _globals['_REASONINGDELTAEVENT']._serialized_start=1693
+  _globals['_REASONINGDELTAEVENT']._serialized_end=1728
+  _globals['_TURNCOMPLETEDEVENT']._serialized_start=1730
+  _globals['_TURNCOMPLETEDEVENT']._serialized_end=1830
+  _globals['_TOOLSPROPOSEDEVENT']._serialized_start=1832
+  _globals['_TOOLSPROPOSEDEVENT']._serialized_end=1895
+  _globals['_PROPOSEDTOOLCALL']._serialized_start=1897
+  _globals['_PROPOSEDTOOLCALL']._serialized_end=1987
+  _globals['_TOOLEXECUTIONSTARTEDEVENT']._serialized_start=1989
+  _globals['_TOOLEXECUTIONSTARTEDEVENT']._serialized_end=2033
+  _globals['_TOOLEXECUTIONCOMPLETEDEVENT']._serialized_start=2035
+  _globals['_TOOLEXECUTIONCOMPLETEDEVENT']._serialized_end=2097
+  _globals['_TOOLEXECUTIONFAILEDEVENT']._serialized_start=2099
+  _globals['_TOOLEXECUTIONFAILEDEVENT']._serialized_end=2157
+  _globals['_TOOLSCOMPLETEDEVENT']._serialized_start=2159
+  _globals['_TOOLSCOMPLETEDEVENT']._serialized_end=2180
+  _globals['_RUNCOMPLETEDEVENT']._serialized_start=2182
+  _globals['_RUNCOMPLETEDEVENT']._serialized_end=2253
+  _globals['_RUNCANCELLEDEVENT']._serialized_start=2255
+  _globals['_RUNCANCELLEDEVENT']._serialized_end=2290
+  _globals['_RUNFAILEDEVENT']._serialized_start=2292
+  _globals['_RUNFAILEDEVENT']._serialized_end=2339
+  _globals['_CONTEXTSNAPSHOT']._serialized_start=2342
+  _globals['_CONTEXTSNAPSHOT']._serialized_end=2661
+  _globals['_MESSAGESTATS']._serialized_start=2663
+  _globals['_MESSAGESTATS']._serialized_end=2723
+  _globals['_CONTEXTSNAPSHOTEVENT']._serialized_start=2725
+  _globals['_CONTEXTSNAPSHOTEVENT']._serialized_end=2791
+  _globals['_AGENTSERVICE']._serialized_start=2793
+  _globals['_AGENTSERVICE']._serialized_end=2860
+  _globals['_DAEMONSERVICE']._serialized_start=2863
+  _globals['_DAEMONSERVICE']._serialized_end=3015
 # @@protoc_insertion_point(module_scope)
