@@ -41,6 +41,7 @@ NOT_RUN = {
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
     "needs-npm": "needs packages that these tests do not install; those of clients/typescript run its guide",
+    "needs-grpcurl": "needs grpcurl; buf asks for the same, with the same stack of Go",
     "needs-browser": "needs a page",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",

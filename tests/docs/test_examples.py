@@ -32,6 +32,8 @@ from tests.docs.documents import (
     scenes,
 )
 from tests.docs.markdown import Block
+from tests.grpc.clients_on_node import BUF
+from tests.grpc.clients_on_node import missing as missing_grpc_clients
 from tests.official.judge import JS, missing
 from tests.sockets.process import Server
 
@@ -72,8 +74,8 @@ def run(language: str, text: str, port: int, issuer: str = USUAL_ISSUER) -> str:
 
 
 def here(text: str) -> str:
-    """The text with this suite's Python in place of the reader's."""
-    return text.replace(".venv/bin/python", sys.executable)
+    """The text with this suite's Python and its ``buf`` in place of the reader's."""
+    return text.replace(".venv/bin/python", sys.executable).replace("npx buf", str(BUF))
 
 
 @contextmanager
@@ -103,6 +105,8 @@ def check_output(block: Block, printed: str) -> None:
 
 def need_node(blocks: Sequence[Block]) -> None:
     reason = missing() if any(block.language == "js" for block in blocks) else None
+    if any("npx buf" in block.text for block in blocks):
+        reason = reason or missing_grpc_clients()
     if reason is not None:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)

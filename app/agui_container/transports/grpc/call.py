@@ -32,7 +32,10 @@ from agui_container.transports.caller_middleware import NOT_FORWARDED, check_ses
 from agui_container.transports.grpc.status import status_of
 
 SEND_SECONDS = 60.0
-"""Seconds without progress of a write until the call of a slow client is ended."""
+"""Seconds that a client may take for one piece of a write until its call is ended."""
+
+PIECE_BYTES = 64 * 1024
+"""Bytes of a piece, so that a slow client that reads is told apart from one that does not."""
 
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""
@@ -161,14 +164,18 @@ class Call(Generic[In, Out]):
             return
         async with self._send_lock:
             try:
-                async with asyncio.timeout(SEND_SECONDS):
-                    if not self._stream._send_initial_metadata_done:
-                        await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
-                    await self._stream._stream.send_data(data)
+                for at in range(0, len(data), PIECE_BYTES):
+                    async with asyncio.timeout(SEND_SECONDS):
+                        await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
                 logger.info("slow gRPC reader disconnected idle_seconds=%s", SEND_SECONDS)
                 raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.") from None
             self._stream._send_message_done = True
+
+    async def _send_piece(self, data: bytes) -> None:
+        if not self._stream._send_initial_metadata_done:
+            await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
+        await self._stream._stream.send_data(data)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
