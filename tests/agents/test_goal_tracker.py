@@ -1,4 +1,4 @@
-"""Where the goals of a run stand is told, recorded and held in order, whatever becomes of the run."""
+"""The status of a run's goals is reported, recorded and stored in order, however the run ends."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace

@@ -41,7 +41,7 @@ class ConnectModel(Protocol):
 
 
 @pytest.fixture(scope="session")
-def thinker() -> Iterator[str]:
+def reasoner() -> Iterator[str]:
     """A model server in a process of its own."""
     with thinking() as url:
         yield url
@@ -67,7 +67,7 @@ def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         offline = Offline()
         monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: offline.model)
         return offline
-    url: str = request.getfixturevalue("thinker")
+    url: str = request.getfixturevalue("reasoner")
     if way.startswith("openai"):
         return OpenAI(url)
     as_nobody(monkeypatch)

@@ -1,4 +1,4 @@
-"""The documents, and what the marks behind the language of a fenced block mean.
+"""The documents, and the meaning of the marks after the language of a fenced block.
 
 A block of Python, JavaScript or shell is run as it stands. The marks say otherwise:
 
@@ -63,7 +63,7 @@ class Scene:
 
     @property
     def needs(self) -> bool:
-        """Whether only the start can be tried here."""
+        """True if only the start can be tried here."""
         return bool(NOT_RUN.keys() & {*self.start.marks})
 
 

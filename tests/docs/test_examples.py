@@ -51,7 +51,7 @@ RUN_IDS = count(1)
 
 
 def is_run(block: Block) -> bool:
-    """Whether the block is run against the server that all share."""
+    """Return True if the block runs against the shared server."""
     return block.language in RUN and not {*NOT_RUN, SERVES, ISSUER, THERE} & {*block.marks} and block.file_name is None
 
 
@@ -59,7 +59,7 @@ def is_run(block: Block) -> bool:
 
 
 def run(language: str, text: str, port: int, issuer: str = USUAL_ISSUER) -> str:
-    """What a block prints when it talks to the server on ``port``, and to an issuer."""
+    """Return the output of a block that talks to the server on ``port``, and to an issuer."""
     done = subprocess.run(
         RUN[language],
         input=here(text.replace("localhost:8080", f"127.0.0.1:{port}").replace(USUAL_ISSUER, issuer)),
@@ -121,7 +121,7 @@ def ask(server: Server, thread: str, said: str = "hello", run_id: str | None = N
 
 
 def text_of(stream: str) -> str:
-    """What the assistant says in a stream."""
+    """Return the assistant's text in a stream."""
     deltas = re.findall(r'^data: {"type":"TEXT_MESSAGE_CONTENT".*"delta":(".*")}$', stream, re.MULTILINE)
     return "".join(json.loads(delta) for delta in deltas)
 

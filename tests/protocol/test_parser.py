@@ -64,7 +64,7 @@ def test_unknown_fields_are_kept() -> None:
 
 
 def content(*parts: object) -> tuple[object, list[str]]:
-    """What becomes of a user message's parts, and what is told of it."""
+    """Return the parsed parts of a user message, and the warnings."""
     told: list[str] = []
     body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
     result = run_of(parse(body, told.append))
