@@ -5,6 +5,7 @@ that begins with the application's lifespan (AgentCore restores snapshots of sta
 """
 
 import json
+import logging
 import signal
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -36,6 +37,7 @@ from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.clock import SystemClock
+from agui_container.runtime.log_values import mask_passwords
 from agui_container.settings import Scope, Settings, SettingsError, check_own_agent, load_settings
 from agui_container.stores import is_durable, open_store
 from agui_container.tools.builtin import builtin_tools
@@ -53,6 +55,8 @@ from agui_container.transports.grpc.handover import Handover, Http2Server
 from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 2.0
 """How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
@@ -168,6 +172,7 @@ async def ensure_open(service: Service) -> None:
         with store_errors_as_app_errors():
             await service.open()
     except BusUnavailable as error:
+        logger.warning("bus unavailable error=%s", error)
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 
@@ -212,14 +217,14 @@ def grpc_options(service: Service, settings: Settings) -> GrpcOptions:
 
 
 def model_endpoint(settings: Settings) -> str:
-    """URL of the model's server, as far as settings name it."""
+    """URL of the model's server, as far as settings name it. Clients see it, so its password is masked."""
     if settings.agent != "assistant":
         return ""
     if settings.model.startswith("openai:"):
-        return settings.openai_base_url
+        return mask_passwords(settings.openai_base_url)
     options: object = json.loads(settings.model_options) if settings.model.startswith("bedrock:") else {}
     named = options.get("endpoint_url") if isinstance(options, dict) else None
-    return named if isinstance(named, str) else ""
+    return mask_passwords(named) if isinstance(named, str) else ""
 
 
 def data_dir(store_url: str) -> str:
