@@ -10,7 +10,7 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct as Layout
 from typing import Generic, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from h2.exceptions import ProtocolError
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
 
@@ -57,11 +58,13 @@ class CallAdmission:
         max_bytes: largest message in bytes, before and after decompression.
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
+        refused_pages: logs the others.
     """
 
     max_bytes: int
     by_session: bool
     origins: Collection[str]
+    refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
     def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
@@ -76,7 +79,9 @@ class CallAdmission:
         )
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.origins:
-            raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
+            authority = next((value for name, value in stream._stream.headers or () if name == ":authority"), "")
+            self.refused_pages.log(origin, authority)
+            raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
         return caller
 
