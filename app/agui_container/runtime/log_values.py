@@ -3,6 +3,9 @@
 import re
 from collections.abc import Mapping
 
+FACTS = "facts"
+"""Attribute of a log record with further fields for JSON: ``logger.info(…, extra={FACTS: {…}})``."""
+
 PLAIN_VALUE = re.compile(r"[^\s\"'=\\]+")
 URL_PASSWORD = re.compile(r"(://[^/\s:@]*):(?!PASSWORD@)[^/\s\"']*@")  # PASSWORD stands for one in messages
 QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&\s\"']+", re.IGNORECASE)
