@@ -51,6 +51,7 @@ DURABLE = {
     "durable.kill": (_REPLICAS, "Runs of a killed process end when the next one has come, and threads are free."),
     "durable.cursor": (_REPLICAS, "Whatever is cut and read on, over any transport, the pieces are the exact run."),
     "durable.gap": (_REPLICAS, "A store that does not answer for a moment costs readers no event."),
+    "durable.deleted": ("docs/operations.md", "A database file that was deleted refuses and ends runs, and is logged."),
     "durable.full": (
         "docs/threads.md",
         "A full disk refuses runs and harms nothing that is stored; with room all works.",

@@ -109,14 +109,19 @@ def test_feedback_that_is_not_there_cannot_be_triaged(
     [
         ("memory", "AGUI_STORE: what it names is in the server's own process; name the database that it uses."),
         ("nonsense", f"AGUI_STORE must be one of {KINDS}."),
-        ("postgresql://user:secret@127.0.0.1:1/database", "the database of AGUI_STORE does not answer"),
+        (
+            "postgresql://user:secret@127.0.0.1:1/database",
+            "AGUI_STORE: the database at 127.0.0.1:1 failed: OperationalError: connection failed: ",
+        ),
     ],
 )
 def test_without_a_database_one_line_says_so(
     store: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AGUI_STORE", store)
-    assert complaint(capsys, "list") == f"cannot do this: {why}"
+    line = complaint(capsys, "list")
+    assert line.startswith(f"cannot do this: {why}")
+    assert "secret" not in line
 
 
 @pytest.mark.parametrize("arguments", [[], ["feedback"], ["feedback", "triage", "ann"], ["feedback", "burn"], ["burn"]])

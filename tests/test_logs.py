@@ -12,6 +12,7 @@ import pytest
 
 from agui_container import logging as logs
 from agui_container.ports import LOG_FIELDS, Caller
+from agui_container.runtime.log_values import FACTS
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_the_password_of_a_url_is_never_written(formatter: logging.Formatter, ur
 
 def test_the_facts_of_a_line_are_fields_of_its_json_object(ids: None) -> None:
     made = record("run finished outcome=%s ms=12", "finished")
-    setattr(made, logs.FACTS, {"outcome": "finished", "ms": 12})
+    setattr(made, FACTS, {"outcome": "finished", "ms": 12})
     fields = json.loads(logs.JsonFormatter().format(made))
     assert (fields["outcome"], fields["ms"], fields["runId"]) == ("finished", 12, "r1")
 

@@ -29,6 +29,7 @@ from agui_container.main import open_url
 from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.records import Review, RunKey, RunRecord, ThreadKey, Triage
 from agui_container.ports.store import FeedbackStore, Store, StoreUnavailable
+from agui_container.runtime.log_values import mask_passwords
 from agui_container.settings import Settings, SettingsError, load_settings
 from agui_container.stores import is_durable, open_store
 
@@ -160,13 +161,13 @@ def run_command(arguments: argparse.Namespace) -> int:
         failure = asyncio.run(_run_with_store(open_shared_stores(load_settings()), arguments))
     except SettingsError as error:
         failure = f"cannot do this: {error}"
-    except StoreUnavailable:
-        failure = "cannot do this: the database of AGUI_STORE does not answer"
-    except BusUnavailable:
-        failure = "cannot do this: the bus of AGUI_BUS does not answer"
+    except StoreUnavailable as error:
+        failure = f"cannot do this: AGUI_STORE: {error}"
+    except BusUnavailable as error:
+        failure = f"cannot do this: AGUI_BUS: {error}"
     if failure is None:
         return 0
-    print(failure, file=sys.stderr)  # noqa: T201 - the one line an operator needs
+    print(mask_passwords(failure), file=sys.stderr)  # noqa: T201 - the one line an operator needs
     return 2
 
 

@@ -11,10 +11,7 @@ from datetime import UTC, datetime
 from opentelemetry import trace
 
 from agui_container.ports import LOG_FIELDS
-from agui_container.runtime.log_values import mask_passwords
-
-FACTS = "facts"
-"""Attribute of a record with further fields for JSON: ``logger.info(…, extra={"facts": {…}})``."""
+from agui_container.runtime.log_values import FACTS, mask_passwords
 
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
 """Log message of uvicorn, with a traceback, for a text frame that is not UTF-8."""
@@ -36,20 +33,21 @@ WARNINGS_ONLY = ("alembic", "httpx", "httpx2", "mcp", "sqlalchemy", "uvicorn")
 written. All of these may be secrets."""
 
 NO_DEBUG = (
-    *(
-        "aiosqlite",
-        "boto3",
-        "botocore",
-        "grpclib",
-        "h2",
-        "hpack",
-        "httpcore",
-        "httpcore2",
-        "openai",
-        "psycopg",
-        "redis",
-    ),
-    *("s3transfer", "sse_starlette", "urllib3", "websockets"),
+    "aiosqlite",
+    "boto3",
+    "botocore",
+    "grpclib",
+    "h2",
+    "hpack",
+    "httpcore",
+    "httpcore2",
+    "openai",
+    "psycopg",
+    "redis",
+    "s3transfer",
+    "sse_starlette",
+    "urllib3",
+    "websockets",
 )
 """Debug lines of these libraries hold headers, bodies and statements."""
 

@@ -5,6 +5,7 @@ that begins with the application's lifespan (AgentCore restores snapshots of sta
 """
 
 import json
+import logging
 import signal
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,6 +28,7 @@ from agui_container import __version__
 from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
 from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
+from agui_container.auth_factory import build_authentication
 from agui_container.buses import open_bus
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CallerLimits, CapacityLimits, OnBusy, OnDisconnect, Policy
@@ -37,13 +39,12 @@ from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.clock import SystemClock
+from agui_container.runtime.log_values import mask_passwords
 from agui_container.settings import (
-    Auth,
     LimitBy,
     Scope,
     Settings,
     SettingsError,
-    check_auth,
     check_own_agent,
     load_settings,
 )
@@ -54,7 +55,7 @@ from agui_container.tools.policy import ToolPolicy
 from agui_container.transports import invocations, rest, websocket
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.application import Application
-from agui_container.transports.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
+from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy
 from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.caller_middleware import CallerMiddleware, ErrorForm
@@ -67,6 +68,8 @@ from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
 from agui_container.transports.openapi import routes as openapi
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 2.0
 """How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
@@ -133,26 +136,13 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
             await close()
         await service.aclose()
 
-    # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
-    commands = CommandResponder(service)
-    on_busy = OnBusy(settings.on_busy)
-    routes = [
-        *invocations.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
-        *rest.routes(service),
-        *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
-        *authentication.routes(),
-        *websocket.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
-        *openapi.routes(),
-        *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
-        *(roboto_routes(settings, service, closers) if settings.roboto else ()),
-    ]
     app = Application(
         title="AG-UI agent",
         version=__version__,
         lifespan=lifespan,
         openapi_url=None,
         redirect_slashes=False,  # the redirect would name the host that the caller has written
-        routes=routes,
+        routes=build_routes(settings, service, authentication, closers),
         telemetry={"exclude": rest.is_ping},
     )
     app.cors_origins = settings.cors_origins
@@ -162,6 +152,30 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_exception_handler(Exception, on_error)
     admit_callers(app, settings, service, authentication, budget)
     return app
+
+
+def build_routes(
+    settings: Settings,
+    service: Service,
+    authentication: CallerAuthentication,
+    closers: list[Callable[[], Awaitable[None]]],
+) -> list[BaseRoute]:
+    """Return all routes. What must be closed is added to ``closers``.
+
+    They are plain routes: bodies and responses are AG-UI's, so FastAPI's parsing and validation would only cost time.
+    """
+    commands = CommandResponder(service)
+    on_busy = OnBusy(settings.on_busy)
+    return [
+        *invocations.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
+        *rest.routes(service),
+        *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
+        *authentication.routes(),
+        *websocket.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
+        *openapi.routes(),
+        *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
+        *(roboto_routes(settings, service, closers) if settings.roboto else ()),
+    ]
 
 
 def admit_callers(
@@ -181,34 +195,6 @@ def admit_callers(
     )
 
 
-def build_authentication(
-    settings: Settings, clock: Clock, closers: list[Callable[[], Awaitable[None]]]
-) -> CallerAuthentication:
-    """Return the authentication of callers. What must be closed is added to ``closers``.
-
-    Raises:
-        SettingsError: settings of the tokens are missing or invalid.
-    """
-    check_auth(settings)
-    if settings.auth is Auth.NONE:
-        return NO_AUTHENTICATION
-    from agui_container.auth.claim_rules import TokenRules, parse_claim_rules  # noqa: PLC0415 - only if it is on
-    from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415
-
-    try:
-        claims = parse_claim_rules(settings.auth_custom_claims)
-    except ValueError as error:
-        raise SettingsError(f"AGUI_AUTH_CUSTOM_CLAIMS: {error}.") from None
-    rules = TokenRules(
-        settings.auth_allowed_audience, settings.auth_allowed_clients, settings.auth_allowed_scopes, claims
-    )
-    authenticator = JwtAuthenticator(settings.auth_discovery_url, rules, clock)
-    closers.append(authenticator.aclose)
-    issuer = settings.auth_discovery_url.partition("/.well-known/")[0]
-    resource = ProtectedResource(settings.auth_resource.rstrip("/"), issuer, settings.auth_allowed_scopes)
-    return CallerAuthentication(authenticator, resource)
-
-
 def accounts_of(settings: Settings) -> Accounts:
     """Return the choice of the account that the limits per caller are counted under."""
     return Accounts(by_session=settings.limit_by is LimitBy.SESSION)
@@ -226,6 +212,7 @@ async def ensure_open(service: Service) -> None:
         with store_errors_as_app_errors():
             await service.open()
     except BusUnavailable as error:
+        logger.warning("bus unavailable error=%s", error)
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 
@@ -274,14 +261,14 @@ def grpc_options(service: Service, settings: Settings, authentication: CallerAut
 
 
 def model_endpoint(settings: Settings) -> str:
-    """URL of the model's server, as far as settings name it."""
+    """URL of the model's server, as far as settings name it. Clients see it, so its password is masked."""
     if settings.agent != "assistant":
         return ""
     if settings.model.startswith("openai:"):
-        return settings.openai_base_url
+        return mask_passwords(settings.openai_base_url)
     options: object = json.loads(settings.model_options) if settings.model.startswith("bedrock:") else {}
     named = options.get("endpoint_url") if isinstance(options, dict) else None
-    return named if isinstance(named, str) else ""
+    return mask_passwords(named) if isinstance(named, str) else ""
 
 
 def data_dir(store_url: str) -> str:

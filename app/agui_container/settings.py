@@ -6,15 +6,25 @@ a policy must not fall back to a default in silence.
 
 import os
 import re
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 PREFIX = "AGUI_"
 
 
-ORIGIN = re.compile(r"https?://[^/*\s]+")
+ORIGIN = re.compile(r"https?://[^/*?#@\s]+")
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
 """Browsers leave out the scheme's own port, and write all else in lower case."""
@@ -77,6 +87,33 @@ class LimitBy(StrEnum):
     SESSION = "session"
 
 
+def in_form(pattern: str, words: str) -> AfterValidator:
+    """Return a validator for strings. ``words`` is the message for a person, because few read regular expressions."""
+    form = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not form.fullmatch(value):
+            raise ValueError(words)
+        return value
+
+    return AfterValidator(check)
+
+
+ModelName = Annotated[
+    str,
+    in_form(r"offline|(bedrock|openai):.+", "must be offline, bedrock:MODEL_ID or openai:MODEL, such as openai:gpt-5"),
+]
+Disconnect = Annotated[
+    str, in_form(r"cancel|continue|grace:\d+(\.\d+)?", "must be cancel, continue or grace:SECONDS, such as grace:30")
+]
+ResourceUrl = Annotated[
+    str, in_form(r"(https?://[^\s?#\"]+)?", "must be a URL without a query, such as https://agent.example")
+]
+Colour = Annotated[
+    str, in_form(r"#[0-9a-fA-F]{6}", "must be # and six hexadecimal digits (0 to 9, a to f), such as #4a5bd4")
+]
+
+
 class Settings(BaseModel):
     """All settings; docs/configuration.md describes them. Times are in seconds, sizes in bytes."""
 
@@ -85,7 +122,7 @@ class Settings(BaseModel):
     host: str = "0.0.0.0"  # noqa: S104 - AgentCore's contract
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     agent: str = "assistant"
-    model: Annotated[str, Field(pattern=r"^(offline|bedrock:.+|openai:.+)$")] = "offline"
+    model: ModelName = "offline"
     model_options: str = "{}"
     models: tuple[str, ...] = ()
     openai_base_url: str = "https://api.openai.com/v1"
@@ -102,12 +139,12 @@ class Settings(BaseModel):
     context_overflow: Literal["trim", "summarise"] = "trim"
     context_files: tuple[str, ...] = ()
     skills: str = ""
-    on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
+    on_disconnect: Disconnect = "grace:30"
     on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
     scope: Scope = Scope.SESSION
     auth: Auth = Auth.NONE
     auth_discovery_url: str = ""
-    auth_resource: Annotated[str, Field(pattern=r"^(https?://[^\s?#\"]+)?$")] = ""
+    auth_resource: ResourceUrl = ""
     auth_allowed_audience: tuple[str, ...] = ()
     auth_allowed_clients: tuple[str, ...] = ()
     auth_allowed_scopes: tuple[str, ...] = ()
@@ -131,7 +168,7 @@ class Settings(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
-    console_accent: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] = "#4a5bd4"
+    console_accent: Colour = "#4a5bd4"
     roboto: bool = False
 
     @field_validator(
@@ -155,11 +192,14 @@ class Settings(BaseModel):
     @classmethod
     def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
         """Origins, written as browsers do; a ``*`` would let any web page drive the agent."""
-        bare = tuple(origin.rstrip("/").lower() for origin in origins)
-        for origin in bare:
-            if not ORIGIN.fullmatch(origin):
-                raise ValueError(f"{origin} is not an origin such as https://example.com")
-        return tuple(OWN_PORT.sub(r"\1\2", origin) for origin in bare)
+        names = tuple(origin.lower() for origin in origins)
+        for name in names:
+            found = ORIGIN.match(name)
+            if found and name.startswith("/", found.end()):
+                raise ValueError(f"an origin has no path and no slash at its end; write {found[0]} instead of {name}")
+            if found is None or found.end() < len(name):
+                raise ValueError(f"{name} is not an origin such as https://example.com")
+        return tuple(OWN_PORT.sub(r"\1\2", name) for name in names)
 
     @field_validator("allowed_hosts")
     @classmethod
@@ -199,7 +239,7 @@ def load_settings(**overrides: str | int | None) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = f"{PREFIX}{str(first['loc'][0]).upper()}"
-        raise SettingsError(f"{name}={first['input']!r}: {first['msg']}.") from None
+        raise SettingsError(f"{name}={first['input']!r}: {first['msg'].removeprefix('Value error, ')}.") from None
 
 
 def _read_environment() -> dict[str, object]:
@@ -209,11 +249,18 @@ def _read_environment() -> dict[str, object]:
     for variable, value in sorted(os.environ.items()):
         if variable.upper().startswith(PREFIX):
             if variable.upper() not in known:
-                raise SettingsError(
-                    f"{variable} is not a setting of this version; known are {', '.join(sorted(known))}."
-                )
+                raise SettingsError(f"{variable} is not a setting of this version; {_suggestion(variable)}")
             given[known[variable.upper()]] = value
     return given
+
+
+def _suggestion(variable: str) -> str:
+    """Return the setting that was probably meant, or all settings if none is similar."""
+    names = [name.upper() for name in Settings.model_fields]
+    similar = get_close_matches(variable.upper().removeprefix(PREFIX), names, n=1)
+    if similar:
+        return f"did you mean {PREFIX}{similar[0]}?"
+    return f"known are {', '.join(f'{PREFIX}{name}' for name in sorted(names))}."
 
 
 def check_own_agent(settings: Settings) -> None:

@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+import agui_container
 from agui_container.ports import ToolError
 from tests.agents.doubles import DONE, ScriptedTool, answering, asks, failing, results
 
@@ -78,6 +80,8 @@ async def test_the_log_has_what_the_client_is_not_told(caplog: pytest.LogCapture
     assert record.getMessage() == "tool failed tool=broken call=id-2"
     assert record.exc_info
     assert str(record.exc_info[1]) == "secret"
+    assert f'File "{Path(__file__).parent}/' in caplog.text
+    assert f'File "{Path(agui_container.__file__).parent}/' not in caplog.text
 
 
 @pytest.mark.parametrize("calls", [1, 2])

@@ -199,9 +199,10 @@ async def test_a_bus_that_is_gone_is_said_and_one_that_is_back_is_used(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     port = free_port()
+    reason = f"^the bus at 127.0.0.1:{port} failed: ConnectionError: \\w"
     bus = RedisBus(f"redis://127.0.0.1:{port}", timeout=WAIT)
     for round_ in range(2):
-        with pytest.raises(BusUnavailable):
+        with pytest.raises(BusUnavailable, match=reason):
             await bus.publish(RUN, envelopes(1, 1))
         with pytest.raises(BusUnavailable):
             await next_of(bus, 0)

@@ -334,6 +334,7 @@ def test_a_web_page_and_two_sessions_are_refused(server: Server) -> None:
     with Raw(server.port) as client:
         stream = client.call(RUN, ("origin", "https://evil.example"))
         assert client.status(stream)[0] == DENIED
+        assert server.wait_for(lambda line: "web page refused origin=https://evil.example host=" in line)
         stream = client.call(RUN, (header, "a" * 33), (header, "b" * 33))
         assert client.status(stream)[0] == INVALID
 

@@ -276,7 +276,7 @@ def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
     servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("data")
-    url = "http://127.0.0.1:1/v1"
+    url = "http://user:secret@127.0.0.1:1/v1"
     server = servers(
         AGUI_AGENT="assistant",
         AGUI_MODEL="openai:any",
@@ -284,7 +284,8 @@ def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
         AGUI_STORE=f"sqlite:///{folder}/runs.db",
     )
     status = unary(dial(server), "GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
-    assert (status.endpoint, status.llama_server_healthy, status.llama_server_running) == (url, False, False)
+    assert status.endpoint == url.replace("secret", "***")
+    assert (status.llama_server_healthy, status.llama_server_running) == (False, False)
     assert status.data_dir == str(folder)
 
 

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import re
 import resource
+from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from agui_container.engine.policy import CapacityLimits
 from tests.replicas.conftest import Start
@@ -107,6 +110,8 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     frail_postgres.kill()
     ending = asyncio.create_task(churning.rest())
     await refused(server)
+    why = f"error=the database at {make_url(frail_postgres.url).host}:"
+    assert any(f"store unavailable {why}" in line and "OperationalError: " in line for line in server.log)
     while not ending.done():
         await quick(server, "/ping")
         await asyncio.wait([ending], timeout=0.2)
@@ -115,7 +120,7 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     assert server.memory - before < 4 * CapacityLimits().run_bytes
     frail_postgres.start()
     await works(server, thread=asked["threadId"])
-    assert len(server.faults) == 1  # of the run that said too much
+    assert server.faults == []
 
 
 # --- SQLite -----------------------------------------------------------------------------------------------------------
@@ -129,6 +134,9 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     reader = await Reading.live(over_sse(server.port, post(asked)))
     server.limit_files(1)
     await refused(server)
+    assert any(
+        re.search(r"store unavailable error=the database file .*: OperationalError: \w", line) for line in server.log
+    )
     await over(server, asked)
     assert not reader.is_over
     about = f"/threads/{kept['threadId']}"
@@ -142,6 +150,23 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     again = process()
     assert (await ask(again.port, post(kept))).body == before.body
     assert await all_of(over_sse(again.port, post(asked))) == seen
+
+
+@requirement("durable.deleted")
+@pytest.mark.timeout(120)
+async def test_a_file_that_was_deleted_is_noticed_in_the_log_and_ends_runs(process: Start, tmp_path: Path) -> None:
+    server = process()
+    asked = run_input("churn")
+    churning = await (await Exchange.open(server.port, post(asked))).until(is_text)
+    for file in tmp_path.glob("runs.db*"):  # noqa: ASYNC240 - a moment on a local disk
+        file.unlink()
+    await refused(server)
+    assert (await churning.rest()).events[-1]["code"] == "STORE_UNAVAILABLE"
+    deleted = f"error=the database file {tmp_path}/runs.db was deleted or replaced"
+    assert any(f"store unavailable {deleted}" in line for line in server.log)
+    assert any("lease job postponed" in line and deleted in line for line in server.log)
+    assert not (tmp_path / "runs.db").exists()
+    assert server.faults == []
 
 
 # --- Redis ------------------------------------------------------------------------------------------------------------
@@ -160,6 +185,7 @@ async def test_without_a_bus_runs_go_on_and_are_read_everywhere(
     await say(here.port, f"release {run}")
     whole, by_sse, by_socket = [await reader.whole() for reader in readers]
     assert text_of(json.loads(each.data) for each in whole) == "".join(map(piece, range(40)))
+    assert any(re.search(r"bus publish failed .*the bus at \S+ failed: ConnectionError: \w", line) for line in here.log)
     assert by_sse == whole
     assert [each.data for each in by_socket] == as_shown([each.data for each in whole], by_socket)
     live = run_input("tick 50")

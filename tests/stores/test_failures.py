@@ -42,7 +42,7 @@ async def test_a_database_that_is_not_there_cannot_be_opened(url: str) -> None:
 async def test_a_file_that_is_no_database_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_text("not a database, but long enough to be looked at as one" * 100)
     store = open_store(f"sqlite:///{tmp_path}/store.db")
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable, match=r"store\.db failed: DatabaseError: file is not a database"):
         await store.open()
     await store.aclose()
 
@@ -100,7 +100,7 @@ async def test_a_file_that_another_program_has_locked_is_not_waited_for(sqlite_u
     await claimed(store)
     other = sqlite3.connect(make_url(sqlite_url).database or "", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable, match=r"store\.db failed: OperationalError: database is locked"):
         await store.runs.append(RUN, A, envelopes(1, 1))
     assert await store.runs.get(RUN) is not None
     other.execute("ROLLBACK")
@@ -120,7 +120,7 @@ async def test_a_full_file_takes_nothing_in_part(sqlite_url: str) -> None:
 
     event.listen(store._database._engine.sync_engine, "checkout", limit)
     await store.runs.append(RUN, A, envelopes(1, 1))
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable, match=r"store\.db failed: OperationalError: database or disk is full"):
         await store.runs.finish(RUN, A, envelopes(2, 9, size=500_000), ending())
     full = False
     record = await store.runs.get(RUN)
@@ -190,9 +190,47 @@ async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no
     await store.aclose()
 
 
-async def test_the_error_says_nothing_of_the_url() -> None:
+async def test_the_error_names_the_host_and_the_reason_and_no_password() -> None:
     store = open_store("postgresql://somebody:secret@127.0.0.1:1/postgres")
     with pytest.raises(StoreUnavailable) as raised:
         await store.open()
+    assert str(raised.value).startswith("the database at 127.0.0.1:1 failed: OperationalError: connection failed: ")
     assert "secret" not in str(raised.value)
+    await store.aclose()
+
+
+async def test_the_error_of_a_statement_has_none_of_its_values(sqlite_url: str) -> None:
+    store = SqlStore(make_url(sqlite_url))
+    await store.open()
+    await claimed(store)
+    async with store._database.write_transaction() as connection:
+        await connection.exec_driver_sql("DROP TABLE envelopes")
+    with pytest.raises(StoreUnavailable, match="no such table: envelopes") as raised:
+        await store.runs.append(RUN, A, envelopes(1, 1))
+    assert RUN.run_id not in str(raised.value)
+    assert envelopes(1, 1)[0].data.decode() not in str(raised.value.__cause__)
+    await store.aclose()
+
+
+# --- deleted files ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_file_that_was_deleted_or_replaced_is_noticed_and_used_again_once_it_is_back(
+    sqlite_url: str, *, is_replaced: bool
+) -> None:
+    file = Path(make_url(sqlite_url).database or "")
+    store = SqlStore(make_url(sqlite_url))
+    await store.open()
+    await claimed(store)
+    away = file.rename(file.with_name("away.db"))  # noqa: ASYNC240 - a moment on a local disk
+    if is_replaced:
+        file.touch()  # noqa: ASYNC240 - as above
+    for attempt in (store.runs.append(RUN, A, envelopes(1, 1)), store.runs.get(RUN), store.threads.get(THREAD)):
+        with pytest.raises(StoreUnavailable, match=rf"the database file {file} was deleted or replaced"):
+            await attempt
+    made = file.exists()  # noqa: ASYNC240 - as above
+    assert made is is_replaced  # no empty database is made in its place
+    away.rename(file)
+    await works(store, 2)
     await store.aclose()

@@ -46,7 +46,10 @@ KIND = "A server is an object with a name, and a url or a command."
         ("[1]", f"0: {KIND}"),
         ('[{"name": "a"}]', f"0: {KIND}"),
         ('[{"url": "https://a"}]', "0.name: Field required."),
-        ('[{"name": "a b", "url": "https://a"}]', "0.name: String should match pattern '^[A-Za-z0-9_-]{1,32}$'."),
+        (
+            '[{"name": "a b", "url": "https://a"}]',
+            "0.name: A name has 1 to 32 letters (A to Z), digits, _ or -, such as my_server.",
+        ),
         ('[{"name": "a", "url": "file:///s3cret"}]', "0.url: URL scheme should be 'http' or 'https'."),
         ('[{"name": "a", "url": "https://a", "command": "b"}]', "0.command: Extra inputs are not permitted."),
         ('[{"name": "a", "command": "b", "env": {"A": 5}}]', "0.env.A: Input should be a valid string."),

@@ -7,7 +7,16 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from agui_container.protocol.errors import AppError
-from agui_container.transports.browser_policy import BrowserPolicy, Headers, host_name, same_host
+from agui_container.transports.browser_policy import (
+    LOG_SECONDS,
+    LOGGED_ORIGINS,
+    MAX_LOGGED,
+    BrowserPolicy,
+    Headers,
+    RefusedPages,
+    host_name,
+    same_host,
+)
 from tests.behaviour.over_sse import http_client, parsed
 from tests.conftest import Serve
 from tests.engine.doubles import forever
@@ -226,3 +235,60 @@ async def test_a_socket_of_a_rebound_page_is_refused(serve: Serve) -> None:
     assert await handshake_status(client.url, REBOUND, f"http://{REBOUND}") == 403
     assert await handshake_status(client.url, "name.example", "http://name.example") == 101
     assert await handshake_status(client.url, "name.example", f"http://{REBOUND}") == 403
+
+
+# --- the log ---
+
+
+@requirement("origin.logged")
+async def test_a_refused_page_is_logged_with_its_origin(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    client, _ = await serve(forever)
+    host = client.url.removeprefix("http://")
+    async with http_client(client.url) as http:
+        for _ in range(3):
+            assert (await http.get("/threads", headers={"Origin": "https://evil.example"})).status_code == 403
+        await http.get("/threads", headers={"Sec-Fetch-Site": "cross-site"})
+    with pytest.raises(InvalidStatus):
+        async with connect(f"ws://{host}/ws", origin="https://other.example"):  # type: ignore[arg-type]
+            pass
+    assert [message for message in caplog.messages if message.startswith("web page refused")] == [
+        f"web page refused origin=https://evil.example host={host}",
+        f"web page refused origin=none host={host}",
+        f"web page refused origin=https://other.example host={host}",
+    ]
+
+
+@requirement("origin.logged")
+@pytest.mark.parametrize(
+    ("origin", "written"),
+    [
+        ("https://a b host=c", "'https://a b host=c'"),
+        ("https://a\x1b[2J\x85\u202e", "'https://a\\x1b[2J\\x85\\u202e'"),
+        ("https://" + "a" * 10_000, "https://" + "a" * (MAX_LOGGED - 8)),
+    ],
+)
+def test_an_origin_cannot_forge_a_field_or_a_line(origin: str, written: str, caplog: pytest.LogCaptureFixture) -> None:
+    RefusedPages().log(origin, "localhost")
+    assert caplog.messages == [f"web page refused origin={written} host=localhost"]
+
+
+@requirement("origin.logged")
+def test_a_flood_of_refused_pages_is_a_few_lines_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr("agui_container.transports.browser_policy.time.monotonic", lambda: now)
+    refused = RefusedPages()
+    for number in range(100):
+        refused.log(f"https://{number}", "h")
+        refused.log("https://0", "h")
+    assert len(caplog.messages) == LOGGED_ORIGINS
+    caplog.clear()
+    now += LOG_SECONDS
+    for _ in range(2):
+        refused.log("https://0", "h")
+    refused.log("https://1", "h")
+    assert caplog.messages == [
+        f"web page refused origin=https://0 host=h suppressed={200 - LOGGED_ORIGINS}",
+        "web page refused origin=https://1 host=h",
+    ]

@@ -61,7 +61,7 @@ async def test_a_foreign_page_is_refused_everywhere(serve: Serve, path: str) -> 
 
 @requirement("origin.configured")
 async def test_a_configured_page_is_let_in_and_may_read_the_answer(serve: Serve) -> None:
-    client, _ = await serve(forever, cors_origins="http://one.example, http://two.example/")
+    client, _ = await serve(forever, cors_origins="http://one.example, http://two.example")
     for origin in ("http://one.example", "http://two.example"):
         response = await post(client.url, {"origin": origin})
         assert response.status_code == 200

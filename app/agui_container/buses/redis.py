@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 from ag_ui.core import EventType
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -22,6 +23,11 @@ from agui_container.protocol.wire.envelope import Envelope
 
 TIMEOUT_SECONDS = 5.0
 """Limit of one answer of the server."""
+
+DEFAULT_PORT = 6379
+
+MAX_REASON = 300
+"""Characters of the client library's reason."""
 
 KEPT_ENTRIES = 1_000
 """Length at which a stream is trimmed: batches of a run, or commands of a replica."""
@@ -71,6 +77,8 @@ class RedisBus:
             for connections in (WRITERS, 1, FOLLOWERS)
         )
         self._timeout = timeout
+        server = urlsplit(url)
+        self._name = f"the bus at {server.hostname}:{server.port or DEFAULT_PORT}" if server.hostname else "the bus"
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
         """Publish the next envelopes of a run."""
@@ -140,9 +148,10 @@ class RedisBus:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError as error:
-            raise BusUnavailable(f"the bus did not answer within {seconds:g} seconds") from error
+            raise BusUnavailable(f"{self._name} did not answer within {seconds:g} seconds") from error
         except (RedisError, OSError) as error:
-            raise BusUnavailable(f"the bus failed: {type(error).__name__}") from error
+            reason = next(iter(str(error).splitlines()), "")[:MAX_REASON]
+            raise BusUnavailable(f"{self._name} failed: {type(error).__name__}: {reason}") from error
 
 
 def _run(run: RunKey) -> str:

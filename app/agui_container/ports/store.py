@@ -9,6 +9,7 @@ library. The operation may or may not have happened then. Every method may be re
 docstring says so if the second answer differs. ``now`` and ``until`` are Unix seconds of the caller's clock.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
@@ -42,6 +43,8 @@ from agui_container.ports.records import (
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 
+logger = logging.getLogger(__name__)
+
 PAGE = 100
 """Default number of items of a page."""
 
@@ -56,10 +59,11 @@ class StoreUnavailable(Exception):
 
 @contextmanager
 def store_errors_as_app_errors() -> Iterator[None]:
-    """Convert ``StoreUnavailable`` into ``AppError`` STORE_UNAVAILABLE, which clients may see."""
+    """Log ``StoreUnavailable`` and convert it into ``AppError`` STORE_UNAVAILABLE, which clients may see."""
     try:
         yield
     except StoreUnavailable as error:
+        logger.warning("store unavailable error=%s", error)
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.") from error
 
 

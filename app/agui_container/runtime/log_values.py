@@ -3,8 +3,11 @@
 import re
 from collections.abc import Mapping
 
+FACTS = "facts"
+"""Attribute of a log record with further fields for JSON: ``logger.info(…, extra={FACTS: {…}})``."""
+
 PLAIN_VALUE = re.compile(r"[^\s\"'=\\]+")
-URL_PASSWORD = re.compile(r"(://[^/\s:@]*):[^/\s\"']*@")
+URL_PASSWORD = re.compile(r"(://[^/\s:@]*):(?!PASSWORD@)[^/\s\"']*@")  # PASSWORD stands for one in messages
 QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&\s\"']+", re.IGNORECASE)
 
 
@@ -14,9 +17,9 @@ def format_fields(fields: Mapping[str, object]) -> str:
 
 
 def quote_value(value: object) -> str:
-    """Return the text of a value, quoted if it has spaces, quotes or ``=``, because callers choose some texts."""
+    """Return the text of a value. Callers choose some texts, so spaces, quotes, ``=`` and invisible ones are quoted."""
     text = str(value)
-    return text if PLAIN_VALUE.fullmatch(text) else repr(text)
+    return text if text.isprintable() and PLAIN_VALUE.fullmatch(text) else repr(text)
 
 
 def mask_passwords(text: str) -> str:

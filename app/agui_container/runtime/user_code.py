@@ -43,7 +43,7 @@ def raised_at(error: BaseException) -> CodePosition | None:
 
 
 def suspended_at(items: object) -> CodePosition | None:
-    """Return the position of the ``yield`` at which an agent's generator is suspended, or None if it is unknown.
+    """Return the position of the ``yield`` at which the user's own generator is suspended, or None if there is none.
 
     Of a generator that has ended, it is the first line of the function. Generators of this package are adapters: their
     local variables have the generator that they adapt, or the position at which it yielded the current item in another
@@ -57,9 +57,11 @@ def suspended_at(items: object) -> CodePosition | None:
         code, frame = items.gi_code, items.gi_frame
     else:
         return None
-    if not code.co_filename.startswith(PACKAGE):
+    if _is_user_code(code):
         return CodePosition(code, frame.f_lasti if frame else -1)
-    return next(filter(None, map(suspended_at, list(frame.f_locals.values()))), None) if frame else None
+    if frame is None or not code.co_filename.startswith(PACKAGE):
+        return None
+    return next(filter(None, map(suspended_at, list(frame.f_locals.values()))), None)
 
 
 def user_exc_info(error: BaseException) -> ExcInfo:

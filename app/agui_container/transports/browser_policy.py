@@ -13,6 +13,8 @@ stopped:
 Headers, by which browsers send these headers to https and to loopback hosts only.
 """
 
+import logging
+import time
 from collections.abc import Collection, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ from urllib.parse import urlsplit
 from starlette.types import Scope
 
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 
 Headers = Sequence[tuple[str, str]]
 """Names, lower-cased, with values, in the order in which they came."""
@@ -27,6 +30,43 @@ Headers = Sequence[tuple[str, str]]
 DEFAULT_PORTS = {"http": 80, "https": 443}
 OWN_SITES = ("same-origin", "none")
 """Values of ``Sec-Fetch-Site`` for a page of this server, and for an address that the user has typed."""
+
+
+LOGGED_ORIGINS = 10
+"""Number of origins that the log names per minute. A page can make a browser send requests as fast as it likes."""
+
+LOG_SECONDS = 60.0
+MAX_LOGGED = 200
+"""Characters of an origin or host in the log."""
+
+FOREIGN_ORIGIN = "This origin may not call this server; see AGUI_CORS_ORIGINS."
+
+logger = logging.getLogger(__name__)
+
+
+class RefusedPages:
+    """Log lines about refused web pages: each origin once a minute, and ``LOGGED_ORIGINS`` at most."""
+
+    def __init__(self) -> None:
+        self._origins: set[str] = set()
+        self._suppressed = 0
+        self._next_minute = 0.0
+
+    def log(self, origin: str | None, host: str) -> None:
+        """Log that a page was refused. The first line of a minute counts the lines that were left out before it."""
+        now = time.monotonic()
+        if now >= self._next_minute:
+            self._origins.clear()
+            self._next_minute = now + LOG_SECONDS
+        name = (origin or "none")[:MAX_LOGGED]
+        if name in self._origins or len(self._origins) >= LOGGED_ORIGINS:
+            self._suppressed += 1
+            return
+        facts: dict[str, object] = {"origin": name, "host": host[:MAX_LOGGED]}
+        if not self._origins and self._suppressed:
+            facts["suppressed"], self._suppressed = self._suppressed, 0
+        self._origins.add(name)
+        logger.warning("web page refused %s", format_fields(facts))
 
 
 class BrowserPolicy:
@@ -42,6 +82,7 @@ class BrowserPolicy:
         self._origins = frozenset(origins)
         names = (*(host.lower() for host in hosts), *(host_name(urlsplit(origin).netloc) for origin in origins))
         self._hosts = frozenset(filter(None, names))
+        self._refused = RefusedPages()
 
     def check(self, headers: Headers, scope: Scope) -> None:
         """Check a request or a WebSocket handshake.
@@ -49,16 +90,24 @@ class BrowserPolicy:
         Raises:
             AppError: ACCESS_DENIED for a page that may not call.
         """
+        reason = self._refusal(headers, scope)
+        if reason is not None:
+            self._refused.log(first(headers, "origin"), first(headers, "host") or "")
+            raise AppError(ErrorCode.ACCESS_DENIED, reason)
+
+    def _refusal(self, headers: Headers, scope: Scope) -> str | None:
+        """Return the reason to refuse a request, or None."""
         origin, site = first(headers, "origin"), first(headers, "sec-fetch-site")
         if origin in self._origins or (origin is None and site is None):
-            return
+            return None
         host = first(headers, "host") or ""
         if origin is not None and not same_host(origin, host):
-            raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
+            return FOREIGN_ORIGIN
         if not self._allows_host(host):
-            raise AppError(ErrorCode.ACCESS_DENIED, "Pages may not call this host name; see AGUI_ALLOWED_HOSTS.")
+            return "Pages may not call this host name; see AGUI_ALLOWED_HOSTS."
         if origin is None and site not in OWN_SITES and not opens_start_page(headers, scope):
-            raise AppError(ErrorCode.ACCESS_DENIED, "Other sites may not call this server; see AGUI_CORS_ORIGINS.")
+            return "Other sites may not call this server; see AGUI_CORS_ORIGINS."
+        return None
 
     def _allows_host(self, host: str) -> bool:
         """Return True for a host name that no foreign page can have: an address, ``localhost`` or a configured name."""

@@ -20,13 +20,11 @@ Source: the limits of AgentCore (docs/architecture.md).
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import Callable
 from functools import partial
 
 from ag_ui.core import RunAgentInput
-from msgspec import Struct
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -42,11 +40,12 @@ from agui_container.protocol.parser import CommandRequest, MalformedRequest, Run
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
 from agui_container.transports.authentication import CallerAuthentication
-from agui_container.transports.bytes_in_flight import Reservation, share_of
+from agui_container.transports.bytes_in_flight import share_of
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.error_responses import error_response, internal_error, send_refusal
 from agui_container.transports.request_body import check_size, parse_body
+from agui_container.transports.websocket_frames import Frame, control_frame, error_frame, has_no_ids, request_ids
 from agui_container.transports.websocket_pacing import RateLimiter
 
 MAX_WAITING = 16
@@ -107,13 +106,6 @@ def routes(
             await connection.serve()
 
     return [WebSocketRoute("/ws", socket)]
-
-
-class Frame(Struct, frozen=True):
-    """A request of the client, whose bytes count as in flight until it has been executed."""
-
-    request: AgentRequest
-    reservation: Reservation
 
 
 class WebSocketConnection:
@@ -403,25 +395,4 @@ class WebSocketConnection:
         return None if local_run is None else local_run.key
 
     async def _send_error(self, error: AppError, **ids: object) -> None:
-        details = {"code": error.code, "message": error.message, "retryable": error.spec.retryable}
-        request_id = self._caller.request_id
-        frame = control_frame("error", **ids, **details, retryAfter=error.wait_seconds, requestId=request_id)
-        await self._send_control(frame)
-
-
-def control_frame(kind: str, **fields: object) -> str:
-    """Return a control frame. Fields that are None are left out."""
-    present = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps({"control": kind, **present}, ensure_ascii=False)
-
-
-def has_no_ids(command: Cancel | Attach) -> bool:
-    """True if a command names neither a thread nor a run."""
-    return command.thread_id is None and command.run_id is None
-
-
-def request_ids(request: AgentRequest) -> dict[str, object]:
-    """Return the ids of a request that an error frame repeats: those of the run, or the frame's own id."""
-    if isinstance(request, RunRequest):
-        return {"threadId": request.run_input.thread_id, "runId": request.run_input.run_id}
-    return {"id": request.frame_id}
+        await self._send_control(error_frame(error, self._caller.request_id, ids))

@@ -97,7 +97,7 @@ class Cluster:
             async with asyncio.timeout(SEND_SECONDS):
                 await self.bus.send(replica, encode_command(command, run, *more))
         except (BusUnavailable, TimeoutError) as error:
-            logger.warning("bus send failed run=%s error=%r", run.run_id, error)
+            logger.warning("bus send failed run=%s error=%s", run.run_id, reason_of(error))
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
         """Publish stored events to the readers on other replicas. A reader that misses them reads the store.
@@ -112,11 +112,17 @@ class Cluster:
                 await self.bus.publish(run, envelopes)
         except (BusUnavailable, TimeoutError) as error:
             self._quiet_until = now + QUIET_SECONDS
-            logger.warning("bus publish failed run=%s pause_seconds=%s error=%r", run.run_id, QUIET_SECONDS, error)
+            reason = reason_of(error)
+            logger.warning("bus publish failed run=%s pause_seconds=%s error=%s", run.run_id, QUIET_SECONDS, reason)
 
     def lease(self) -> float:
         """Return the end of a lease that begins now, in Unix seconds."""
         return self.clock.time() + LEASE_SECONDS
+
+
+def reason_of(error: BusUnavailable | TimeoutError) -> str:
+    """Return the reason of a bus call that failed, for the log."""
+    return str(error) or f"the bus did not answer within {SEND_SECONDS} seconds"
 
 
 def encode_command(command: ReplicaCommand, run: RunKey, *more: str) -> bytes:

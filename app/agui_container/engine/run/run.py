@@ -39,7 +39,7 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, IllegalEvent, run_error
 from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.log_values import FACTS, format_fields
 from agui_container.runtime.user_code import CodePosition, raised_at, suspended_at, user_exc_info
 from agui_container.telemetry import RunTrace
 
@@ -355,7 +355,7 @@ class Run:
         }
         ids = {"run": self.ctx.run_id, "thread": self.ctx.thread_id}
         outer = LOG_FIELDS.set(self.ctx.log_fields)
-        logger.info("run finished %s", format_fields({**ids, **facts}), extra={"facts": facts})
+        logger.info("run finished %s", format_fields({**ids, **facts}), extra={FACTS: facts})
         LOG_FIELDS.reset(outer)
 
     def _expire(self) -> None:

@@ -1,18 +1,19 @@
 """Connections and transactions of one database.
 
 Rule: every read uses ``read_transaction`` and every write uses ``write_transaction``. Each has a timeout, and every
-error of a driver becomes ``StoreUnavailable``. A transaction runs to its end in a task of its own even if its caller is
-cancelled, because a statement that is cut off in SQLite's thread would keep the file locked. A read sees one snapshot.
-A write to SQLite takes the file's lock when it begins. The writes of one process queue for a lock here, because SQLite
-itself only polls for the file's lock.
+error of a driver becomes ``StoreUnavailable``. Its text names the host or the file and the driver's reason, but never
+the statement, whose values are the conversation. A transaction runs to its end in a task of its own even if its caller
+is cancelled, because a statement that is cut off in SQLite's thread would keep the file locked. A read sees one
+snapshot. A write to SQLite takes the file's lock when it begins. The writes of one process queue for a lock here,
+because SQLite itself only polls for the file's lock.
 """
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
 from pathlib import Path
-from sqlite3 import OperationalError
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, event
@@ -47,6 +48,9 @@ LIBPQ = {
 }
 """Connection parameters of libpq. With them, a server that vanished is detected within seconds."""
 
+MAX_REASON = 300
+"""Characters of a driver's reason."""
+
 WAL_TRIES = 20
 """Maximum number of attempts to switch a new SQLite file to WAL while other connections hold its lock."""
 
@@ -68,7 +72,11 @@ class Database:
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
         self._reader = engine if self.is_sqlite else engine.execution_options(isolation_level="REPEATABLE READ")
-        self._folder = Path(url.database or "").parent if self.is_sqlite else None
+        self._file = Path(url.database or "") if self.is_sqlite else None
+        self._file_id: tuple[int, int] | None = None
+        self._name = (
+            f"the database file {self._file}" if self._file else f"the database at {url.host}:{url.port or 5432}"
+        )
         self._write_lock = asyncio.Lock()
         self._timeout = timeout
         self._tasks = set[asyncio.Task[object]]()
@@ -92,7 +100,7 @@ class Database:
         """Return the result of ``future``. Raises ``StoreUnavailable`` after the timeout, without cancelling it."""
         done, _ = await asyncio.wait([future], timeout=self._timeout + 2 * GIVE_UP_SECONDS)
         if not done:
-            raise StoreUnavailable(f"the database did not answer within {self._timeout} seconds")
+            raise StoreUnavailable(f"{self._name} did not answer within {self._timeout:g} seconds")
         return future.result()
 
     def _discard_task(self, task: asyncio.Task[object]) -> None:
@@ -103,30 +111,53 @@ class Database:
     @asynccontextmanager
     async def read_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection that reads one snapshot. Raises ``StoreUnavailable``."""
+        self._check_file()
         async with self._apply_timeout(), self._reader.connect() as connection:
             yield connection
 
     @asynccontextmanager
     async def write_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a transaction for writing. An exception rolls it back. Raises ``StoreUnavailable``."""
+        self._check_file()
         async with self._apply_timeout(), self._writer_slot(), self._writer.begin() as connection:
             yield connection
 
     @asynccontextmanager
     async def migration_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a transaction for writing without a timeout. Raises ``StoreUnavailable``."""
-        if self._folder is not None and not self._folder.is_dir():
-            # Without this check, the driver's thread would stay after the failure.
-            raise StoreUnavailable("there is no such folder")
-        with database_errors():
+        if self._file is not None:
+            self._check_can_open(self._file)
+        with self._database_errors():
             async with self._writer.begin() as connection:
                 yield connection
+        if self._file is not None:
+            self._file_id = file_id(self._file)
+
+    def _check_can_open(self, file: Path) -> None:
+        """Open the file once here. If the driver could not open it, its thread would stay and fail after the loop."""
+        if not file.parent.is_dir():
+            raise StoreUnavailable(f"there is no folder {file.parent}")
+        if str(file).startswith("file:"):  # a URI of SQLite's, which the driver opens with other options
+            return
+        try:
+            sqlite3.connect(file).close()
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{self._name} failed: {reason_of(error)}") from error
+
+    def _check_file(self) -> None:
+        """Check that the file is still the one that was opened, because SQLite would go on with a deleted file.
+
+        Raises:
+            StoreUnavailable: the file was deleted or replaced. It is used again once it is back.
+        """
+        if self._file is not None and self._file_id is not None and file_id(self._file) != self._file_id:
+            raise StoreUnavailable(f"{self._name} was deleted or replaced; put it back, or start the server again")
 
     @asynccontextmanager
     async def _apply_timeout(self) -> AsyncIterator[None]:
         """Apply the timeout. SQLite has none here, because it ends every wait itself and must not be cut off."""
         seconds = None if self.is_sqlite else self._timeout
-        with database_errors():
+        with self._database_errors():
             async with asyncio.timeout(seconds and seconds + GIVE_UP_SECONDS), asyncio.timeout(seconds):
                 yield
 
@@ -142,6 +173,16 @@ class Database:
         finally:
             self._write_lock.release()
 
+    @contextmanager
+    def _database_errors(self) -> Iterator[None]:
+        """Raise ``StoreUnavailable`` for every timeout and every error of the database."""
+        try:
+            yield
+        except TimeoutError as error:
+            raise StoreUnavailable(f"{self._name} did not answer in time") from error
+        except (SQLAlchemyError, OSError) as error:
+            raise StoreUnavailable(f"{self._name} failed: {reason_of(error)}") from error
+
     async def aclose(self) -> None:
         """Wait for started work, then close all connections."""
         if self._tasks:
@@ -149,15 +190,19 @@ class Database:
         await self._engine.dispose()
 
 
-@contextmanager
-def database_errors() -> Iterator[None]:
-    """Raise ``StoreUnavailable`` for every timeout and every error of the database."""
+def file_id(file: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of a file, or None if there is no file."""
     try:
-        yield
-    except TimeoutError as error:
-        raise StoreUnavailable("the database did not answer in time") from error
-    except (SQLAlchemyError, OSError) as error:
-        raise StoreUnavailable(f"the database failed: {type(error).__name__}") from error
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def reason_of(error: Exception) -> str:
+    """Return the class and the first line of a driver's error. SQLAlchemy's own text has the statement."""
+    cause = getattr(error, "orig", None) or error
+    return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')[:MAX_REASON]}"
 
 
 class DatabaseUser(Protocol):
@@ -184,7 +229,7 @@ def uncancellable(
 def create_postgresql_engine(url: URL, timeout: float) -> AsyncEngine:
     """Create the engine for PostgreSQL. The URL's query parameters, such as ``sslmode``, are passed to libpq."""
     url = url.set(drivername="postgresql+psycopg").update_query_dict({**LIBPQ, **url.query})
-    engine = create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=timeout)
+    engine = create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=timeout, hide_parameters=True)
     event.listen(engine.sync_engine, "connect", _set_timeouts)
     return engine
 
@@ -207,6 +252,7 @@ def create_sqlite_engine(url: URL, timeout: float) -> AsyncEngine:
         pool_size=CONNECTIONS,
         max_overflow=0,
         pool_timeout=timeout,
+        hide_parameters=True,
         connect_args={"timeout": timeout / 2, "isolation_level": None},
     )
     event.listen(engine.sync_engine, "connect", _set_pragmas)
@@ -235,12 +281,12 @@ def _write_ahead(cursor: DBAPICursor) -> None:
     for _ in range(WAL_TRIES):
         try:
             cursor.execute("PRAGMA journal_mode = WAL")
-        except OperationalError:  # BEGIN IMMEDIATE waits until the other connection has finished
+        except sqlite3.OperationalError:  # BEGIN IMMEDIATE waits until the other connection has finished
             cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("ROLLBACK")
         else:
             return
-    raise OperationalError("cannot switch the database to write-ahead logging")
+    raise sqlite3.OperationalError("cannot switch the database to write-ahead logging")
 
 
 def _begin_transaction(connection: Connection) -> None:

@@ -4,12 +4,26 @@ Rule: an invalid value stops the server at its start with one sentence that name
 the value, because headers and environment variables hold secrets.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, HttpUrl, Tag, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    HttpUrl,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import PydanticCustomError
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 HTTP: Final = "http"
 STDIO: Final = "stdio"
@@ -17,6 +31,13 @@ STDIO: Final = "stdio"
 
 class McpConfigError(ValueError):
     """The configuration of MCP servers is invalid. The text is for the operator, at the start of the server."""
+
+
+def _check_name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        words = "A name has 1 to 32 letters (A to Z), digits, _ or -, such as my_server"
+        raise PydanticCustomError("name", words)  # a ValueError's message would begin with "Value error"
+    return name
 
 
 class _Server(BaseModel):
@@ -31,7 +52,7 @@ class _Server(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
+    name: Annotated[str, AfterValidator(_check_name)]
     timeout: Seconds = 60.0
     connect_timeout: Seconds = 30.0
     tool_prefix: str | None = None

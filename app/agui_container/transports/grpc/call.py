@@ -11,7 +11,7 @@ import logging
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from struct import Struct as Layout
 from typing import Generic, Protocol, TypeVar
@@ -28,6 +28,7 @@ from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication
+from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.bytes_in_flight import ByteBudget, Reservation
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
@@ -73,6 +74,7 @@ class CallAdmission:
         accounts: chooses the account that the limits per caller are counted under.
         ledgers: count the open calls of each caller.
         budget: bytes in flight of the process, of which each caller gets a share.
+        refused_pages: logs the others.
     """
 
     max_bytes: int
@@ -82,6 +84,7 @@ class CallAdmission:
     accounts: Accounts
     ledgers: CallerLedgers
     budget: ByteBudget
+    refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
@@ -96,7 +99,9 @@ class CallAdmission:
         caller = make_caller(forwarded, address_of(stream), self.accounts, by_session=self.by_session)
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.origins:
-            raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
+            authority = next((value for name, value in stream._stream.headers or () if name == ":authority"), "")
+            self.refused_pages.log(origin, authority)
+            raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
         return await self.authentication.authenticate(caller, headers)
 
