@@ -21,7 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
-from websockets.sync.client import connect
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import ClientConnection, connect
 
 from bench.ping import ping, server
 
@@ -85,22 +86,21 @@ def runs(port: int) -> None:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             with suppress(OSError, http.client.HTTPException):
                 while True:
-                    head, _, body = request("first", "hi").partition(b"\r\n\r\n")
-                    connection.sock or connection.connect()
+                    _, _, body = request("first", "hi").partition(b"\r\n\r\n")
                     connection.request("POST", "/invocations", body, {SESSION: "first"})
                     connection.getresponse().read()
-                    del head
 
     at_once(repeat, 4)
 
 
 def messages(port: int) -> None:
-    """Pings on 20 sockets, as fast as they are taken."""
+    """Pings on 20 sockets, as fast as they are taken. A socket that is closed is opened again."""
 
     def repeat() -> None:
-        with connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None) as socket:
-            while True:
-                socket.send('{"type":"ping"}')
+        while True:
+            with suppress(OSError, WebSocketException), open_socket(port) as socket:
+                while True:
+                    socket.send('{"type":"ping"}')
 
     at_once(repeat, 20)
 
@@ -110,9 +110,14 @@ def sockets(port: int) -> None:
     kept = []
     while True:
         try:
-            kept.append(connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None))
-        except Exception:  # noqa: BLE001 - a refusal is what is wanted
+            kept.append(open_socket(port))
+        except WebSocketException:
             time.sleep(0.001)
+
+
+def open_socket(port: int) -> ClientConnection:
+    """Open a socket of the first caller."""
+    return connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None)
 
 
 def at_once(work: Callable[[], None], times: int) -> None:

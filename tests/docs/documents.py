@@ -20,7 +20,19 @@ from tests.docs.markdown import Block, Document
 ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
-    *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "limits", "memory", "models", "observability"),
+    *(
+        "agents",
+        "benchmarks",
+        "clients",
+        "context",
+        "frameworks",
+        "goals",
+        "grpc",
+        "limits",
+        "memory",
+        "models",
+        "observability",
+    ),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)

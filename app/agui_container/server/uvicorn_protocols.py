@@ -30,6 +30,13 @@ MAX_HEAD = 128_000
 MAX_FRAMES = 10_000
 """Fragments of one message, and control frames of one read."""
 
+MAX_MESSAGES = 1_000
+"""Messages of one WebSocket that wait for the application. A read of small frames can have ten times as many, and
+parsing them would hold the event loop for a tenth of a second."""
+
+PIECE_BYTES = 4_096
+"""Bytes that are parsed before the messages are counted."""
+
 BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -193,7 +200,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         """Parse the data. Read on in the next turn of the event loop, so that other connections are served first."""
         self._control_frames = 0
         try:
-            super().data_received(data)
+            self._parse(data)
         except InvalidState:  # the answer to invalid UTF-8 fails if a close frame in the same read was answered already
             self.handle_parser_exception()
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
@@ -202,6 +209,15 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         elif not self.read_paused and not self.transport.is_closing():
             self.transport.pause_reading()
             self.loop.call_soon(self._resume_reading)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse the data piece by piece. Close the connection if it has too many messages for the application."""
+        for start in range(0, len(data), PIECE_BYTES):
+            super().data_received(data[start : start + PIECE_BYTES])
+            if self.queue.qsize() > MAX_MESSAGES:
+                self._fail(CloseCode.POLICY_VIOLATION)
+            if self.transport.is_closing():
+                return
 
     def shutdown(self) -> None:
         """Close the connection. Send a close frame first unless one was sent.
