@@ -98,7 +98,7 @@ def messages(port: int) -> None:
 
     def repeat() -> None:
         while True:
-            with suppress(OSError, WebSocketException), open_socket(port) as socket:
+            with suppress(EOFError, OSError, WebSocketException), open_socket(port) as socket:
                 while True:
                     socket.send('{"type":"ping"}')
 

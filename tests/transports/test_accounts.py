@@ -90,7 +90,7 @@ async def test_sockets_of_one_caller_leave_room_for_those_of_another(serve: Serv
     with pytest.raises(InvalidStatus) as refused:
         await connected(client, "first")
     assert refused.value.response.status_code == 429
-    body = parsed(refused.value.response.body.removesuffix(b"\n\n"))[1]
+    body = parsed(bytes(refused.value.response.body).removesuffix(b"\n\n"))[1]
     assert (
         body["message"] == "You have reached the limit of 2 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)."
     )
