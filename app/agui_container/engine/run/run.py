@@ -168,7 +168,7 @@ class Run:
                 del item  # free its memory while the agent waits for the next one
                 if remaining <= 0:
                     remaining = BURST
-                    await scheduler.yield_turn(log)
+                    await scheduler.yield_turn(log, self.ctx.caller.account)
 
     async def _begin(self) -> bool:
         """Claim the thread, merge the history and send RUN_STARTED.
