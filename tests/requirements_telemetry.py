@@ -34,7 +34,7 @@ TELEMETRY = {
         "How long runs take, and the tokens that they use, are measured.",
     ),
     "trace.limits": (
-        "docs/observability.md#measured",
+        "docs/observability.md#metrics",
         "Refusals by limits and the use of each limit are measured, without naming callers.",
     ),
     "trace.exported": (

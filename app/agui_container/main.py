@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from agui_container import __version__
-from agui_container.agents.custom.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
+from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
 from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.buses import open_bus
@@ -37,7 +37,16 @@ from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.clock import SystemClock
-from agui_container.settings import LimitBy, Scope, Settings, SettingsError, check_own_agent, load_settings
+from agui_container.settings import (
+    Auth,
+    LimitBy,
+    Scope,
+    Settings,
+    SettingsError,
+    check_auth,
+    check_own_agent,
+    load_settings,
+)
 from agui_container.stores import is_durable, open_store
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
@@ -45,14 +54,16 @@ from agui_container.tools.policy import ToolPolicy
 from agui_container.transports import invocations, rest, websocket
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.application import Application
+from agui_container.transports.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
 from agui_container.transports.browser_policy import BrowserPolicy
-from agui_container.transports.caller_middleware import CallerMiddleware
+from agui_container.transports.caller_middleware import CallerMiddleware, ErrorForm
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
 from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
 from agui_container.transports.fastapi_class import FastAPI
 from agui_container.transports.grpc.handover import Handover, Http2Server
 from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
+from agui_container.transports.openapi import routes as openapi
 
 T = TypeVar("T")
 
@@ -105,8 +116,9 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
         AgentLoadError, ToolLoadError: ``settings.agent`` or ``settings.tools`` names none.
     """
     service = service or build_service(settings)
-
-    http2 = hand_over(service, settings) if settings.grpc else None
+    closers: list[Callable[[], Awaitable[None]]] = []
+    authentication = build_authentication(settings, service.clock, closers)
+    http2 = hand_over(service, settings, authentication) if settings.grpc else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, object]]:
@@ -121,12 +133,14 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
 
     # Plain routes: bodies and answers are AG-UI's, so FastAPI's own parsing and validation would only cost time.
     commands = CommandResponder(service)
-    closers: list[Callable[[], Awaitable[None]]] = []
+    on_busy = OnBusy(settings.on_busy)
     routes = [
         *invocations.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
         *rest.routes(service),
         *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
-        *websocket.routes(service, commands, max_body=settings.max_body_bytes, on_busy=OnBusy(settings.on_busy)),
+        *authentication.routes(),
+        *websocket.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
+        *openapi.routes(),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
         *(roboto_routes(settings, service, closers) if settings.roboto else ()),
     ]
@@ -143,20 +157,50 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)
-    admit_callers(app, settings, service)
+    admit_callers(app, settings, service, authentication)
     return app
 
 
-def admit_callers(app: FastAPI, settings: Settings, service: Service) -> None:
+def admit_callers(app: FastAPI, settings: Settings, service: Service, authentication: CallerAuthentication) -> None:
     """Put the middleware in front of the routes that every request and socket passes."""
     app.add_middleware(
         CallerMiddleware,
         browsers=BrowserPolicy(settings.cors_origins, (settings.host, *settings.allowed_hosts)),
+        authentication=authentication,
         by_session=settings.scope is Scope.SESSION,
         accounts=accounts_of(settings),
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
         ensure_open=partial(ensure_open, service),
+        error_forms=roboto_error_form() if settings.roboto else {},
     )
+
+
+def build_authentication(
+    settings: Settings, clock: Clock, closers: list[Callable[[], Awaitable[None]]]
+) -> CallerAuthentication:
+    """Return the authentication of callers. What must be closed is added to ``closers``.
+
+    Raises:
+        SettingsError: settings of the tokens are missing or invalid.
+    """
+    check_auth(settings)
+    if settings.auth is Auth.NONE:
+        return NO_AUTHENTICATION
+    from agui_container.auth.claim_rules import TokenRules, parse_claim_rules  # noqa: PLC0415 - only if it is on
+    from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415
+
+    try:
+        claims = parse_claim_rules(settings.auth_custom_claims)
+    except ValueError as error:
+        raise SettingsError(f"AGUI_AUTH_CUSTOM_CLAIMS: {error}.") from None
+    rules = TokenRules(
+        settings.auth_allowed_audience, settings.auth_allowed_clients, settings.auth_allowed_scopes, claims
+    )
+    authenticator = JwtAuthenticator(settings.auth_discovery_url, rules, clock)
+    closers.append(authenticator.aclose)
+    issuer = settings.auth_discovery_url.partition("/.well-known/")[0]
+    resource = ProtectedResource(settings.auth_resource.rstrip("/"), issuer, settings.auth_allowed_scopes)
+    return CallerAuthentication(authenticator, resource)
 
 
 def accounts_of(settings: Settings) -> Accounts:
@@ -179,9 +223,9 @@ async def ensure_open(service: Service) -> None:
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 
-def hand_over(service: Service, settings: Settings) -> Handover:
+def hand_over(service: Service, settings: Settings, authentication: CallerAuthentication) -> Handover:
     """Return the hand-over of HTTP/2 connections to gRPC. The first connection imports gRPC."""
-    options = grpc_options(service, settings)
+    options = grpc_options(service, settings, authentication)
 
     def load() -> Callable[[], Http2Server]:
         from agui_container.transports.grpc.services import build_server  # noqa: PLC0415 - see above
@@ -191,13 +235,14 @@ def hand_over(service: Service, settings: Settings) -> Handover:
     return Handover(load)
 
 
-def grpc_options(service: Service, settings: Settings) -> GrpcOptions:
+def grpc_options(service: Service, settings: Settings, authentication: CallerAuthentication) -> GrpcOptions:
     """Return the options of the gRPC services."""
     identity = service.capabilities.identity
     return GrpcOptions(
         max_bytes=settings.max_body_bytes,
         by_session=settings.scope is Scope.SESSION,
         origins=settings.cors_origins,
+        authentication=authentication,
         accounts=accounts_of(settings),
         keepalive=settings.keepalive,
         agent_names=[settings.agent, *([identity.name] if identity and identity.name else [])],
@@ -250,6 +295,13 @@ def roboto_routes(
     return routes(service, sessions, max_body=settings.max_body_bytes)
 
 
+def roboto_error_form() -> dict[str, ErrorForm]:
+    """Return the form of errors below Roboto's paths."""
+    from agui_container.transports.roboto.routes import PREFIX, refusal  # noqa: PLC0415 - as above
+
+    return {PREFIX: refusal}
+
+
 def build_service(settings: Settings, agent_object: object = None) -> Service:
     """The engine with its agent, wired. The agent is ``agent_object``, or else what ``settings.agent`` names."""
     tools = builtin_tools()
@@ -283,6 +335,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
         responder=responder_of(agent),
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
+        agent_name=settings.agent,
     )
 
 

@@ -51,6 +51,25 @@ class Scope(StrEnum):
     NONE = "none"
 
 
+class Auth(StrEnum):
+    """Authentication of callers: none, or by JSON Web Tokens."""
+
+    NONE = "none"
+    JWT = "jwt"
+
+
+DISCOVERY_URL = re.compile(
+    r"https?://[^\s?#]+/\.well-known/(openid-configuration|oauth-authorization-server)(/[^\s?#]+)?"
+)
+"""Source: ``discoveryUrl`` of AgentCore's ``customJWTAuthorizer``."""
+
+OF_AUTH = ("discovery_url", "resource", "allowed_audience", "allowed_clients", "allowed_scopes", "custom_claims")
+"""Settings of ``jwt``, without their prefix."""
+
+RESTRICTIONS = OF_AUTH[2:]
+"""Settings of which at least one must say what a token has to have."""
+
+
 class LimitBy(StrEnum):
     """Name under which limits per caller are counted if no token names a principal."""
 
@@ -86,6 +105,13 @@ class Settings(BaseModel):
     on_disconnect: Annotated[str, Field(pattern=r"^(cancel|continue|grace:\d+(\.\d+)?)$")] = "grace:30"
     on_busy: Literal["reject", "enqueue", "interrupt"] = "reject"
     scope: Scope = Scope.SESSION
+    auth: Auth = Auth.NONE
+    auth_discovery_url: str = ""
+    auth_resource: Annotated[str, Field(pattern=r"^(https?://[^\s?#\"]+)?$")] = ""
+    auth_allowed_audience: tuple[str, ...] = ()
+    auth_allowed_clients: tuple[str, ...] = ()
+    auth_allowed_scopes: tuple[str, ...] = ()
+    auth_custom_claims: str = "[]"
     limit_by: LimitBy = LimitBy.ADDRESS
     caller_limits: str = "{}"
     error_status: Literal["http", "stream"] = "http"
@@ -101,12 +127,22 @@ class Settings(BaseModel):
     grpc_shutdown: bool = False
     roz_wire: Literal["both", "0.2", "1.0"] = "both"
     log_format: Literal["console", "json"] = "console"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] = "#4a5bd4"
     roboto: bool = False
 
-    @field_validator("cors_origins", "allowed_hosts", "context_files", "models", mode="before")
+    @field_validator(
+        "cors_origins",
+        "allowed_hosts",
+        "auth_allowed_audience",
+        "auth_allowed_clients",
+        "auth_allowed_scopes",
+        "context_files",
+        "models",
+        mode="before",
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         """A comma-separated list."""
@@ -174,6 +210,32 @@ def _read_environment() -> dict[str, object]:
 def check_own_agent(settings: Settings) -> None:
     """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
     for name in OF_THE_ASSISTANT:
-        if getattr(settings, name) != Settings.model_fields[name].default:
+        if getattr(settings, name) != default_of(name):
             variable = f"AGUI_{name.upper()}"
             raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")
+
+
+def check_auth(settings: Settings) -> None:
+    """Check that the settings of authentication belong together.
+
+    Raises:
+        SettingsError: a setting is missing, or would have no effect.
+    """
+    given = {name for name in OF_AUTH if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
+    if settings.auth is Auth.NONE:
+        for name in OF_AUTH:
+            if name in given:
+                raise SettingsError(f"AGUI_AUTH_{name.upper()} is for AGUI_AUTH=jwt, which is none.")
+        return
+    if not DISCOVERY_URL.fullmatch(settings.auth_discovery_url):
+        raise SettingsError(
+            "AGUI_AUTH_DISCOVERY_URL must be a URL such as https://issuer.example/.well-known/openid-configuration."
+        )
+    if not given & {*RESTRICTIONS}:
+        names = ", ".join(f"AGUI_AUTH_{name.upper()}" for name in RESTRICTIONS)
+        raise SettingsError(f"AGUI_AUTH=jwt needs one of {names}: tokens for other servers would be valid here.")
+
+
+def default_of(name: str) -> object:
+    """Return the default of a setting."""
+    return Settings.model_fields[name].default

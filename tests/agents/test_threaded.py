@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.agents.custom.as_agent import as_agent
-from agui_container.agents.custom.threaded import ThreadAgent
+from agui_container.agents.as_agent import ThreadAgent, as_agent
 from agui_container.ports import Caller, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.daemon_threads import ROOM, DaemonThreadPool

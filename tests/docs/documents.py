@@ -5,8 +5,10 @@ A block of Python, JavaScript or shell is run as it stands. The marks say otherw
 - ``file=NAME``: the reader saves it under that name; the servers of the same document find it.
 - ``serves``: starts a server. The blocks behind it, up to the next such block, may be a ``says`` (lines of a
   conversation, a question behind ``>`` and its answer below) or marked ``there``: they are run against that server.
+- ``issuer``: starts a token issuer that the servers of the same document ask.
 - ``raises``, beside ``serves``: the log of that server is meant to show an exception.
 - ``output``: what the block before it prints; ``…`` stands for anything.
+- ``listens``: a program that is a server itself, which ``test_embedding.py`` runs.
 - ``needs-…``, ``not-here``: not run, and why.
 """
 
@@ -20,28 +22,18 @@ from tests.docs.markdown import Block, Document
 ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
-    *(
-        "agents",
-        "benchmarks",
-        "clients",
-        "context",
-        "frameworks",
-        "goals",
-        "grpc",
-        "limits",
-        "memory",
-        "models",
-        "observability",
-    ),
+    *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
+    *("chat-page", "embedding", "install", "limits", "security"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
 GUIDES = {name: Document.read(ROOT / "docs" / f"{name}.md", ROOT) for name in NAMES}
 DECISIONS = [Document.read(path, ROOT) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+SECURITY = Document.read(ROOT / "SECURITY.md", ROOT)
 NOTES = Document.read(ROOT / "bench" / "NOTES.md", ROOT)
 CHANGELOG = Document.read(ROOT / "CHANGELOG.md", ROOT)
-DOCUMENTS = [README, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
+DOCUMENTS = [README, SECURITY, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
 BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 
 NOT_RUN = {
@@ -49,12 +41,14 @@ NOT_RUN = {
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
     "needs-npm": "needs packages that these tests do not install; those of clients/typescript run its guide",
+    "needs-grpcurl": "needs grpcurl; buf asks for the same, with the same stack of Go",
     "needs-browser": "needs a page",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",
+    "listens": "listens until it is stopped; tests/docs/test_embedding.py runs it",
 }
-SERVES, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "raises", "says", "there", "output", "tree"
-MARKS = {*NOT_RUN, SERVES, RAISES, SAYS, THERE, OUTPUT, TREE}
+SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "issuer", "raises", "says", "there", "output", "tree"
+MARKS = {*NOT_RUN, SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE}
 
 
 @dataclass(frozen=True, slots=True)

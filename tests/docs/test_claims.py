@@ -1,11 +1,13 @@
-"""Claims of the guide for operators are shown by tests, which its last section names.
+"""Claims of the guide for operators and of the security policy are shown by tests, which its last section names.
 
 Rule: each section of the guide has a row of tests, and so has each row of the table of what survives.
 """
 
 import re
 
-from tests.docs.documents import DOCUMENTS, GUIDES
+import pytest
+
+from tests.docs.documents import DOCUMENTS, GUIDES, SECURITY
 from tests.test_manifest import functions
 
 NAME = re.compile(r"`(test_\w+)`")
@@ -30,6 +32,13 @@ def test_every_row_of_what_survives_has_its_tests() -> None:
     named = rows_of_tests()
     assert rows
     assert [row for row in rows if not named.get(f"What survives: {row}")] == []
+
+
+@pytest.mark.parametrize("section", ["## What is protected", "## Limits per caller"])
+def test_every_claim_about_security_names_its_tests(section: str) -> None:
+    rows = SECURITY.table("claim", section)
+    assert rows
+    assert [claim for claim, names in rows if not NAME.findall(names)] == []
 
 
 def test_every_test_that_a_document_names_is_there() -> None:

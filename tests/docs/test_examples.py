@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from agui_container.settings import Settings
 from tests.docs.documents import (
     BLOCKS,
     DOCUMENTS,
+    ISSUER,
     MARKS,
     NOT_RUN,
     RAISES,
@@ -30,6 +32,8 @@ from tests.docs.documents import (
     scenes,
 )
 from tests.docs.markdown import Block
+from tests.grpc.clients_on_node import BUF
+from tests.grpc.clients_on_node import missing as missing_grpc_clients
 from tests.official.judge import JS, missing
 from tests.sockets.process import Server
 
@@ -40,6 +44,7 @@ RUN = {
 }
 SHOWN = {"text", "dockerfile", "mermaid"}
 SECONDS = 20.0
+USUAL_ISSUER = "localhost:9000"
 CUT = "--- the next block ---"
 SCENES = [scene for document in DOCUMENTS for scene in scenes(document)]
 RUN_IDS = count(1)
@@ -47,17 +52,17 @@ RUN_IDS = count(1)
 
 def is_run(block: Block) -> bool:
     """Whether the block is run against the server that all share."""
-    return block.language in RUN and not {*NOT_RUN, SERVES, THERE} & {*block.marks} and block.file_name is None
+    return block.language in RUN and not {*NOT_RUN, SERVES, ISSUER, THERE} & {*block.marks} and block.file_name is None
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def run(language: str, text: str, port: int) -> str:
-    """What a block prints when it talks to the server on ``port``."""
+def run(language: str, text: str, port: int, issuer: str = USUAL_ISSUER) -> str:
+    """What a block prints when it talks to the server on ``port``, and to an issuer."""
     done = subprocess.run(
         RUN[language],
-        input=here(text.replace("localhost:8080", f"127.0.0.1:{port}")),
+        input=here(text.replace("localhost:8080", f"127.0.0.1:{port}").replace(USUAL_ISSUER, issuer)),
         cwd=JS if language == "js" else ROOT,
         capture_output=True,
         encoding="utf-8",
@@ -69,8 +74,26 @@ def run(language: str, text: str, port: int) -> str:
 
 
 def here(text: str) -> str:
-    """The text with this suite's Python in place of the reader's."""
-    return text.replace(".venv/bin/python", sys.executable)
+    """The text with this suite's Python and its ``buf`` in place of the reader's."""
+    return text.replace(".venv/bin/python", sys.executable).replace("npx buf", str(BUF))
+
+
+@contextmanager
+def issuer_of(scene: Scene) -> Iterator[str]:
+    """The address of the issuer that a document starts, on a free port; the usual one if it starts none."""
+    command = next((block.text for block in BLOCKS if block.file == scene.start.file and ISSUER in block.marks), None)
+    if command is None:
+        yield USUAL_ISSUER
+        return
+    arguments = [*shlex.split(here(command)), "--port", "0"]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"localhost:\d+", process.stdout.readline())
+            assert found
+            yield found[0]
+        finally:
+            process.terminate()
 
 
 def check_output(block: Block, printed: str) -> None:
@@ -82,6 +105,8 @@ def check_output(block: Block, printed: str) -> None:
 
 def need_node(blocks: Sequence[Block]) -> None:
     reason = missing() if any(block.language == "js" for block in blocks) else None
+    if any("npx buf" in block.text for block in blocks):
+        reason = reason or missing_grpc_clients()
     if reason is not None:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
@@ -122,21 +147,23 @@ def test_an_example_runs_as_pasted_and_gives_the_output_that_is_shown(block: Blo
 
 
 def settings_of(start: Block) -> dict[str, str]:
-    """The variables before ``make run``."""
-    *settings, make, target = shlex.split(start.text.replace("\\\n", " "))
-    assert (make, target) == ("make", "run")
+    """Return the variables before ``make run``, or the agent of ``agui serve``."""
+    *settings, command, argument = shlex.split(start.text.replace("\\\n", " "))
+    if settings[-1:] == ["agui"]:
+        settings[-1], command, argument = f"AGUI_AGENT={argument}", "make", "run"
+    assert (command, argument) == ("make", "run")
     chosen = dict(setting.split("=", 1) for setting in settings)
     known = {f"AGUI_{name.upper()}" for name in Settings.model_fields}
     assert {name for name in chosen if not name.startswith("AWS_")} <= known
     return chosen
 
 
-def environment(scene: Scene, folder: Path) -> Mapping[str, str]:
+def environment(scene: Scene, folder: Path, issuer: str) -> Mapping[str, str]:
     """The variables of a server that finds the document's files."""
     for block in BLOCKS:
         if block.file_name is not None and block.file == scene.start.file:
             (folder / block.file_name).write_text(block.text)
-    chosen = {name: here(value) for name, value in settings_of(scene.start).items()}
+    chosen = {name: here(value).replace(USUAL_ISSUER, issuer) for name, value in settings_of(scene.start).items()}
     return {"AGUI_AGENT": "assistant", **chosen, "AGUI_PORT": "0", "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}:{folder}"}
 
 
@@ -148,7 +175,7 @@ def converse(server: Server, says: Block) -> None:
         assert text_of(stream).strip() == answer, says
 
 
-def act(server: Server, acts: Sequence[Block]) -> None:
+def act(server: Server, acts: Sequence[Block], issuer: str) -> None:
     """Do what follows the start; shell blocks share one shell, as they do for a reader."""
     need_node(acts)
     shell = [block for block in acts if block.language == "bash"]
@@ -156,17 +183,18 @@ def act(server: Server, acts: Sequence[Block]) -> None:
         if SAYS in block.marks:
             converse(server, block)
         elif block not in shell:
-            check_output(block, run(block.language, block.text, server.port))
-    printed = run("bash", f"\necho '{CUT}'\n".join(block.text for block in shell), server.port) if shell else ""
+            check_output(block, run(block.language, block.text, server.port, issuer))
+    script = f"\necho '{CUT}'\n".join(block.text for block in shell)
+    printed = run("bash", script, server.port, issuer) if shell else ""
     for block, part in zip(shell, printed.split(CUT), strict=False):
         check_output(block, part)
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_a_server_that_is_started_as_shown_does_what_is_shown(scene: Scene, tmp_path: Path) -> None:
-    with Server(**environment(scene, tmp_path)) as running:
+    with issuer_of(scene) as issuer, Server(**environment(scene, tmp_path, issuer)) as running:
         if scene.acts:
-            act(running, scene.acts)
+            act(running, scene.acts, issuer)
         elif not scene.needs:
             answer = ask(running, thread="t")
             assert '"type":"TEXT_MESSAGE_CONTENT"' in answer
@@ -193,7 +221,7 @@ def test_files_that_a_reader_is_to_write_are_served_by_an_example() -> None:
     for block in BLOCKS:
         if block.file_name is not None:
             served = [scene.start.text for scene in SCENES if scene.start.file == block.file]
-            assert re.search(rf"=({block.file_name.removesuffix('.py')}):\w+ ", "\n".join(served)), block
+            assert re.search(rf"[= ]({block.file_name.removesuffix('.py')}):\w+\s", "\n".join(served)), block
 
 
 def test_shell_examples_that_are_not_run_can_be_parsed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
-from agui_container.agents.custom.as_agent import as_agent, responder_of, thread_cleanup_of
+from agui_container.agents.as_agent import as_agent, responder_of, thread_cleanup_of
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.log.subscription import Subscription

@@ -2,11 +2,19 @@
 
 import pytest
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
 from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_HEAD, MAX_MESSAGES, WebSocketProtocol
-from tests.server.doubles import UPGRADE, RecordingApp, RecordingTransport, connect_socket, until
+from tests.server.doubles import (
+    UPGRADE,
+    RecordingApp,
+    RecordingTransport,
+    configuration,
+    connect_socket,
+    until,
+)
 
 
 def masked(opcode: Opcode, data: bytes = b"", *, fin: bool = True) -> bytes:
@@ -21,6 +29,24 @@ async def test_a_handshake_that_cannot_be_read_is_refused() -> None:
     connection.data_received(UPGRADE + b"a: " + b"x" * MAX_HEAD + b"\r\n\r\n")
     assert transport.written.startswith(b"HTTP/1.1 400 ")
     assert transport.is_closing()
+
+
+async def test_a_handshake_that_the_application_refuses_is_no_fault_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "websocket.http.response.start", "status": 401, "headers": [(b"a", b"b")]})
+        await send({"type": "websocket.http.response.body", "body": b"no"})
+
+    transport, state = RecordingTransport(), ServerState()
+    connection = WebSocketProtocol(configuration(refuse), state, {})
+    connection.connection_made(transport)
+    connection.data_received(UPGRADE + b"\r\n")
+    await until(lambda: not state.tasks)
+    assert transport.written.startswith(b"HTTP/1.1 401 ")
+    assert transport.written.endswith(b"\r\n\r\nno")
+    assert transport.is_closing()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_a_message_in_too_many_pieces_ends_its_connection() -> None:

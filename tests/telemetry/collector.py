@@ -64,6 +64,11 @@ class Collector:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
+    def received(self) -> list[Message]:
+        """All requests that have come."""
+        return list(self._received)
+
+    @property
     def spans(self) -> list[Span]:
         """All that have come, in the order of their beginning."""
         traces = [request for request in self._received if isinstance(request, ExportTraceServiceRequest)]

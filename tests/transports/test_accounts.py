@@ -11,6 +11,7 @@ from websockets.exceptions import InvalidStatus
 
 from agui_container.engine.policy import CallerLimits
 from agui_container.ports import Caller
+from agui_container.ports.auth import Principal
 from agui_container.transports.accounts import Accounts, network_of
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.over_sse import http_client, parsed
@@ -143,5 +144,8 @@ async def test_a_refusal_over_http_says_when_to_come_back(serve: Serve) -> None:
 def test_a_principal_is_counted_wherever_it_comes_from() -> None:
     anonymous = Caller("session:s", "request", account="address:192.0.2.7")
     assert anonymous.account == "address:192.0.2.7"
-    assert replace(anonymous, owner="principal", principal="somebody").account == "principal"
+    assert (
+        replace(anonymous, owner="principal", principal=Principal("https://issuer", "somebody", 0.0)).account
+        == "principal"
+    )
     assert Caller("session:s", "request").account == "session:s"

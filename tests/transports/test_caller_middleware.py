@@ -6,10 +6,14 @@ from collections.abc import Mapping
 import httpx
 import pytest
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.types import Message
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.caller_middleware import agent_headers, protocol_token
+from agui_container.transports.error_responses import send_refusal
 from tests.behaviour.over_sse import http_client, parsed
 from tests.conftest import Serve
 from tests.engine.doubles import forever
@@ -116,12 +120,29 @@ async def test_a_session_id_that_is_too_long_is_refused(serve: Serve) -> None:
 
 
 @requirement("http.session-id")
-async def test_a_socket_that_is_refused_has_403_whatever_the_reason(serve: Serve) -> None:
+async def test_a_socket_that_is_refused_has_the_status_and_the_body_of_a_refused_request(serve: Serve) -> None:
     client, _ = await serve(forever)
     name = "x-amzn-bedrock-agentcore-runtime-session-id"
     with pytest.raises(InvalidStatus) as refused:
         await connect(client.url.replace("http", "ws") + f"/ws?{name}={257 * 's'}", proxy=None)
-    assert refused.value.response.status_code == 403
+    response = refused.value.response
+    assert response.status_code == 400
+    assert parsed(bytes(response.body).removesuffix(b"\n\n"))[1]["code"] == "VALIDATION_ERROR"
+
+
+async def test_a_server_without_responses_to_handshakes_refuses_a_socket_with_its_close_code() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    error = AppError(ErrorCode.UNAUTHORIZED, "No.")
+    await send_refusal(error, Response(), {"type": "websocket"}, never, send)
+    assert sent == [{"type": "websocket.close", "code": 1008, "reason": "UNAUTHORIZED"}]
+
+
+async def never() -> Message:
+    raise AssertionError("a refusal reads nothing")
 
 
 async def test_several_session_ids_are_refused(serve: Serve) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agui_container.ports import RunLimits
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.forwarded_props import read_forwarded_prop
+from agui_container.protocol.parser import read_forwarded_prop
 
 
 class OnBusy(StrEnum):

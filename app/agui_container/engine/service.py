@@ -14,6 +14,7 @@ from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.loop_monitor import LoopMonitor
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
@@ -56,10 +57,12 @@ class Service:
         responder: the agent, if it only answers messages. Any other agent may produce the first message of a thread.
         thread_cleanup: the agent, if it stores data of threads by itself.
         closers: close the connections of the agent's parts, when all runs have ended.
+        agent_name: name of the agent in the log.
 
     Attributes:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
+        clock: source of time.
         ledgers: what each caller uses of this process.
         local_runs: this process's runs as the leases and other replicas need them.
     """
@@ -77,6 +80,7 @@ class Service:
         responder: Responder | None = None,
         thread_cleanup: ThreadCleanup | None = None,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
+        agent_name: str = "agent",
     ) -> None:
         self.capabilities = capabilities
         self.health = Health(clock)
@@ -84,8 +88,9 @@ class Service:
         self.new_id = new_id
         self._responder = responder
         self._closers = closers
+        self._agent_name = agent_name
         self._policy = policy
-        self._clock = clock
+        self.clock = clock
         self._tools = tools
         self.ledgers = CallerLedgers(policy.limits, policy.caller_limits, clock)
         self._registry = RunRegistry(agent, policy.limits, self.ledgers, self.health)
@@ -95,7 +100,7 @@ class Service:
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
         self._opening = asyncio.Lock()
-        self._lease_task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     # --- runs ---
 
@@ -117,7 +122,7 @@ class Service:
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        queue, now = self._registry.queue(key.owner, key.thread_id), self._clock.time()
+        queue, now = self._registry.queue(key.owner, key.thread_id), self.clock.time()
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(self.cluster, key, on_busy, predecessors, account=caller.account)
@@ -245,7 +250,16 @@ class Service:
             state=RunState(services.state, services.emit),
             allowance=self._policy.run_limits(run_input.forwarded_props),
         )
-        return Run(run_input, ctx, self._clock, log, pipeline, recorder=recorder, on_end=self._registry.run_ended)
+        return Run(
+            run_input,
+            ctx,
+            self.clock,
+            log,
+            pipeline,
+            recorder=recorder,
+            on_end=self._registry.run_ended,
+            agent_name=self._agent_name,
+        )
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Subscription:
         """Read the events of a run after ``seq`` ``after``.
@@ -268,7 +282,7 @@ class Service:
     # --- the process ---
 
     async def open(self) -> None:
-        """Connect to the store and the bus, renew leases from now on, and mark the process as ready.
+        """Connect to the store and the bus, renew leases and watch the loop from now on, and mark the process as ready.
 
         Does nothing if the service is open.
 
@@ -282,7 +296,9 @@ class Service:
     async def _open(self) -> None:
         await self.cluster.open()
         if self.cluster.durable:
-            self._lease_task = asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases")
+            self._tasks.append(asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases"))
+        monitor = LoopMonitor(self.health, self._registry)
+        self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
         observe_use(self.ledgers)
 
@@ -307,9 +323,10 @@ class Service:
 
     async def aclose(self) -> None:
         """Close the connections to models, tools, the store and the bus. No run may be open any more."""
-        if self._lease_task is not None:
-            self._lease_task.cancel()
-            await asyncio.wait([self._lease_task])
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         for close in self._closers:
             await close()
         await self.cluster.aclose()

@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 from ag_ui.core import BaseEvent, ContentPart, Interrupt, RunAgentInput, StateDeltaEvent, StateSnapshotEvent, TokenUsage
 from ag_ui.core import Tool as ToolSpec
 
+from agui_container.ports.auth import Principal
 from agui_container.ports.call_slots import CallSlots
 from agui_container.protocol.expander import MessageText
 
@@ -32,7 +33,7 @@ class Caller:
         owner: scope that threads and runs belong to. Callers with the same owner see the same runs.
         request_id: id of the request in the log.
         session_id: AgentCore's session, if there is one.
-        principal: name of the authenticated user, if known.
+        principal: identity in the caller's verified token; None without authentication.
         headers: values by lower-case name, without cookies and transport headers. They may contain tokens and are
             therefore omitted from ``repr``.
         account: name that the limits per caller are counted under. It is the owner for an authenticated caller, and
@@ -42,7 +43,7 @@ class Caller:
     owner: str
     request_id: str
     session_id: str | None = None
-    principal: str | None = None
+    principal: Principal | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     account: str = ""
 

@@ -28,6 +28,7 @@ class ErrorCode(StrEnum):
     RUN_NOT_FOUND = "RUN_NOT_FOUND"
     SHUTTING_DOWN = "SHUTTING_DOWN"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    AUTH_UNAVAILABLE = "AUTH_UNAVAILABLE"
     THREAD_NOT_FOUND = "THREAD_NOT_FOUND"
     INTERNAL_ERROR = "INTERNAL_ERROR"
     AGENT_ERROR = "AGENT_ERROR"
@@ -74,6 +75,7 @@ ERRORS: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.RUN_NOT_FOUND: ErrorSpec(404, 1008, "NOT_FOUND", retryable=False),
     ErrorCode.SHUTTING_DOWN: ErrorSpec(503, 1012, "UNAVAILABLE", retryable=True),
     ErrorCode.STORE_UNAVAILABLE: ErrorSpec(503, 1013, "UNAVAILABLE", retryable=True),
+    ErrorCode.AUTH_UNAVAILABLE: ErrorSpec(503, 1013, "UNAVAILABLE", retryable=True),
     ErrorCode.THREAD_NOT_FOUND: ErrorSpec(404, 1008, "NOT_FOUND", retryable=False),
     ErrorCode.INTERNAL_ERROR: ErrorSpec(500, 1011, "INTERNAL", retryable=True),
     ErrorCode.AGENT_ERROR: ErrorSpec(200, 1011, "UNKNOWN", retryable=False),

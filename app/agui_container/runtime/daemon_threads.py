@@ -1,10 +1,14 @@
-"""Blocking code for the event loop: each call and each stream of items runs in a daemon thread of its own.
+"""Daemon threads for blocking code, and calls from threads into the event loop.
 
-Daemon threads are used because a blocked thread must not delay the exit of the process. The threads of anyio (4.16) and
-of ``ThreadPoolExecutor`` delay it until they end.
+Each call and each stream of items runs in a daemon thread of its own, because a blocked thread must not delay the exit
+of the process. The threads of anyio (4.16) and of ``ThreadPoolExecutor`` delay it until they end.
 
-Rule: a cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even
-if its caller is gone. Every exception in a thread is raised in the waiting caller.
+Rules:
+
+- A cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even if
+  its caller is gone. Every exception in a thread is raised in the waiting caller.
+- ``LoopBridge`` runs every call on the event loop, and a worker thread waits for the outcome. Therefore an invalid
+  event raises where it was sent, and a tool cannot get ahead of the run's log.
 """
 
 import asyncio
@@ -12,8 +16,11 @@ import contextlib
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextvars import copy_context
 from typing import Generic, TypeVar
+
+from agui_container.ports import Item
 
 T = TypeVar("T")
 
@@ -186,3 +193,37 @@ def _as_raisable(error: BaseException) -> Exception:
     wrapper = RuntimeError(f"the thread raised {type(error).__name__}")
     wrapper.__cause__ = error
     return wrapper
+
+
+class LoopBridge:
+    """Bridge to the event loop on which it is created.
+
+    Args:
+        send: receives emitted items on the event loop.
+    """
+
+    __slots__ = ("_loop", "_send", "_thread")
+
+    def __init__(self, send: Callable[[Item], None]) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    def emit(self, item: Item) -> None:
+        """Emit an event or a string of assistant text. Raises the error of ``send``."""
+        self.call(lambda: self._send(item))
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run ``function`` on the event loop and return its result or raise its error."""
+        if threading.get_ident() == self._thread:
+            return function()
+        outcome: Future[T] = Future()
+        self._loop.call_soon_threadsafe(_run_into, outcome, function)
+        return outcome.result()
+
+
+def _run_into(outcome: "Future[T]", function: Callable[[], T]) -> None:
+    try:
+        outcome.set_result(function())
+    except Exception as error:  # noqa: BLE001 - raised in the calling thread
+        outcome.set_exception(error)

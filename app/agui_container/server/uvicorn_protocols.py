@@ -11,7 +11,7 @@ Within these limits they parse and answer as uvicorn does.
 import asyncio
 
 from starlette.types import Send
-from uvicorn._types import ASGI3Application
+from uvicorn._types import ASGI3Application, ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
@@ -218,6 +218,12 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
                 self._fail(CloseCode.POLICY_VIOLATION)
             if self.transport.is_closing():
                 return
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a message of the application. uvicorn would log an error after a refused handshake."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and self.close_sent:
+            self.handshake_complete = True
 
     def shutdown(self) -> None:
         """Close the connection. Send a close frame first unless one was sent.

@@ -2,7 +2,8 @@
 
 Rules:
 
-- A plain function runs in a thread, so it may block. An ``async`` function runs on the event loop and must not block.
+- A plain function runs in a thread (``threads``), so it may block. An ``async`` function runs on the event loop and
+  must not block.
 - ``@tool`` checks the whole definition. A function that no JSON Schema can describe raises ``ToolDefinitionError``.
 - A call validates its arguments first. Wrong or missing arguments raise a ``ToolError`` that the model can correct.
 - Text and content parts of a result reach the client and the model unchanged. Any other result becomes JSON text.

@@ -1,4 +1,4 @@
-"""Middleware that identifies the caller of each request and WebSocket, and refuses forbidden web pages.
+"""Middleware that identifies the caller of each request and WebSocket, and refuses forbidden web pages and callers.
 
 Rule: every request and WebSocket passes this middleware first. Identity comes from headers, never from a body.
 
@@ -11,13 +11,15 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
+from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
-from agui_container.transports.error_responses import error_response, reject_socket
+from agui_container.transports.error_responses import error_response, send_refusal
 
 INVOCATIONS = "/invocations"
 SESSION_HEADER = "x-amzn-bedrock-agentcore-runtime-session-id"
@@ -33,6 +35,14 @@ NOT_FORWARDED = re.compile(
 )
 """Headers that an agent never sees: those of the transport, and cookies. Source: AgentCore's restricted headers."""
 
+OPEN_PATHS = frozenset({"/", "/ping", "/openapi.json", "/docs", METADATA_PATH})
+OPEN_PREFIX = "/console/"
+"""Paths that need no token: health, metadata, descriptions of the API and the files of the chat page. None of them
+shows or changes anything of a caller. Every other path needs one, also a path that does not exist."""
+
+ErrorForm = Callable[[AppError, HTTPConnection], Response]
+"""Function that makes the response for an error."""
+
 OUTER_SEND = "agui.outer_send"
 """Key in the scope's state for the ``send`` that this middleware received (see ``event_stream.chunk_writer``)."""
 
@@ -42,11 +52,14 @@ class CallerMiddleware:
 
     Args:
         browsers: decides which web pages may call.
+        authentication: verifies the tokens of callers.
         by_session: True if the session header names the owner of threads and runs. Otherwise all callers share them.
+            The principal of a token comes before both.
         accounts: chooses the account that the limits per caller are counted under.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
+        error_forms: responses for errors below a path prefix, if they differ from AG-UI's.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -54,17 +67,21 @@ class CallerMiddleware:
         app: ASGIApp,
         *,
         browsers: BrowserPolicy,
+        authentication: CallerAuthentication,
         by_session: bool,
         accounts: Accounts,
         refused_status: int | None,
         ensure_open: Callable[[], Awaitable[None]],
+        error_forms: Mapping[str, ErrorForm],
     ) -> None:
         self._app = app
         self._browsers = browsers
+        self._authentication = authentication
         self._by_session = by_session
         self._accounts = accounts
         self._refused_status = refused_status
         self._ensure_open = ensure_open
+        self._error_forms = error_forms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Put the caller into ``request.state`` and call the application, or refuse the request."""
@@ -83,14 +100,27 @@ class CallerMiddleware:
         try:
             self._browsers.check(headers, scope)
             check_session(headers, caller)
+            if not is_open_path(route_path(scope)):
+                state["caller"] = await self._authentication.authenticate(caller, headers)
             await self._ensure_open()
         except AppError as error:
-            if scope["type"] == "websocket":
-                await reject_socket(error, send)
-            else:
-                await error_response(error, connection)(scope, receive, send)
+            await send_refusal(error, self._refusal(error, connection), scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _refusal(self, error: AppError, connection: HTTPConnection) -> Response:
+        path = route_path(connection.scope)
+        form = next((form for prefix, form in self._error_forms.items() if path.startswith(prefix)), error_response)
+        response = form(error, connection)
+        challenge = self._authentication.challenge(connection)
+        if error.code is ErrorCode.UNAUTHORIZED and challenge is not None:
+            response.headers["WWW-Authenticate"] = challenge
+        return response
+
+
+def is_open_path(path: str) -> bool:
+    """Return True for a path that needs no token."""
+    return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
 
 
 def make_caller(headers: Mapping[str, str], address: str | None, accounts: Accounts, *, by_session: bool) -> Caller:

@@ -5,6 +5,7 @@ Rules:
 - An incoming text frame is a run input or a command. An outgoing text frame is one bare AG-UI event or a control frame,
   which has ``control`` instead of ``type``.
 - A malformed frame is answered by an error and does not affect the rest of the connection.
+- A frame that arrives after the connection's token has expired is answered by an error, and the connection is closed.
 - When the client has left, frames that still wait are executed only if they change something. Nobody can receive the
   answer to any other command.
 - Frames are executed in the order in which they arrive, except ``cancel``, ``ping`` and ``capabilities``. A cancel
@@ -22,6 +23,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
@@ -33,33 +35,17 @@ from agui_container.engine.policy import OnBusy, busy_choice
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey
-from agui_container.protocol.commands import (
-    Attach,
-    Cancel,
-    Capabilities,
-    Ping,
-    RunsGet,
-    RunsList,
-    ThreadsDelta,
-    ThreadsGet,
-    ThreadsList,
-    ThreadsTranscript,
-)
+from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
-from agui_container.runtime.token_bucket import TokenBucket
+from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
 from agui_container.transports.commands import CommandResponder
-from agui_container.transports.error_responses import error_response, internal_error
+from agui_container.transports.error_responses import error_response, internal_error, send_refusal
 from agui_container.transports.request_body import check_size, parse_body
-
-RATE = 200.0
-"""Frames per second after a burst."""
-
-BURST = 49.0
-"""Frames that may leave without delay."""
+from agui_container.transports.websocket_pacing import RateLimiter
 
 MAX_WAITING = 16
 """Runs that may wait for their turn on one connection."""
@@ -76,70 +62,63 @@ ABNORMAL_CLOSURE = 1006
 ImmediateCommand = Cancel | Ping | Capabilities
 """Commands that do not wait for earlier frames."""
 
-ReadCommand = (
-    Attach | Capabilities | Ping | RunsGet | RunsList | ThreadsDelta | ThreadsGet | ThreadsList | ThreadsTranscript
-)
-"""Commands that change nothing."""
-
 logger = logging.getLogger(__name__)
 
 
-class RateLimiter:
-    """Token bucket for outgoing frames. ``BURST``, one second of ``RATE`` and one delayed frame add up to 250.
-
-    Args:
-        now: clock that returns monotonic seconds.
-    """
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self.delay = TokenBucket(RATE, BURST, now).delay
-
-    async def wait(self) -> None:
-        """Wait until a frame may leave. A token is consumed only when the wait is over."""
-        while (delay := self.delay()) > 0:  # noqa: ASYNC110 - tokens depend on the time alone, so no event can signal one
-            await asyncio.sleep(delay)
-
-
-def routes(service: Service, commands: CommandResponder, *, max_body: int, on_busy: OnBusy) -> list[BaseRoute]:
+def routes(
+    service: Service,
+    commands: CommandResponder,
+    authentication: CallerAuthentication,
+    *,
+    max_body: int,
+    on_busy: OnBusy,
+) -> list[BaseRoute]:
     """Return the WebSocket route.
 
     Args:
         service: the engine.
         commands: answers to commands.
+        authentication: checks that the token of a connection is still valid.
         max_body: largest incoming frame, in bytes.
         on_busy: policy for a run that arrives while another one streams on the connection.
     """
 
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
-        ledger = service.ledgers.of(caller_of(websocket).account)
+        caller = caller_of(websocket)
+        ledger = service.ledgers.of(caller.account)
         try:
             ledger.check(Resource.SOCKETS)
         except AppError as error:
-            await refuse(websocket, error)
+            response = error_response(error, websocket)
+            await send_refusal(error, response, websocket.scope, websocket.receive, websocket.send)
             return
+        check_expiry = partial(authentication.check_expiry, caller)
         with ledger.use(Resource.SOCKETS):
             await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
-            await WebSocketConnection(websocket, service, commands, max_body=max_body, on_busy=on_busy).serve()
+            connection = WebSocketConnection(
+                websocket, service, commands, check_expiry, max_body=max_body, on_busy=on_busy
+            )
+            await connection.serve()
 
     return [WebSocketRoute("/ws", socket)]
-
-
-async def refuse(websocket: WebSocket, error: AppError) -> None:
-    """Refuse a handshake with the response for an error, or with 403 if the server can send no response."""
-    if "websocket.http.response" in websocket.scope.get("extensions", {}):
-        await websocket.send_denial_response(error_response(error, websocket))
-    else:
-        await websocket.close()
 
 
 class WebSocketConnection:
     """One accepted socket. It reads frames; one task executes them in order, and another one streams runs."""
 
-    def __init__(
-        self, websocket: WebSocket, service: Service, commands: CommandResponder, *, max_body: int, on_busy: OnBusy
+    def __init__(  # noqa: PLR0913 - the route hands over each part
+        self,
+        websocket: WebSocket,
+        service: Service,
+        commands: CommandResponder,
+        check_expiry: Callable[[], None],
+        *,
+        max_body: int,
+        on_busy: OnBusy,
     ) -> None:
         self._websocket = websocket
+        self._check_expiry = check_expiry
         self._service = service
         self._commands = commands
         self._caller: Caller = caller_of(websocket)
@@ -224,6 +203,12 @@ class WebSocketConnection:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 self._has_left = True
+                return
+            try:
+                self._check_expiry()
+            except AppError as error:
+                await self._send_error(error)
+                await self._websocket.close(error.spec.ws_close, error.code)
                 return
             if await self._may_handle():
                 await self._handle_frame(message.get("text"))

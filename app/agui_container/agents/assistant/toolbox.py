@@ -43,9 +43,10 @@ from agui_container.ports import (
     ToolContent,
     ToolError,
 )
-from agui_container.protocol.conversation.tool_results import DURATION, FAILED
+from agui_container.protocol.conversation.transcript import DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
+from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import ToolCall
 
 
@@ -171,8 +172,9 @@ class Toolbox(Struct, frozen=True):
             return None
         try:
             return await tool.preview(arguments_of(call), replace(ctx, tool_call_id=call.id))
-        except Exception:
-            ctx.logger.exception("tool preview failed tool=%s call=%s", call.name, call.id)
+        except Exception as error:
+            exc_info = user_exc_info(error)
+            ctx.logger.error("tool preview failed tool=%s call=%s", call.name, call.id, exc_info=exc_info)  # noqa: TRY400
             return None
 
     async def run_all(self, calls: Sequence[ModelToolCall], ctx: RunContext) -> Sequence[CallOutcome]:
@@ -283,13 +285,13 @@ async def _run_in_span(
         return failed_result(f"Error: {error}")
     except TimeoutError as error:
         span.record_error(error)
-        ctx.logger.warning("tool timed out tool=%s call=%s", call.name, call.id, exc_info=True)
+        ctx.logger.warning("tool timed out tool=%s call=%s", call.name, call.id, exc_info=user_exc_info(error))
         return failed_result("Error: the tool timed out.")
     except BaseException as error:
         if not is_failure(error):
             raise
         span.record_error(error)
-        ctx.logger.exception("tool failed tool=%s call=%s", call.name, call.id)
+        ctx.logger.error("tool failed tool=%s call=%s", call.name, call.id, exc_info=user_exc_info(error))  # noqa: TRY400
         return failed_result("Error: the tool failed.")
 
 

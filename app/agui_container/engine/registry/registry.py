@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import islice
 
 from agui_container.engine.caller_ledger import CallerLedger, CallerLedgers, Freed, ReachedLimit, Resource
 from agui_container.engine.health import Health
@@ -90,6 +91,15 @@ class RunRegistry:
         """Return the open runs that are claimed in the store."""
         active = (queue[0] for queue in self._threads.values())
         return [run for run in active if run.recorder is not None and run.recorder.is_claimed]
+
+    def active_run_ids(self, limit: int) -> list[str]:
+        """Return the ids of runs that are active, ``limit`` at most."""
+        return [queue[0].key.run_id for queue in islice(self._threads.values(), limit)]
+
+    @property
+    def open_count(self) -> int:
+        """Number of runs that have not ended."""
+        return len(self._runs) - len(self._ended_runs)
 
     def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """Return the open runs of a thread: the active one, then the queued ones in order."""

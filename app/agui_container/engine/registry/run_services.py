@@ -1,6 +1,7 @@
 """The services of a run's context: events, state, background work and turns, for an agent and its tools.
 
-Rule: calls may come from any thread and are executed on the event loop (``app/agui_container/runtime/loop_bridge.py``).
+Rule: calls may come from any thread and are executed on the event loop
+(``app/agui_container/runtime/daemon_threads.py``).
 """
 
 from collections.abc import Awaitable
@@ -9,7 +10,7 @@ from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import Item
-from agui_container.runtime.loop_bridge import LoopBridge
+from agui_container.runtime.daemon_threads import LoopBridge
 
 
 class RunServices:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from struct import Struct as Layout
 from typing import Generic, Protocol, TypeVar
 
@@ -26,11 +27,15 @@ from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
+from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
 
 SEND_SECONDS = 60.0
-"""Seconds without progress of a write until the call of a slow client is ended."""
+"""Seconds that a client may take for one piece of a write until its call is ended."""
+
+PIECE_BYTES = 64 * 1024
+"""Bytes of a piece, so that a slow client that reads is told apart from one that does not."""
 
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""
@@ -60,6 +65,7 @@ class CallAdmission:
         max_bytes: largest message in bytes, before and after decompression.
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
+        authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
         ledgers: count the open calls of each caller.
     """
@@ -67,14 +73,16 @@ class CallAdmission:
     max_bytes: int
     by_session: bool
     origins: Collection[str]
+    authentication: CallerAuthentication
     accounts: Accounts
     ledgers: CallerLedgers
 
-    def caller(self, stream: "Stream[In, Out]") -> Caller:
+    async def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
 
         Raises:
-            AppError: ACCESS_DENIED for a foreign origin, VALIDATION_ERROR for a bad session header.
+            AppError: ACCESS_DENIED for a foreign origin, VALIDATION_ERROR for a bad session header; UNAUTHORIZED,
+                ACCESS_DENIED or AUTH_UNAVAILABLE for a token.
         """
         headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in headers if name == "origin"), None)
@@ -84,7 +92,7 @@ class CallAdmission:
         if origin is not None and origin not in self.origins:
             raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
         check_session(headers, caller)
-        return caller
+        return await self.authentication.authenticate(caller, headers)
 
 
 def address_of(stream: "Stream[In, Out]") -> str | None:
@@ -101,11 +109,12 @@ class Call(Generic[In, Out]):
         metadata: the request's headers by name, lower-cased.
     """
 
-    def __init__(self, stream: "Stream[In, Out]", caller: Caller, max_bytes: int) -> None:
+    def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
-        self._max_bytes = max_bytes
+        self._max_bytes = admission.max_bytes
+        self._check_expiry = partial(admission.authentication.check_expiry, caller)
         self._send_lock = asyncio.Lock()
 
     @property
@@ -123,7 +132,8 @@ class Call(Generic[In, Out]):
         """Return the next message, or None after the client's last one.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE, or VALIDATION_ERROR for a message that cannot be decoded.
+            AppError: PAYLOAD_TOO_LARGE, VALIDATION_ERROR for a message that cannot be decoded, or UNAUTHORIZED for one
+                that arrives after the caller's token has expired.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
         raw = self._stream._stream
@@ -131,6 +141,7 @@ class Call(Generic[In, Out]):
             head = await raw.recv_data(PREFIX.size)
             if not head:
                 return None
+            self._check_expiry()
             compressed, size = PREFIX.unpack(head)
             self._check_size(size)
             body = await raw.recv_data(size)
@@ -153,14 +164,18 @@ class Call(Generic[In, Out]):
             return
         async with self._send_lock:
             try:
-                async with asyncio.timeout(SEND_SECONDS):
-                    if not self._stream._send_initial_metadata_done:
-                        await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
-                    await self._stream._stream.send_data(data)
+                for at in range(0, len(data), PIECE_BYTES):
+                    async with asyncio.timeout(SEND_SECONDS):
+                        await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
                 logger.info("slow gRPC reader disconnected idle_seconds=%s", SEND_SECONDS)
                 raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.") from None
             self._stream._send_message_done = True
+
+    async def _send_piece(self, data: bytes) -> None:
+        if not self._stream._send_initial_metadata_done:
+            await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
+        await self._stream._stream.send_data(data)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
@@ -202,12 +217,10 @@ def method(
     is_brief = cardinality is Cardinality.UNARY_UNARY
 
     async def handle(stream: "Stream[In, Out]") -> None:
-        request_id = ""
         try:
-            caller = admission.caller(stream)
-            request_id = caller.request_id
+            caller = await admission.caller(stream)
             with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
-                await handler(Call(stream, caller, admission.max_bytes))
+                await handler(Call(stream, caller, admission))
         except GRPCError:
             raise
         except Exception as failure:
@@ -218,7 +231,8 @@ def method(
             if error is None:
                 logger.exception("gRPC call failed method=%s", stream._method_name)
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
-            await end_with_error(stream, status_of(error), error, request_id)
+            logger.info("request refused code=%s message=%s", error.code, error.message)
+            await end_with_error(stream, status_of(error), error, LOG_FIELDS.get().get("requestId", ""))
 
     return Method(handle, cardinality, request_type, reply_type)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agui_container.transports.accounts import Accounts
+from agui_container.transports.authentication import CallerAuthentication
 
 
 class RozWire(StrEnum):
@@ -45,6 +46,7 @@ class GrpcOptions:
         max_bytes: largest message, in bytes.
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
+        authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
         keepalive: seconds of silence before a session is sent a keepalive.
         agent_names: names that kontekst clients may use for this server's agent.
@@ -58,6 +60,7 @@ class GrpcOptions:
     max_bytes: int
     by_session: bool
     origins: Sequence[str]
+    authentication: CallerAuthentication
     accounts: Accounts
     keepalive: float
     agent_names: Sequence[str]

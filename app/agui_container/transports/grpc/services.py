@@ -1,6 +1,9 @@
 """Construction of all gRPC services of one server."""
 
+from dataclasses import replace
+
 from agui_container.engine.service import Service
+from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.grpc.call import CallAdmission, Servable
 from agui_container.transports.grpc.health import HealthService
 from agui_container.transports.grpc.kontekst.daemon import DaemonService
@@ -14,12 +17,18 @@ from agui_container.transports.grpc.server import GrpcServer
 def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
     """Build the gRPC server of an engine."""
     admission = CallAdmission(
-        options.max_bytes, options.by_session, frozenset(options.origins), options.accounts, service.ledgers
+        options.max_bytes,
+        options.by_session,
+        frozenset(options.origins),
+        options.authentication,
+        options.accounts,
+        service.ledgers,
     )
+    open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health needs no token, as /ping does not
     agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names),
         DaemonService(options.daemon, admission),
     ]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
-    return GrpcServer([*with_reflection(agents), HealthService(names, service.is_serving, admission)])
+    return GrpcServer([*with_reflection(agents), HealthService(names, service.is_serving, open_admission)])

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
@@ -19,6 +19,9 @@ from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.request_body import parse_body_fields, read_body
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
 from agui_container.transports.roboto.sessions import Sessions
+
+PREFIX = "/v1/ai/"
+"""Prefix of all paths."""
 
 OLD_PREFIX, NEW_PREFIX = "/v1/ai/chats", "/v1/ai/threads"
 """Prefixes of the paths for clients before 0.46, and for clients since then."""
@@ -157,8 +160,7 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         try:
             return json_response(request, {"data": await handler(request)}, 200)
         except AppError as error:
-            logger.info("request refused code=%s message=%s", error.code, error.message)
-            return error_response(request, error)
+            return refusal(error, request)
         except HTTPException:
             raise
         except Exception:
@@ -170,13 +172,19 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     return endpoint
 
 
-def error_response(request: Request, error: AppError) -> Response:
+def refusal(error: AppError, request: HTTPConnection) -> Response:
+    """Return an error that occurs before a route is found, in Roboto's form."""
+    logger.info("request refused code=%s message=%s", error.code, error.message)
+    return error_response(request, error)
+
+
+def error_response(request: HTTPConnection, error: AppError) -> Response:
     """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
     name = CLASSES.get(error.spec.http, "RobotoInternalException")
     return json_response(request, {"error": {"error_code": name, "message": error.message}}, error.spec.http)
 
 
-def json_response(request: Request, body: object, status: int) -> Response:
+def json_response(request: HTTPConnection, body: object, status: int) -> Response:
     """Return a response of JSON."""
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
     return Response(to_json(body), status, headers, media_type="application/json")

@@ -1,0 +1,188 @@
+"""Documents of a token issuer over HTTP: its discovery document and its key set.
+
+Rules: nothing blocks the event loop, and both documents together are read within ``FETCH_SECONDS`` or not at all. Keys
+are public and asymmetric; every other key of the set is skipped. A key is filed under its id and each algorithm that it
+may verify, so a token cannot choose an algorithm that does not fit its key.
+
+Sources: OpenID Connect Discovery 1.0, RFC 7517, RFC 8725.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
+
+from agui_container.runtime.addresses import is_loopback
+
+FETCH_SECONDS = 5.0
+"""Seconds in which both documents must have arrived."""
+
+MAX_DOCUMENT = 500_000
+"""Bytes of one document."""
+
+MAX_KEYS = 100
+"""Keys of a set that are looked at."""
+
+RSA_BITS = range(2048, 8193)
+"""Sizes of RSA keys that are accepted. Shorter ones are weak, and longer ones slow."""
+
+RSA_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+ALGORITHMS: Mapping[tuple[str, str | None], tuple[str, ...]] = {
+    ("RSA", None): RSA_ALGORITHMS,
+    ("EC", "P-256"): ("ES256",),
+    ("EC", "P-384"): ("ES384",),
+    ("EC", "P-521"): ("ES512",),
+    ("OKP", "Ed25519"): ("EdDSA",),
+}
+"""Algorithms that a key may verify, by its type and curve. ``none`` and symmetric algorithms are not among them."""
+
+PUBLIC_MEMBERS = ("kty", "n", "e", "crv", "x", "y")
+"""Members of a JSON Web Key that describe a public key."""
+
+logger = logging.getLogger(__name__)
+
+
+class IssuerFailure(Exception):
+    """A document of the issuer cannot be read. The text is for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerKeys:
+    """Name and keys of an issuer.
+
+    Attributes:
+        issuer: value of ``iss`` in the issuer's tokens.
+        keys: the keys by key id and algorithm. The id of a key without one is empty.
+    """
+
+    issuer: str
+    keys: Mapping[tuple[str, str], PyJWK]
+
+
+class IssuerClient:
+    """Reader of one issuer's documents.
+
+    Args:
+        discovery_url: URL of the discovery document.
+    """
+
+    def __init__(self, discovery_url: str) -> None:
+        self._discovery_url = discovery_url
+        self._client: httpx.AsyncClient | None = None
+
+    async def fetch(self) -> IssuerKeys:
+        """Read the discovery document, and then the key set that it names.
+
+        Raises:
+            IssuerFailure: the issuer does not answer in time, or a document is malformed.
+        """
+        try:
+            async with asyncio.timeout(FETCH_SECONDS):
+                if self._client is None:
+                    self._client = await asyncio.to_thread(make_client)  # it loads certificates
+                document = await self._document(self._client, self._discovery_url)
+                issuer = text_member(document, "issuer")
+                key_set = await self._document(self._client, text_member(document, "jwks_uri"))
+        except TimeoutError:
+            raise IssuerFailure(f"no answer within {FETCH_SECONDS:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise IssuerFailure(f"{type(error).__name__}: {error}") from None
+        if any(character.isspace() for character in issuer):
+            raise IssuerFailure("the issuer's name has spaces")
+        return IssuerKeys(issuer, parse_key_set(key_set))
+
+    async def aclose(self) -> None:
+        """Close the HTTP client."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _document(self, client: httpx.AsyncClient, url: str) -> Mapping[str, object]:
+        if not is_safe(url):
+            raise IssuerFailure(f"{url} is neither https nor on this machine")
+        async with client.stream("GET", url) as response:
+            if response.status_code != httpx.codes.OK:
+                raise IssuerFailure(f"{url} answered {response.status_code}")
+            body = b""
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > MAX_DOCUMENT:
+                    raise IssuerFailure(f"{url} is larger than {MAX_DOCUMENT} bytes")
+        return parse_object(body, url)
+
+
+def make_client() -> httpx.AsyncClient:
+    """Return the HTTP client. It keeps no connection, because connections do not survive a snapshot of the process."""
+    return httpx.AsyncClient(
+        headers={"accept": "application/json", "accept-encoding": "identity"},
+        timeout=FETCH_SECONDS,
+        limits=httpx.Limits(max_keepalive_connections=0),
+    )
+
+
+def is_safe(url: str) -> bool:
+    """Return True if nobody between this server and the URL can change the answer: https, or loopback."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+
+
+def parse_object(body: bytes, url: str) -> Mapping[str, object]:
+    """Parse a JSON object. Raises ``IssuerFailure``."""
+    try:
+        document: object = json.loads(body)
+    except (ValueError, RecursionError):
+        raise IssuerFailure(f"{url} is not JSON") from None
+    if not isinstance(document, dict):
+        raise IssuerFailure(f"{url} is not a JSON object")
+    return document
+
+
+def text_member(document: Mapping[str, object], name: str) -> str:
+    """Return a member that is a string. Raises ``IssuerFailure``."""
+    value = document.get(name)
+    if not isinstance(value, str) or not value:
+        raise IssuerFailure(f"the discovery document has no {name}")
+    return value
+
+
+def parse_key_set(document: Mapping[str, object]) -> Mapping[tuple[str, str], PyJWK]:
+    """Return the keys of a key set that verify signatures, by key id and algorithm.
+
+    Raises:
+        IssuerFailure: there is no such key.
+    """
+    entries = document.get("keys")
+    found: dict[tuple[str, str], PyJWK] = {}
+    for entry in entries[:MAX_KEYS] if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            found |= keys_of(entry)
+    if not found:
+        raise IssuerFailure("the key set has no key that can be used")
+    return found
+
+
+def keys_of(entry: Mapping[str, object]) -> Mapping[tuple[str, str], PyJWK]:
+    """Return one key under each algorithm that it may verify. A key that cannot be used is skipped."""
+    key_id, own = entry.get("kid", ""), entry.get("alg")
+    kind = (str(entry.get("kty")), None if entry.get("kty") == "RSA" else str(entry.get("crv")))
+    algorithms = [name for name in ALGORITHMS.get(kind, ()) if own in (None, name)]
+    if not algorithms or not isinstance(key_id, str) or entry.get("use", "sig") != "sig":
+        return {}
+    public = {name: entry[name] for name in PUBLIC_MEMBERS if name in entry}
+    try:
+        keys = {(key_id, name): PyJWK(public, name) for name in algorithms}
+    except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError) as error:
+        logger.warning("issuer key skipped kid=%s cause=%s", key_id, type(error).__name__)
+        return {}
+    key = keys[key_id, algorithms[0]].key
+    if isinstance(key, RSAPublicKey) and key.key_size not in RSA_BITS:
+        logger.warning("issuer key skipped kid=%s bits=%s", key_id, key.key_size)
+        return {}
+    return keys

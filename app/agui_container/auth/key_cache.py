@@ -1,0 +1,106 @@
+"""Cache of an issuer's keys.
+
+Rules: a token whose key is cached never waits for the issuer. Keys are read again in the background once they are
+``REFRESH_SECONDS`` old. A key id that is not cached makes the server ask the issuer at most once in ``ASK_SECONDS``,
+because callers can invent ids. One request to the issuer is under way at a time, and all callers share it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from jwt import PyJWK
+
+from agui_container.auth.claim_rules import unauthorized
+from agui_container.auth.issuer import IssuerFailure, IssuerKeys
+from agui_container.protocol.errors import AppError, ErrorCode
+
+REFRESH_SECONDS = 600.0
+"""Age at which keys are read again. A key that the issuer has withdrawn is used so long at most."""
+
+MAX_AGE_SECONDS = 86_400.0
+"""Age from which on keys are not used, if the issuer cannot be reached for so long."""
+
+ASK_SECONDS = 30.0
+"""Seconds between two requests to the issuer while there are keys."""
+
+RETRY_SECONDS = 1.0
+"""Seconds between two requests to the issuer while there are no keys."""
+
+logger = logging.getLogger(__name__)
+
+
+class KeyCache:
+    """Keys of one issuer.
+
+    Args:
+        fetch: reads the keys. Raises ``IssuerFailure``.
+        now: returns Unix seconds. A monotonic clock would not advance across a snapshot of the process.
+    """
+
+    def __init__(self, fetch: Callable[[], Awaitable[IssuerKeys]], now: Callable[[], float]) -> None:
+        self._fetch = fetch
+        self._now = now
+        self._known: IssuerKeys | None = None
+        self._fetched_at = self._asked_at = float("-inf")
+        self._has_failed = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def find(self, key_id: str, algorithm: str) -> tuple[str, PyJWK]:
+        """Return the issuer's name and the key with this id for this algorithm.
+
+        Raises:
+            AppError: UNAUTHORIZED if the issuer has no such key, AUTH_UNAVAILABLE if it cannot be asked.
+        """
+        found = self._cached(key_id, algorithm)
+        if found is None:
+            await self._ask()
+            found = self._cached(key_id, algorithm)
+        elif self._now() - self._fetched_at >= REFRESH_SECONDS:
+            self._start()
+        if found is not None:
+            return found
+        if self._has_failed:
+            raise AppError(
+                ErrorCode.AUTH_UNAVAILABLE, "The token cannot be verified right now: its issuer does not answer."
+            )
+        raise unauthorized("The token is signed with an unknown key.")
+
+    def _cached(self, key_id: str, algorithm: str) -> tuple[str, PyJWK] | None:
+        if self._known is None or self._now() - self._fetched_at >= MAX_AGE_SECONDS:
+            return None
+        key = self._known.keys.get((key_id, algorithm))
+        return None if key is None else (self._known.issuer, key)
+
+    async def _ask(self) -> None:
+        """Read the keys, or wait for the reading that is under way. Returns at once if it is too early to ask again."""
+        self._start()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def _start(self) -> None:
+        """Begin to read the keys, unless that is under way or was done a short while ago."""
+        pause = RETRY_SECONDS if self._known is None else ASK_SECONDS
+        if self._task is None and self._now() - self._asked_at >= pause:
+            self._asked_at = self._now()
+            self._task = asyncio.create_task(self._read(), name="issuer keys")
+
+    async def _read(self) -> None:
+        try:
+            self._known = await self._fetch()
+            self._fetched_at, self._has_failed = self._now(), False
+        except IssuerFailure as failure:
+            self._has_failed = True
+            logger.warning("issuer keys not read cause=%s", failure)
+        except Exception:
+            self._has_failed = True
+            logger.exception("issuer keys not read")
+        finally:
+            self._task = None
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        task = self._task
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])

@@ -1,0 +1,11 @@
+"""Addresses of this machine. Both the start and the reader of an issuer's documents ask for them."""
+
+from ipaddress import ip_address
+
+
+def is_loopback(host: str) -> bool:
+    """Return True for ``localhost`` and loopback addresses."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,117 @@
+"""Authentication of callers, the same for every transport.
+
+Rule: a transport that makes a ``Caller`` passes it through ``CallerAuthentication.authenticate`` before anything else
+sees it, and calls ``check_expiry`` for every message of a connection that stays open. Without an authenticator both do
+nothing, and the owner is the session's or everybody.
+
+Source: RFC 6750; RFC 9728 for the challenge and the metadata of the protected resource.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from agui_container.ports import Caller
+from agui_container.ports.auth import Authenticator
+from agui_container.protocol.errors import AppError, ErrorCode
+
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+BEARER = "bearer"
+HOST = re.compile(r"[A-Za-z0-9._:\[\]-]+")
+SECURE_SCHEMES = ("https", "wss")
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedResource:
+    """This server as a resource that tokens protect.
+
+    Attributes:
+        url: public URL of the server; empty if clients reach it under the URL of their request.
+        issuer: URL of the authorization server.
+        scopes: scopes of which a token needs one.
+    """
+
+    url: str
+    issuer: str
+    scopes: Sequence[str]
+
+    def challenge(self, connection: HTTPConnection) -> str:
+        """Return the value of ``WWW-Authenticate``, which leads clients to the metadata."""
+        return f'Bearer resource_metadata="{self._url(connection)}{METADATA_PATH}"'
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the route of the metadata."""
+
+        async def metadata(request: Request) -> Response:
+            document = {
+                "resource": self._url(request),
+                "authorization_servers": [self.issuer],
+                "bearer_methods_supported": ["header"],
+                **({"scopes_supported": list(self.scopes)} if self.scopes else {}),
+            }
+            return JSONResponse(document)
+
+        return [Route(METADATA_PATH, metadata)]
+
+    def _url(self, connection: HTTPConnection) -> str:
+        if self.url:
+            return self.url
+        scheme = "https" if connection.scope["scheme"] in SECURE_SCHEMES else "http"
+        host = connection.headers.get("host", "")
+        return f"{scheme}://{host if HOST.fullmatch(host) else 'localhost'}{connection.scope.get('root_path', '')}"
+
+
+class CallerAuthentication:
+    """Authentication with an authenticator, or none.
+
+    Args:
+        authenticator: verifies tokens; None lets every caller in.
+        resource: this server, as clients without a valid token are told of it.
+    """
+
+    def __init__(self, authenticator: Authenticator | None = None, resource: ProtectedResource | None = None) -> None:
+        self._authenticator = authenticator
+        self._resource = resource
+
+    async def authenticate(self, caller: Caller, headers: Sequence[tuple[str, str]]) -> Caller:
+        """Return the caller with its principal, which owns its threads and runs and whose limits it uses.
+
+        Args:
+            caller: the caller as its headers describe it.
+            headers: all headers of the request, with names in lower case.
+
+        Raises:
+            AppError: as raised by ``Authenticator.authenticate``.
+        """
+        if self._authenticator is None:
+            return caller
+        if sum(name == "authorization" for name, _ in headers) > 1:
+            raise AppError(ErrorCode.UNAUTHORIZED, "The Authorization header may be sent once.")
+        principal = await self._authenticator.authenticate(bearer_token(caller))
+        return replace(caller, owner=principal.owner, principal=principal)
+
+    def check_expiry(self, caller: Caller) -> None:
+        """Check that the caller's token is still valid. Raises ``AppError`` UNAUTHORIZED."""
+        if self._authenticator is not None and caller.principal is not None:
+            self._authenticator.check_expiry(caller.principal)
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the route of the metadata, or none without authentication."""
+        return [] if self._resource is None else self._resource.routes()
+
+    def challenge(self, connection: HTTPConnection) -> str | None:
+        """Return the value of ``WWW-Authenticate``, or None without authentication."""
+        return None if self._resource is None else self._resource.challenge(connection)
+
+
+NO_AUTHENTICATION = CallerAuthentication()
+
+
+def bearer_token(caller: Caller) -> str | None:
+    """Return the bearer token in the caller's ``Authorization`` header, or None if there is none."""
+    scheme, _, token = caller.headers.get("authorization", "").strip().partition(" ")
+    return token.strip() or None if scheme.lower() == BEARER else None

@@ -1,0 +1,64 @@
+"""Agents of the tests of authentication, named by ``AGUI_AGENT``."""
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from hashlib import sha256
+
+from ag_ui.core import RunAgentInput
+
+from agui_container import RunContext
+
+
+async def principal_agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
+    """Say for whom the run is."""
+    principal = ctx.caller.principal
+    assert principal is not None
+    yield f"{principal.issuer} {principal.subject} {principal.claims['tenant']}"
+
+
+HEADERS = (
+    *("authorization", "workloadaccesstoken", "x-amz-bedrock-agentcore-identity-wat", "oauth2callbackurl"),
+    *("x-api-key", "x-amzn-bedrock-agentcore-runtime-custom-key"),
+)
+"""Headers with secrets, which an agent may see."""
+
+
+def digest(headers: Mapping[str, str]) -> str:
+    """A digest of the headers with secrets, in order."""
+    return sha256("\n".join(headers.get(name, "") for name in HEADERS).encode()).hexdigest()
+
+
+def show_all_lines() -> None:
+    """Let the server log all that it can."""
+    for name in ("agui_container", "agent"):
+        logging.getLogger(name).setLevel(logging.DEBUG)
+
+
+async def secretive_agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
+    """Tell a digest of the headers, log the context, and fail if asked to."""
+    show_all_lines()
+    ctx.logger.debug("called by %r in %r", ctx.caller, ctx)
+    yield digest(ctx.caller.headers)
+    if "fail" in str(run_input.messages[-1]):
+        raise ValueError(f"failed for {ctx.caller}")
+
+
+AGENTCORE_HEADERS = {
+    "x-amzn-bedrock-agentcore-runtime-session-id": "s" * 40,
+    "workloadaccesstoken": "the older token",
+    "x-amz-bedrock-agentcore-identity-wat": "the newer token",
+    "oauth2callbackurl": "https://callback.example/",
+    "x-amzn-trace-id": "Root=1-5f84c7a1-000000000000000000000000",
+    "traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
+    "tracestate": "vendor=1",
+    "baggage": "a=b",
+}
+"""Headers that AgentCore sends."""
+
+
+async def header_agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
+    """Check the context. A failed check is a failed run."""
+    assert {name: ctx.caller.headers.get(name) for name in AGENTCORE_HEADERS} == AGENTCORE_HEADERS
+    assert ctx.caller.session_id == "s" * 40
+    assert ctx.workload_token == AGENTCORE_HEADERS["x-amz-bedrock-agentcore-identity-wat"]
+    yield "They are there."

@@ -1,0 +1,100 @@
+"""A request for a run over each transport, and the reply: served, or refused with a code."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from urllib.parse import urlsplit
+
+import grpc
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
+from tests.behaviour.over_sse import http_client
+from tests.engine.doubles import WAIT, Json, ask
+from tests.sockets.client import events_of
+
+NUMBERS = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The end of a request.
+
+    Attributes:
+        code: empty for a run that has succeeded, or the code of the error.
+        status: the HTTP status, or the name of gRPC's.
+        challenge: value of ``WWW-Authenticate``.
+        message: text of the error.
+    """
+
+    code: str
+    status: int | str
+    challenge: str | None = None
+    message: str = ""
+
+
+Ask = Callable[[str, Mapping[str, str]], Awaitable[Reply]]
+
+
+def question() -> Json:
+    """A run input with ids of its own."""
+    number = next(NUMBERS)
+    return ask(thread=f"thread-{number}", run=f"run-{number}", text="stream 1")
+
+
+async def over_sse(url: str, headers: Mapping[str, str]) -> Reply:
+    """Ask with ``POST /invocations``."""
+    async with http_client(url) as http:
+        response = await http.post("/invocations", json=question(), headers=headers)
+    last = events_of(response.content)[-1]
+    code, message = last.get("code", ""), last.get("message", "")
+    return Reply(code, response.status_code, response.headers.get("www-authenticate"), message)
+
+
+async def over_ws(url: str, headers: Mapping[str, str]) -> Reply:
+    """Ask on a socket of its own."""
+    try:
+        async with connect(f"{url.replace('http', 'ws')}/ws", additional_headers=headers, proxy=None) as socket:
+            await socket.send(json.dumps(question()))
+            last: Json = {}
+            while last.get("type") not in ("RUN_FINISHED", "RUN_ERROR"):
+                last = json.loads(await socket.recv())
+            return Reply(last.get("code", ""), 200)
+    except InvalidStatus as refusal:
+        response = refusal.response
+        [error] = events_of(bytes(response.body))
+        challenge = response.headers.get("www-authenticate")
+        return Reply(error["code"], response.status_code, challenge, error["message"])
+
+
+async def over_grpc(url: str, headers: Mapping[str, str]) -> Reply:
+    """Ask with a run of kontekst, in a thread, because grpcio's client blocks."""
+    return await asyncio.to_thread(run_kontekst, urlsplit(url).netloc, headers)
+
+
+def run_kontekst(address: str, headers: Mapping[str, str]) -> Reply:
+    """Run one prompt to its end."""
+    with grpc.insecure_channel(address) as channel:
+        method = channel.stream_stream(
+            "/kontekst.AgentService/Run",
+            request_serializer=pb.RunCommand.SerializeToString,
+            response_deserializer=pb.RunEvent.FromString,
+        )
+        start = pb.RunCommand(start=pb.StartRunCommand(prompt="stream 1"))
+        try:
+            last = list(method(iter([start]), timeout=WAIT, metadata=list(headers.items())))[-1]
+        except grpc.RpcError as error:
+            return Reply(code_of(error), error.code().name, message=error.details() or "")
+        assert last.HasField("completed")
+        return Reply("", "OK")
+
+
+def code_of(error: grpc.RpcError) -> str:
+    """The error code in the trailers."""
+    return str(dict(error.trailing_metadata() or ()).get("agui-code", ""))
+
+
+ASK: Mapping[str, Ask] = {"sse": over_sse, "ws": over_ws, "grpc": over_grpc}

@@ -1,0 +1,58 @@
+"""The issuer of the examples, and what can be wrong with one: it is slow, gone, or says something else."""
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from examples.local_issuer import LocalIssuer
+
+AUDIENCE = "my-agent"
+
+
+class TestIssuer(LocalIssuer):
+    """An issuer whose answers a test decides.
+
+    Attributes:
+        asked: paths of the requests that came.
+        answers: the answer at a path, where it is not the usual one.
+        is_awake: while it is clear, requests wait.
+    """
+
+    __test__ = False  # not a class of tests
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:1")
+        self.asked: list[str] = []
+        self.answers: dict[str, Response] = {}
+        self.is_awake = asyncio.Event()
+        self.is_awake.set()
+
+    def answer(self, path: str, content: object, status: int = 200) -> None:
+        """Answer with this JSON from now on."""
+        self.answers[path] = JSONResponse(content, status)
+
+    def tell(self, **members: object) -> None:
+        """Change members of the discovery document."""
+        self.answer("/.well-known/openid-configuration", {**self.discovery_document(), **members})
+
+    def publish(self, *keys: Mapping[str, object]) -> None:
+        """Publish these keys in place of its own."""
+        self.answer("/keys", {"keys": keys})
+
+    def scripted_app(self) -> ASGIApp:
+        """The application, with the test's answers before its own."""
+        usual = self.app()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await usual(scope, receive, send)
+                return
+            path = Request(scope).url.path
+            self.asked.append(path)
+            await self.is_awake.wait()
+            await self.answers.get(path, usual)(scope, receive, send)
+
+        return app

@@ -1,0 +1,36 @@
+"""All rpcs of a server, and raw calls of them."""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+import grpc
+from fastapi import FastAPI
+
+from agui_container.main import grpc_options
+from agui_container.settings import Settings
+from agui_container.transports.authentication import NO_AUTHENTICATION
+from agui_container.transports.grpc.services import build_server
+from tests.engine.doubles import WAIT
+
+
+def rpcs_of(app: FastAPI) -> list[str]:
+    """The paths of all rpcs."""
+    service = app.state.service
+    server = build_server(service, grpc_options(service, Settings(), NO_AUTHENTICATION))
+    return sorted(server._methods)
+
+
+def call_rpc(
+    url: str, path: str, request: bytes | Iterable[bytes], headers: Mapping[str, str]
+) -> tuple[grpc.StatusCode, bytes]:
+    """Call an rpc with encoded messages. Gives its status and all that it has sent."""
+    requests = [request] if isinstance(request, bytes) else request
+    received = b""
+    with grpc.insecure_channel(urlsplit(url).netloc) as channel:
+        call = channel.stream_stream(path)(iter(requests), timeout=WAIT, metadata=list(headers.items()))
+        try:
+            for message in call:
+                received += message
+        except grpc.RpcError as error:
+            return error.code(), received
+        return call.code(), received

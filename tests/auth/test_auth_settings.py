@@ -1,0 +1,78 @@
+"""Settings of authentication, and what a start says about them."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from agui_container.main import build_app
+from agui_container.server.run import warn_if_shared
+from agui_container.settings import Auth, Scope, Settings, SettingsError
+from tests.auth.issuer import AUDIENCE
+from tests.requirements import requirement
+
+URL = "https://issuer.example/.well-known/openid-configuration"
+JWT = {"auth": Auth.JWT, "auth_discovery_url": URL}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"auth": "jwt"}, "AGUI_AUTH_DISCOVERY_URL must be a URL such as"),
+        ({**JWT, "auth_discovery_url": "https://issuer.example"}, "AGUI_AUTH_DISCOVERY_URL must be a URL such as"),
+        (JWT, "AGUI_AUTH=jwt needs one of AGUI_AUTH_ALLOWED_AUDIENCE, AGUI_AUTH_ALLOWED_CLIENTS, "),
+        ({**JWT, "auth_custom_claims": "{"}, "AGUI_AUTH_CUSTOM_CLAIMS: Invalid JSON"),
+        ({"auth_discovery_url": URL}, "AGUI_AUTH_DISCOVERY_URL is for AGUI_AUTH=jwt, which is none."),
+        ({"auth_allowed_scopes": "a"}, "AGUI_AUTH_ALLOWED_SCOPES is for AGUI_AUTH=jwt, which is none."),
+    ],
+)
+def test_settings_that_do_not_belong_together_stop_the_start(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{message}"):
+        build_app(Settings.model_validate(settings))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        URL,
+        "https://issuer.example/realms/a/.well-known/openid-configuration",
+        "https://issuer.example/.well-known/oauth-authorization-server/tenant",
+    ],
+)
+def test_discovery_urls_are_those_that_agentcore_takes(url: str) -> None:
+    build_app(Settings(auth=Auth.JWT, auth_discovery_url=url, auth_allowed_audience=(AUDIENCE,)))
+
+
+def test_without_tokens_nothing_of_them_is_imported() -> None:
+    code = (
+        "import sys; from agui_container.main import *; build_app(Settings()); "
+        "print([name for name in sys.modules if name.partition('.')[0] in ('jwt', 'cryptography', 'httpx')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+@requirement("auth.warning")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "agent.example", ""])  # noqa: S104 - not bound
+def test_a_server_that_everybody_shares_says_so_once(host: str, caplog: pytest.LogCaptureFixture) -> None:
+    warn_if_shared(Settings(host=host, scope=Scope.NONE))
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith(f"every caller can read and change every thread host={host} ")
+
+
+@requirement("auth.warning")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(host="127.0.0.1", scope=Scope.NONE),
+        Settings(host="::1", scope=Scope.NONE),
+        Settings(host="localhost", scope=Scope.NONE),
+        Settings(scope=Scope.NONE, auth=Auth.JWT, auth_discovery_url=URL, auth_allowed_audience=(AUDIENCE,)),
+    ],
+)
+def test_a_server_that_callers_do_not_share_says_nothing(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    warn_if_shared(settings)
+    assert caplog.records == []

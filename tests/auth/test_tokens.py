@@ -1,0 +1,414 @@
+"""Tokens on every transport: those that are taken and refused, and an issuer that changes, waits or is gone."""
+
+import asyncio
+import base64
+import hmac
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+import grpc
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from agui_container.auth import issuer as documents
+from agui_container.auth.claim_rules import SKEW_SECONDS
+from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from tests.auth.clients import ASK, Reply, over_sse, question
+from tests.auth.conftest import Guard, Guarded, authorization
+from tests.auth.issuer import AUDIENCE, TestIssuer
+from tests.behaviour.over_sse import http_client
+from tests.engine.doubles import START, WAIT, eventually
+from tests.requirements import requirement
+from tests.sockets.client import events_of
+
+Statuses = Mapping[str, int | str]
+
+SERVED: Statuses = {"sse": 200, "ws": 200, "grpc": "OK"}
+UNAUTHORIZED: Statuses = {"sse": 401, "ws": 401, "grpc": "UNAUTHENTICATED"}
+DENIED: Statuses = {"sse": 403, "ws": 403, "grpc": "PERMISSION_DENIED"}
+UNAVAILABLE: Statuses = {"sse": 503, "ws": 503, "grpc": "UNAVAILABLE"}
+
+
+def check(reply: Reply, transport: str, code: str, statuses: Statuses) -> None:
+    assert (reply.code, reply.status) == (code, statuses[transport])
+
+
+@requirement("auth.valid")
+async def test_a_valid_token_is_let_in(guarded: Guarded, transport: str) -> None:
+    check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
+
+
+@requirement("auth.missing")
+async def test_without_a_token_the_challenge_leads_to_the_metadata(guarded: Guarded, transport: str) -> None:
+    reply = await guarded.ask(transport, None)
+    check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
+    assert reply.message == "A bearer token is required."
+    if transport != "grpc":
+        assert reply.challenge == f'Bearer resource_metadata="{guarded.url}/.well-known/oauth-protected-resource"'
+
+
+@requirement("auth.invalid")
+@pytest.mark.parametrize(
+    ("claims", "message"),
+    [
+        ({"iss": "http://other.example"}, "The token is of another issuer."),
+        ({"aud": "another"}, "The token is for another audience (aud)."),
+        ({"aud": None}, "The token is for another audience (aud)."),
+        ({"exp": START - SKEW_SECONDS}, "The token has expired."),
+        ({"exp": None}, "The token has no time of expiry (exp)."),
+        ({"nbf": START + SKEW_SECONDS + 1}, "The token is not valid yet (nbf)."),
+        ({"sub": None}, "The token names no subject (sub)."),
+    ],
+)
+async def test_a_token_that_does_not_meet_the_rules_is_refused(
+    guarded: Guarded, transport: str, claims: dict[str, object], message: str
+) -> None:
+    reply = await guarded.ask(transport, guarded.token(**claims))
+    check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
+    assert reply.message == message
+
+
+@requirement("auth.skew")
+async def test_clocks_may_differ_by_a_minute(guarded: Guarded, transport: str) -> None:
+    token = guarded.token(exp=int(START) - 59, nbf=int(START) + 59)
+    check(await guarded.ask(transport, token), transport, "", SERVED)
+
+
+def segment(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def with_secret(claims: Mapping[str, object], secret: bytes, key_id: str) -> str:
+    """A token with a symmetric signature. PyJWT itself refuses to take a public key as the secret."""
+    header = {"alg": "HS256", "kid": key_id}
+    signed = ".".join(segment(json.dumps(part).encode()) for part in (header, claims))
+    return f"{signed}.{segment(hmac.digest(secret, signed.encode(), 'sha256'))}"
+
+
+def forged(guarded: Guarded) -> dict[str, str]:
+    """Tokens that the issuer has not signed."""
+    claims = {"iss": guarded.issuer.url, "sub": "alice", "aud": AUDIENCE, "exp": START + 60}
+    key_id = jwt.get_unverified_header(guarded.token())["kid"]
+    key_set = guarded.issuer.key_set()["keys"]
+    assert isinstance(key_set, list)
+    public = json.dumps(key_set[0]).encode()
+    header, payload, signature = guarded.token().split(".")
+    changed = segment(json.dumps({**claims, "sub": "root"}).encode())
+    return {
+        "signed by another key": jwt.encode(claims, generate_private_key(65537, 2048), "RS256", {"kid": key_id}),
+        "signed with the public key as a secret": with_secret(claims, public, key_id),
+        "not signed": jwt.encode(claims, "", "none", {"kid": key_id}),
+        "with other claims": f"{header}.{changed}.{signature}",
+        "without its signature": f"{header}.{payload}.",
+        "with an unknown key": jwt.encode(claims, generate_private_key(65537, 2048), "RS256", {"kid": "unknown"}),
+        "no token at all": "abc",
+        "empty": "..",
+        "of one segment": header,
+        "with a deep header": f"{segment(b'[' * 3000)}.{payload}.{signature}",
+        "with an extension that must be understood": jwt.encode(
+            claims, generate_private_key(65537, 2048), "RS256", {"kid": key_id, "crit": ["exp"], "exp": 1}
+        ),
+    }
+
+
+@requirement("auth.forged")
+async def test_a_token_that_the_issuer_has_not_signed_is_refused(guarded: Guarded, transport: str) -> None:
+    for token in forged(guarded).values():
+        check(await guarded.ask(transport, token), transport, "UNAUTHORIZED", UNAUTHORIZED)
+
+
+@requirement("auth.forged")
+async def test_a_token_of_more_than_16_000_characters_is_refused(guarded: Guarded) -> None:
+    reply = await guarded.ask("sse", guarded.token(extra="x" * 16_000))
+    assert (reply.code, reply.message) == ("UNAUTHORIZED", "The token has more than 16000 characters.")
+
+
+@requirement("auth.scope")
+async def test_a_token_without_a_scope_is_denied_without_a_challenge(guard: Guard, transport: str) -> None:
+    guarded = await guard(auth_allowed_scopes="agent.run,agent.admin")
+    reply = await guarded.ask(transport, guarded.token(scope="profile email"))
+    check(reply, transport, "ACCESS_DENIED", DENIED)
+    assert reply.challenge is None
+    check(await guarded.ask(transport, guarded.token(scope="profile agent.run")), transport, "", SERVED)
+
+
+@requirement("auth.claims")
+async def test_a_token_without_a_custom_claim_is_denied(guard: Guard, transport: str) -> None:
+    rule = {
+        "inboundTokenClaimName": "groups",
+        "inboundTokenClaimValueType": "STRING_ARRAY",
+        "authorizingClaimMatchValue": {
+            "claimMatchValue": {"matchValueStringList": ["staff", "admin"]},
+            "claimMatchOperator": "CONTAINS_ANY",
+        },
+    }
+    guarded = await guard(auth_custom_claims=json.dumps([rule]))
+    check(await guarded.ask(transport, guarded.token(groups=["guests"])), transport, "ACCESS_DENIED", DENIED)
+    check(await guarded.ask(transport, guarded.token(groups=["guests", "staff"])), transport, "", SERVED)
+
+
+@requirement("auth.clients")
+async def test_audience_and_client_must_both_hold(guard: Guard, transport: str) -> None:
+    guarded = await guard(auth_allowed_clients="app")
+    check(await guarded.ask(transport, guarded.token(client_id="app")), transport, "", SERVED)
+    for claims in ({}, {"client_id": "other"}, {"client_id": "app", "aud": "another"}):
+        reply = await guarded.ask(transport, guarded.token(**claims))
+        check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
+
+
+@requirement("auth.missing")
+@pytest.mark.parametrize("value", ["", "Bearer", "Basic YTpi", "Token x"])
+async def test_another_scheme_is_no_token(guarded: Guarded, transport: str, value: str) -> None:
+    reply = await ASK[transport](guarded.url, {"authorization": value})
+    check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
+    assert reply.message == "A bearer token is required."
+
+
+@requirement("auth.missing")
+async def test_two_tokens_are_refused(guarded: Guarded) -> None:
+    headers = [("authorization", f"Bearer {guarded.token(name)}") for name in ("alice", "bob")]
+    async with http_client(guarded.url) as http:
+        response = await http.get("/runs", headers=headers)
+    assert response.status_code == 401
+    assert "may be sent once" in response.text
+
+
+@requirement("auth.status-stream")
+async def test_behind_agentcore_a_refused_invocation_is_a_200_with_the_error(guard: Guard) -> None:
+    guarded = await guard(error_status="stream")
+    reply = await over_sse(guarded.url, {})
+    assert (reply.code, reply.status) == ("UNAUTHORIZED", 200)
+    assert (await guarded.get("/runs")).status_code == 401
+
+
+# --- sockets ----------------------------------------------------------------------------------------------------------
+
+
+def subprotocols(token: str) -> list[str]:
+    return [f"base64UrlBearerAuthorization.{segment(token.encode())}", "base64UrlBearerAuthorization"]
+
+
+@requirement("auth.socket")
+async def test_a_browsers_socket_sends_its_token_as_a_subprotocol(guarded: Guarded) -> None:
+    url = guarded.url.replace("http", "ws") + "/ws"
+    async with connect(url, subprotocols=subprotocols(guarded.token()), proxy=None) as socket:  # type: ignore[arg-type]
+        await socket.send('{"type":"ping"}')
+        assert await socket.recv() == '{"control": "pong"}'
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(url, subprotocols=subprotocols(guarded.token(aud="x")), proxy=None)  # type: ignore[arg-type]
+    assert refused.value.response.status_code == 401
+
+
+@requirement("auth.expiry")
+async def test_a_message_after_the_expiry_is_refused_and_ends_the_socket(guarded: Guarded) -> None:
+    url = guarded.url.replace("http", "ws") + "/ws"
+    async with connect(url, additional_headers=authorization(guarded.token()), proxy=None) as socket:
+        await socket.send('{"type":"ping"}')
+        assert await socket.recv() == '{"control": "pong"}'
+        guarded.clock.advance(3600 + SKEW_SECONDS)
+        await socket.send('{"type":"ping"}')
+        error = json.loads(await socket.recv())
+        assert (error["control"], error["code"], error["message"]) == (
+            *("error", "UNAUTHORIZED"),
+            "The token has expired.",
+        )
+        with pytest.raises(ConnectionClosed) as closed:
+            await socket.recv()
+        assert closed.value.rcvd is not None
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "UNAUTHORIZED")
+
+
+@requirement("auth.expiry")
+async def test_a_run_that_its_socket_leaves_at_the_expiry_is_read_on_with_a_new_token(guard: Guard) -> None:
+    guarded = await guard(run_timeout=100_000)
+    url = guarded.url.replace("http", "ws") + "/ws"
+    asked = {**question(), "messages": [{"id": "m", "role": "user", "content": "wait 600"}]}
+    async with connect(url, additional_headers=authorization(guarded.token()), proxy=None) as socket:
+        await socket.send(json.dumps(asked))
+        while json.loads(await socket.recv())["type"] != "TEXT_MESSAGE_CONTENT":
+            pass
+        guarded.clock.advance(3600 - 300)
+        token = guarded.token()
+        guarded.clock.advance(300 + SKEW_SECONDS)
+        await socket.send('{"type":"ping"}')
+        assert json.loads(await socket.recv())["code"] == "UNAUTHORIZED"
+        with pytest.raises(ConnectionClosed):
+            await socket.recv()
+    run = await guarded.get(f"/runs/{asked['runId']}", token)
+    assert run.json()["status"] == "running"
+    async with http_client(guarded.url, authorization(token)) as http:
+        await http.post(f"/runs/{asked['runId']}/cancel")
+
+
+@requirement("auth.expiry")
+async def test_a_call_is_ended_by_a_message_after_the_expiry(guarded: Guarded) -> None:
+    first = pb.SessionRequest(start=pb.StartSession(environment_id="x")).SerializeToString()
+    answered = threading.Event()
+
+    def messages() -> Iterator[bytes]:
+        yield first
+        answered.wait(WAIT)
+        yield pb.SessionRequest(ping=pb.Ping()).SerializeToString()
+
+    def talk() -> grpc.StatusCode:
+        with grpc.insecure_channel(urlsplit(guarded.url).netloc) as channel:
+            metadata = list(authorization(guarded.token()).items())
+            method = channel.stream_stream("/roz.v1.AgentService/StreamSession")
+            call = method(messages(), timeout=WAIT, metadata=metadata)
+            next(call)
+            guarded.clock.advance(3600 + SKEW_SECONDS)
+            answered.set()
+            with pytest.raises(grpc.RpcError) as ended:
+                list(call)
+            code: grpc.StatusCode = ended.value.code()
+            return code
+
+    assert await asyncio.to_thread(talk) is grpc.StatusCode.UNAUTHENTICATED
+
+
+# --- the issuer -------------------------------------------------------------------------------------------------------
+
+
+@requirement("auth.rotation")
+async def test_a_new_key_is_found_when_it_is_first_used(guarded: Guarded, transport: str) -> None:
+    old = guarded.token()
+    check(await guarded.ask(transport, old), transport, "", SERVED)
+    guarded.issuer.rotate()
+    guarded.clock.advance(ASK_SECONDS)
+    check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
+    check(await guarded.ask(transport, old), transport, "UNAUTHORIZED", UNAUTHORIZED)
+
+
+@requirement("auth.rotation")
+async def test_unknown_keys_make_the_server_ask_once_in_thirty_seconds(guarded: Guarded) -> None:
+    tokens = [jwt.encode({}, "s" * 32, "HS256", {"kid": f"made-up-{number}"}) for number in range(20)]
+    await guarded.ask("sse", guarded.token())
+    assert guarded.issuer.asked.count("/keys") == 1
+    for seconds, expected in ((ASK_SECONDS - 1, 1), (1, 2), (ASK_SECONDS, 3)):
+        guarded.clock.advance(seconds)
+        replies = await asyncio.gather(*(guarded.ask("sse", token) for token in tokens))
+        assert {reply.code for reply in replies} == {"UNAUTHORIZED"}
+        assert guarded.issuer.asked.count("/keys") == expected
+
+
+@requirement("auth.rotation")
+async def test_a_withdrawn_key_is_taken_until_the_keys_are_read_again(guarded: Guarded) -> None:
+    token = guarded.token(exp=int(START) + 10_000)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    guarded.issuer.rotate()
+    guarded.clock.advance(REFRESH_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)  # it is answered from the cache, and the keys are read
+    await eventually(lambda: guarded.issuer.asked.count("/keys") == 2)
+    async with asyncio.timeout(WAIT):
+        while (await guarded.ask("sse", token)).code != "UNAUTHORIZED":
+            pass
+
+
+@requirement("auth.slow")
+async def test_a_slow_issuer_is_a_clear_error_and_known_keys_go_on(
+    guarded: Guarded, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
+    guarded.clock.advance(ASK_SECONDS)
+    guarded.issuer.is_awake.clear()
+    known = guarded.token()
+    guarded.issuer.rotate()
+    monkeypatch.setattr(documents, "FETCH_SECONDS", 0.2)
+    waiting = asyncio.create_task(guarded.ask(transport, guarded.token()))
+    await eventually(lambda: len(guarded.issuer.asked) == 3)
+    check(await guarded.ask(transport, known), transport, "", SERVED)
+    assert not waiting.done()
+    reply = await waiting
+    check(reply, transport, "AUTH_UNAVAILABLE", UNAVAILABLE)
+    assert reply.message == "The token cannot be verified right now: its issuer does not answer."
+
+
+@requirement("auth.gone")
+async def test_an_issuer_that_is_gone_is_a_clear_error_and_is_asked_again(guarded: Guarded, transport: str) -> None:
+    guarded.issuer.answer("/keys", {}, 500)
+    check(await guarded.ask(transport, guarded.token()), transport, "AUTH_UNAVAILABLE", UNAVAILABLE)
+    asked = len(guarded.issuer.asked)
+    check(await guarded.ask(transport, guarded.token()), transport, "AUTH_UNAVAILABLE", UNAVAILABLE)
+    assert len(guarded.issuer.asked) == asked  # within a second nobody asks again
+    guarded.issuer.answers.clear()
+    guarded.clock.advance(1)
+    check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
+
+
+@requirement("auth.gone")
+async def test_known_keys_are_taken_for_a_day_without_the_issuer(guarded: Guarded) -> None:
+    token = guarded.token(exp=int(START) + 10 * MAX_AGE_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    guarded.issuer.answer("/keys", {}, 500)
+    guarded.clock.advance(MAX_AGE_SECONDS - 1)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    guarded.clock.advance(ASK_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "AUTH_UNAVAILABLE", UNAVAILABLE)
+
+
+@requirement("auth.discovery")
+async def test_the_issuer_is_the_one_that_the_discovery_document_names(guarded: Guarded, issuer: TestIssuer) -> None:
+    issuer.tell(issuer="https://renamed.example")
+    assert (await guarded.ask("sse", guarded.token())).message == "The token is of another issuer."
+    check(await guarded.ask("sse", guarded.token(iss="https://renamed.example")), "sse", "", SERVED)
+
+
+# --- the metadata -----------------------------------------------------------------------------------------------------
+
+
+@requirement("auth.metadata")
+async def test_the_metadata_name_the_issuer_and_the_scopes(guard: Guard, issuer: TestIssuer) -> None:
+    guarded = await guard(auth_allowed_scopes="agent.run")
+    document = (await guarded.get("/.well-known/oauth-protected-resource")).json()
+    assert document == {
+        "resource": guarded.url,
+        "authorization_servers": [issuer.url],
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": ["agent.run"],
+    }
+    assert issuer.asked == []
+
+
+@requirement("auth.metadata")
+async def test_behind_a_proxy_the_metadata_have_the_public_url(guard: Guard) -> None:
+    guarded = await guard(auth_resource="https://agent.example/")
+    assert (await guarded.get("/.well-known/oauth-protected-resource")).json()["resource"] == "https://agent.example"
+    reply = await guarded.ask("sse", None)
+    assert reply.challenge == 'Bearer resource_metadata="https://agent.example/.well-known/oauth-protected-resource"'
+
+
+@requirement("auth.metadata")
+async def test_a_host_header_that_is_no_host_does_not_reach_the_challenge(guarded: Guarded) -> None:
+    reply = await over_sse(guarded.url, {"host": 'a", error="x'})
+    assert reply.challenge == 'Bearer resource_metadata="http://localhost/.well-known/oauth-protected-resource"'
+
+
+@requirement("auth.roboto")
+async def test_roboto_gets_the_refusal_in_its_own_form(guard: Guard) -> None:
+    guarded = await guard(roboto=True)
+    response = await guarded.get("/v1/ai/threads/t")
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"].startswith("Bearer resource_metadata=")
+    assert response.json() == {
+        "error": {"error_code": "RobotoUnauthorizedException", "message": "A bearer token is required."}
+    }
+
+
+@requirement("auth.missing")
+async def test_a_refusal_has_the_body_of_the_contract(guarded: Guarded) -> None:
+    async with http_client(guarded.url) as http:
+        response = await http.post("/invocations", content=b"{", headers={"x-request-id": "req-7"})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    [event] = events_of(response.content)
+    assert event == {
+        "type": "RUN_ERROR",
+        "code": "UNAUTHORIZED",
+        "message": "A bearer token is required.",
+        "metadata": {"requestId": "req-7", "retryable": False},
+    }
