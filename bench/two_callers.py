@@ -11,6 +11,7 @@ The aims are 250 ms to the first event and 50 ms for a ping.
 import argparse
 import http.client
 import json
+import logging
 import multiprocessing
 import socket
 import sys
@@ -21,7 +22,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
-from websockets.sync.client import connect
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import ClientConnection, connect
 
 from bench.ping import ping, server
 
@@ -85,21 +87,21 @@ def runs(port: int) -> None:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             with suppress(OSError, http.client.HTTPException):
                 while True:
-                    head, _, body = request("first", "hi").partition(b"\r\n\r\n")
+                    _, _, body = request("first", "hi").partition(b"\r\n\r\n")
                     connection.request("POST", "/invocations", body, {SESSION: "first"})
                     connection.getresponse().read()
-                    del head
 
     at_once(repeat, 4)
 
 
 def messages(port: int) -> None:
-    """Pings on 20 sockets, as fast as they are taken."""
+    """Pings on 20 sockets, as fast as they are taken. A socket that is closed is opened again."""
 
     def repeat() -> None:
-        with connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None) as socket:
-            while True:
-                socket.send('{"type":"ping"}')
+        while True:
+            with suppress(EOFError, OSError, WebSocketException), open_socket(port) as socket:
+                while True:
+                    socket.send('{"type":"ping"}')
 
     at_once(repeat, 20)
 
@@ -109,9 +111,14 @@ def sockets(port: int) -> None:
     kept = []
     while True:
         try:
-            kept.append(connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None))
-        except Exception:  # noqa: BLE001 - a refusal is what is wanted
+            kept.append(open_socket(port))
+        except WebSocketException:
             time.sleep(0.001)
+
+
+def open_socket(port: int) -> ClientConnection:
+    """Open a socket of the first caller."""
+    return connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None)
 
 
 def at_once(work: Callable[[], None], times: int) -> None:
@@ -178,6 +185,7 @@ def main() -> None:
     """Attack and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=f"of {', '.join(ATTACKS)}; without one all")
+    logging.disable()  # the attacker's client logs each socket that the server closes
     for name in parser.parse_args().attacks or ATTACKS:
         with server("assistant", AGUI_LIMIT_BY="session", AGUI_TOOL_POLICY=POLICY) as port:
             attacker = multiprocessing.Process(target=ATTACKS[name], args=(port,), daemon=True)

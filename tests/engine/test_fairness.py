@@ -39,3 +39,18 @@ async def test_tasks_of_one_run_share_its_place_in_the_queue() -> None:
         for run, number in [("many", 1), ("many", 2), ("many", 3), ("few", 1), ("few", 2)]:
             tasks.create_task(one(run, number))
     assert gone_on == ["many1", "few1", "many2", "few2", "many3"]
+
+
+async def test_callers_take_turns_however_many_runs_each_has() -> None:
+    scheduler, gone_on = FairScheduler(), list[str]()
+
+    async def one(account: str, run: int, turns: int) -> None:
+        for _ in range(turns):
+            await scheduler.yield_turn((account, run), account)
+            gone_on.append(f"{account}{run}")
+
+    async with asyncio.timeout(WAIT), asyncio.TaskGroup() as tasks:
+        for run in range(3):
+            tasks.create_task(one("many", run, 2))
+        tasks.create_task(one("few", 0, 3))
+    assert gone_on == ["many0", "few0", "many1", "few0", "many2", "few0", "many0", "many1", "many2"]

@@ -1,6 +1,7 @@
 """Tasks and bounds of the process: background work, drains that meet resistance, and what is remembered."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
@@ -286,6 +287,31 @@ async def test_what_has_run_on_a_thread_that_is_deleted_takes_no_memory_and_its_
         await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
         assert (service.runs.find_local(caller(), "t1", "r1"), service._registry.budget.used_bytes) == (None, 0)
         assert service._registry.budget.kept_bytes == 0
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """The number of Python functions that are called."""
+    calls: list[str] = []
+    sys.setprofile(lambda _frame, event, _: calls.append(event) if event == "call" else None)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return len(calls)
+
+
+@requirement("thread.delete")
+async def test_deleting_a_thread_does_not_go_through_the_forgotten_runs_of_others() -> None:
+    costs = []
+    for count in (2, 200):
+        service = make_service(brief, limits=CapacityLimits(kept_runs=0))
+        for number in range(count):
+            await ran(service, f"r{number}", f"t{number}")
+        forgotten = [RunKey("everybody", f"t{number}", f"r{number}") for number in range(count)]
+        await eventually(lambda: all(map(service._registry.is_forgotten, forgotten)))  # noqa: B023 - called at once
+        costs.append(calls_of(lambda: service.runs.forget_thread(forgotten[1].thread)))  # noqa: B023 - called at once
+        assert [service._registry.is_forgotten(key) for key in forgotten[:2]] == [True, False]
+    assert costs[0] == costs[1]
 
 
 @requirement("busy.enqueue")

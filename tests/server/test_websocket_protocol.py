@@ -6,7 +6,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
-from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_HEAD, WebSocketProtocol
+from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_HEAD, MAX_MESSAGES, WebSocketProtocol
 from tests.server.doubles import (
     UPGRADE,
     RecordingApp,
@@ -68,6 +68,27 @@ async def test_a_flood_of_control_frames_ends_its_connection(opcode: Opcode) -> 
     connection.data_received(masked(opcode) * (MAX_FRAMES + 1))
     assert close_frame(1008) in transport.written
     assert transport.is_closing()
+
+
+async def test_a_flood_of_messages_ends_its_connection_before_all_of_it_is_parsed() -> None:
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    waiting = connection.queue.qsize()
+    connection.data_received(masked(Opcode.TEXT, b"{}") * (MAX_MESSAGES - waiting))
+    assert not transport.is_closing()
+    connection.data_received(masked(Opcode.TEXT, b"{}") * 20 * MAX_MESSAGES)
+    assert close_frame(1008) in transport.written
+    assert transport.is_closing()
+    assert connection.queue.qsize() < 2 * MAX_MESSAGES
+
+
+async def test_a_message_of_many_pieces_arrives_as_it_is() -> None:
+    connection = await connect_socket(RecordingTransport())
+    while not connection.queue.empty():
+        connection.queue.get_nowait()
+    text = "".join(map(str, range(100_000)))
+    connection.data_received(masked(Opcode.TEXT, text.encode()) + masked(Opcode.TEXT, b"next"))
+    assert [connection.queue.get_nowait().get("text") for _ in range(2)] == [text, "next"]
 
 
 def close_frame(code: int) -> bytes:

@@ -149,6 +149,16 @@ async def test_threads_of_one_caller_do_not_push_out_those_of_another(bounds: Bo
     assert await store.threads.get(ThreadKey("owner", "first-50")) is None or bounds.threads == 20
 
 
+async def test_a_thread_that_was_read_from_elsewhere_counts_for_the_caller_who_runs_on_it() -> None:
+    store = MemoryStore(Bounds(threads=20))
+    waiting = await owned(store, "second", 0, 10)
+    for n in range(50):
+        key = ThreadKey(f"invented {n}", f"first-{n}")
+        store.threads.restore(ThreadRecord(key, ThreadStatus.USER_TURN, 1.0, 1.0), Change([message("m", "x")]))
+        await owned(store, "first", n, 10, key.owner)
+    assert await store.threads.get(waiting) is not None
+
+
 async def test_a_fork_counts_for_the_caller_of_its_thread() -> None:
     store = MemoryStore(Bounds(threads=20))
     waiting = await owned(store, "second", 0, 10)

@@ -96,7 +96,7 @@ class Claim(Struct, frozen=True):
         replica: name of the replica.
         now: time of the claim.
         until: end of the lease.
-        account: caller that a new thread counts for, where threads are kept in memory.
+        account: caller that the thread counts for, where threads are kept in memory.
     """
 
     key: RunKey

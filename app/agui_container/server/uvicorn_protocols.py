@@ -43,6 +43,13 @@ MAX_HEAD = 128_000
 MAX_FRAMES = 10_000
 """Fragments of one message, and control frames of one read."""
 
+MAX_MESSAGES = 1_000
+"""Messages of one WebSocket that wait for the application. A read of small frames can have ten times as many, and
+parsing them would hold the event loop for a tenth of a second."""
+
+PIECE_BYTES = 4_096
+"""Bytes that are parsed before the messages are counted."""
+
 BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close"))
@@ -260,7 +267,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         """Parse the data. Read on in the next turn of the event loop, so that other connections are served first."""
         self._control_frames = 0
         try:
-            super().data_received(data)
+            self._parse(data)
         except InvalidState:  # the answer to invalid UTF-8 fails if a close frame in the same read was answered already
             self.handle_parser_exception()
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
@@ -279,6 +286,15 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self._message_bytes = 0
             self._count_bytes()
         return message
+
+    def _parse(self, data: bytes) -> None:
+        """Parse the data piece by piece. Close the connection if it has too many messages for the application."""
+        for start in range(0, len(data), PIECE_BYTES):
+            super().data_received(data[start : start + PIECE_BYTES])
+            if self.queue.qsize() > MAX_MESSAGES:
+                self._fail(CloseCode.POLICY_VIOLATION)
+            if self.transport.is_closing():
+                return
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send a message, and wait until the client has taken most of it. uvicorn waits before the next message.

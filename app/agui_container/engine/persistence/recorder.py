@@ -73,7 +73,7 @@ class RunRecorder:
         key: owner, thread and run.
         on_busy: the treatment of another replica's active run on the thread.
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
-        account: the caller that a new thread counts for.
+        account: the caller that the thread counts for.
     """
 
     def __init__(

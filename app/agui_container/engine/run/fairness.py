@@ -1,7 +1,8 @@
 """Turns on the event loop for runs that never wait: one run works per turn of the loop.
 
 Rule: a new connection waits for one slice of work per turn of the loop, however many runs are at full speed and however
-many tool calls and subagents each of them executes. Measured with ``bench/ping.py`` (``--full-speed``, ``--calls``).
+many tool calls and subagents each of them executes. Callers take turns, and then the runs of each. Measured with
+``bench/ping.py`` (``--full-speed``, ``--calls``).
 """
 
 import asyncio
@@ -16,28 +17,32 @@ EVENT_COST = 16
 
 
 class FairScheduler:
-    """Round-robin queue of runs that have had their slice of work.
+    """Round-robin queue of callers, and of their runs, that have had their slice of work.
 
-    Tasks of one run share the run's place in the queue, so a run with many subagents gets no more turns than others.
+    Runs of one caller share the caller's place in the queue, and tasks of one run share the run's place. So a caller
+    with many runs and a run with many subagents get no more turns than others.
     """
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[Hashable, deque[asyncio.Future[None]]] = OrderedDict()
+        self._waiting: OrderedDict[str, OrderedDict[Hashable, deque[asyncio.Future[None]]]] = OrderedDict()
 
-    async def yield_turn(self, run: Hashable) -> None:
-        """Wait for the next turn of this run. Tasks of one run continue in the order of their calls."""
+    async def yield_turn(self, run: Hashable, account: str = "") -> None:
+        """Wait for the next turn of this run of a caller. Tasks of one run continue in the order of their calls."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._give_turn)
-        self._waiting.setdefault(run, deque()).append(turn)
+        self._waiting.setdefault(account, OrderedDict()).setdefault(run, deque()).append(turn)
         await turn
 
     def _give_turn(self) -> None:
-        run, turns = self._waiting.popitem(last=False)
+        account, runs = self._waiting.popitem(last=False)
+        run, turns = runs.popitem(last=False)
         turn = turns.popleft()
         if turns:
-            self._waiting[run] = turns
+            runs[run] = turns
+        if runs:
+            self._waiting[account] = runs
         if not turn.done():
             turn.set_result(None)
         if self._waiting:

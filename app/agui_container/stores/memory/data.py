@@ -79,7 +79,7 @@ class MemoryThread(Struct, eq=False):
         revisions: revision at which each message last changed, by message id.
         runs: runs by id, oldest first.
         reviews: number and review of each feedback, by message id.
-        account: caller that the thread counts for: the one who created it.
+        account: caller that the thread counts for: the one who began its last run.
         turn: status before the active run.
         size: bytes of messages, state and metadata.
     """

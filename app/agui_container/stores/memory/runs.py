@@ -47,6 +47,7 @@ class MemoryRuns:
             thread = self._data.create_thread(record, claim.account)
         elif thread.record.active_run is not None:
             return ThreadBusy(thread.runs[thread.record.active_run].record)
+        thread.account = claim.account or thread.account
         active = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
         run = MemoryRun(active, self._data.next_number())
         self._data.runs[claim.key] = thread.runs[claim.key.run_id] = run
