@@ -19,8 +19,11 @@ export function runtimeListener(url: string) {
 
 /** Leaves threads to the agent server, so a page that is loaded again finds them after the runtime was restarted. */
 class ServerRunner extends AgentRunner {
-  constructor(private url: string) {
+  private readonly url: string;
+
+  constructor(url: string) {
     super();
+    this.url = url;
   }
 
   run({ agent, input }: AgentRunnerRunRequest) {

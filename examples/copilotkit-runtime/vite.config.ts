@@ -1,6 +1,6 @@
 import react from "@vitejs/plugin-react";
 import { type Connect, defineConfig, type Plugin } from "vite";
-import { runtimeListener } from "./runtime";
+import { runtimeListener } from "./runtime.ts";
 
 const server = process.env.AGENT_URL ?? "http://localhost:8080";
 
