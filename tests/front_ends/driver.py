@@ -6,7 +6,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -59,7 +58,7 @@ def wait_until_served(url: str, process: subprocess.Popen[bytes]) -> None:
         try:
             with urlopen(url, timeout=5):  # noqa: S310 - this machine
                 return
-        except URLError:
+        except OSError:
             time.sleep(0.05)
     pytest.fail(f"nothing is served at {url}", pytrace=False)
 

@@ -92,11 +92,11 @@ async def test_a_run_goes_on_through_a_reload_without_lost_or_doubled_text(
     visit: Visit, server: PageServer, app: str
 ) -> None:
     visitor = await visit(app)
-    await visitor.say("wait 4")
-    await visitor.reads("Waiting 4 s.")
+    await visitor.say("wait 3")
+    await expect(visitor.chat.get_by_text("Waiting 3 s.")).to_be_visible()
     await visitor.page.reload()
-    await visitor.reads("Waiting 4 s. Done.")
-    await visitor.reads("wait 4")
+    await visitor.reads("Waiting 3 s. Done.")
+    await visitor.reads("wait 3")
     assert await status_at_end(server, visitor.thread_id) == "finished"
 
 
@@ -128,18 +128,18 @@ async def test_assistant_ui_lists_the_threads_of_the_server_and_leaves_their_run
     visit: Visit, server: PageServer
 ) -> None:
     visitor = await visit("assistant-ui")
-    await visitor.say("wait 3")
-    await visitor.reads("Waiting 3 s.")
+    await visitor.say("wait 2")
+    await expect(visitor.chat.get_by_text("Waiting 2 s.")).to_be_visible()
     left = visitor.thread_id
     await visitor.press("New chat")
-    await expect(visitor.chat.get_by_text("Waiting 3 s.")).to_have_count(0)
+    await expect(visitor.chat.get_by_text("Waiting 2 s.")).to_have_count(0)
     assert await status_at_end(server, left) == "finished"
     await visitor.say("think about rain")  # when a run ends, the list is loaded again
-    await visitor.press("wait 3")
-    await visitor.reads("Waiting 3 s. Done.")
+    await visitor.press("wait 2")
+    await visitor.reads("Waiting 2 s. Done.")
     assert visitor.thread_id == left
-    await visitor.page.get_by_role("button", name="Delete wait 3", exact=True).click()
-    await expect(visitor.chat.get_by_text("Waiting 3 s.")).to_have_count(0)
+    await visitor.page.get_by_role("button", name="Delete wait 2", exact=True).click()
+    await expect(visitor.chat.get_by_text("Waiting 2 s.")).to_have_count(0)
     threads: list[Json] = json.loads(get(server, "threads"))["threads"]
     assert left not in [thread["threadId"] for thread in threads]
 
