@@ -16,6 +16,7 @@ JS := tests/js
 TS := clients/typescript
 WEB := clients/web
 GRPC := tests/grpc/clients
+FRONT_ENDS := examples/copilotkit-direct examples/copilotkit-runtime examples/assistant-ui
 IMAGE ?= agui-container
 PLATFORM ?= linux/arm64
 
@@ -39,20 +40,21 @@ run: $(VENV)/.run $(VENV)/.package ## Serve on port 8080; AGUI_* variables and P
 	@exec $(BIN)/agui serve
 
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools front-ends browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) $(ARGS)
 
 # One more than there are cores on the smallest machine in use: many tests wait for a process that they have started.
 WORKERS ?= 3
 
 .PHONY: check
-check: $(VENV)/.dev js web-tools ## Check format, lint, types, the direction of imports, and that the chat page is built
+check: $(VENV)/.dev js web-tools front-ends ## Check format, lint, types, the direction of imports, and that the chat page is built
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	PYTHONPATH=app $(BIN)/lint-imports --no-logo
 	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent check
 	@if test -e $(WEB)/node_modules/.done; then cd $(WEB) && npm run --silent check; fi
+	@for app in $(FRONT_ENDS); do test ! -e $$app/node_modules/.done || npm --prefix $$app run --silent check || exit; done
 
 .PHONY: web
 web: web-tools ## Build the chat page into app/agui_container/transports/console/static
@@ -100,6 +102,7 @@ image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base, PLATFO
 .PHONY: clean
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) $(JS)/node_modules $(GRPC)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build $(WEB)/node_modules
+	rm -rf $(FRONT_ENDS:=/node_modules) $(FRONT_ENDS:=/dist)
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
@@ -200,3 +203,32 @@ browser: ## Install Chromium for the tests, where it is missing and root asks on
 		echo "Chromium is not installed: the tests of the chat page cannot run" >&2; \
 		test "$(CI)" != true; \
 	fi
+
+# --- the front ends of examples/: CopilotKit and assistant-ui, which the tests drive in the browser -------------------
+
+.PHONY: front-ends
+front-ends: ## Install and build the front ends of examples/
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+		$(MAKE) --silent $(FRONT_ENDS:=/dist/.done); \
+	else \
+		echo "Node.js with npm is not installed: the front ends of examples/ cannot be built" >&2; \
+		test "$(CI)" != true; \
+	fi
+
+# The package is built for the front ends. The stamp stands beside the others, because all of dist is packed.
+$(TS)/node_modules/.built: $(TS)/node_modules/.done $(TS)/tsconfig.json $(TS)/tsconfig.build.json $(wildcard $(TS)/src/*.ts)
+	@rm -rf $(TS)/dist && npm --prefix $(TS) run --silent build
+	@touch $@
+
+# npm copies the TypeScript client into each of them, so a change of the client installs them again.
+examples/%/node_modules/.done: examples/%/package.json examples/%/package-lock.json $(TS)/node_modules/.built
+	@echo "Installing examples/$*/package-lock.json into examples/$*/node_modules"
+	@cd examples/$* && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
+	@touch $@
+
+.SECONDARY: $(FRONT_ENDS:=/node_modules/.done)
+.SECONDEXPANSION:
+examples/%/dist/.done: examples/%/node_modules/.done $$(wildcard examples/$$*/*.ts examples/$$*/*.html examples/$$*/src/*)
+	@echo "Building examples/$*"
+	@cd examples/$* && DO_NOT_TRACK=1 npm run --silent build -- --logLevel error
+	@touch $@

@@ -97,7 +97,7 @@ def test_the_package_says_that_it_is_typed() -> None:
 IMPORT = re.compile(
     r"^\s*(?:from\s+(agui_container[\w.]*)\s+import\s+(\([^)]*\)|.+)|import\s+(agui_container\S*).*)$", re.MULTILINE
 )
-TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.py"))]
+TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
 
 
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.relative_to(ROOT).as_posix())

@@ -1,0 +1,10 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+const server = process.env.AGENT_URL ?? "http://localhost:8080";
+
+// The page and the agent server share an origin, so the server needs no AGUI_CORS_ORIGINS. `vite preview` does the same.
+export default defineConfig({
+  plugins: [react()],
+  server: { proxy: { "/invocations": { target: server }, "/threads": { target: server } } },
+});

@@ -1,0 +1,61 @@
+/** The CopilotKit runtime. It keeps nothing: the agent server has the threads, and the runs that go on in them. */
+
+import { randomUUID } from "node:crypto";
+import { ResumableHttpAgent, RunRefusedError } from "@agui-container/client";
+import {
+  AgentRunner,
+  type AgentRunnerConnectRequest,
+  type AgentRunnerRunRequest,
+  type AgentRunnerStopRequest,
+  CopilotRuntime,
+} from "@copilotkit/runtime/v2";
+import { createCopilotNodeListener } from "@copilotkit/runtime/v2/node";
+
+/** A request listener for Node.js' `http` that answers the page. */
+export function runtimeListener(url: string) {
+  const agents = { default: new ResumableHttpAgent({ url }) };
+  return createCopilotNodeListener({ runtime: new CopilotRuntime({ agents, runner: new ServerRunner(url) }) });
+}
+
+/** Leaves threads to the agent server, so a page that is loaded again finds them after the runtime was restarted. */
+class ServerRunner extends AgentRunner {
+  private readonly url: string;
+
+  constructor(url: string) {
+    super();
+    this.url = url;
+  }
+
+  run({ agent, input }: AgentRunnerRunRequest) {
+    return agent.run(input);
+  }
+
+  connect({ threadId, headers = {} }: AgentRunnerConnectRequest) {
+    return new ThreadAgent({ url: this.url, headers }).show(threadId);
+  }
+
+  async isRunning({ threadId }: { threadId: string }) {
+    return (await this.command("threads.get", threadId))?.activeRunId !== undefined;
+  }
+
+  async stop({ threadId, runId }: AgentRunnerStopRequest) {
+    return (await this.command("cancel", threadId, { runId })) !== undefined;
+  }
+
+  private async command(type: string, threadId: string, fields = {}) {
+    try {
+      return await new ResumableHttpAgent({ url: this.url }).command({ type, threadId, ...fields });
+    } catch (error) {
+      if (error instanceof RunRefusedError) return undefined; // there is no such thread, or no run in it
+      throw error;
+    }
+  }
+}
+
+class ThreadAgent extends ResumableHttpAgent {
+  /** Show a thread, and follow the run that goes on in it. */
+  show(threadId: string) {
+    const empty = { messages: [], tools: [], context: [], state: {}, forwardedProps: {} };
+    return this.connect({ threadId, runId: randomUUID(), ...empty });
+  }
+}

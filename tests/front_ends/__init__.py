@@ -1,0 +1,1 @@
+"""The front ends of examples/ in a real browser, against a real server."""

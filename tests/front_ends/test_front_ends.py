@@ -1,0 +1,157 @@
+"""Each front end of ``examples/`` chats, shows tool calls, asks for approval, stops runs, and survives a reload."""
+
+import asyncio
+import json
+from urllib.request import urlopen
+
+import pytest
+from playwright.async_api import expect
+
+from tests.console.driver import PageServer
+from tests.front_ends.conftest import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+in_each = pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime", "assistant-ui"])
+
+SECONDS = 10.0
+Json = dict[str, object]
+
+
+def get(server: PageServer, path: str) -> bytes:
+    """What the server answers, once it has sent all of it."""
+    with urlopen(server.url + path, timeout=SECONDS) as response:  # noqa: S310 - this machine
+        content: bytes = response.read()
+        return content
+
+
+def last_run(server: PageServer, thread_id: str) -> Json:
+    """The newest run of a thread, as ``GET /runs`` lists it."""
+    runs: list[Json] = json.loads(get(server, "runs"))["runs"]
+    return next(run for run in runs if run["threadId"] == thread_id)
+
+
+async def status_at_end(server: PageServer, thread_id: str) -> object:
+    """How the newest run of a thread has ended, as soon as it has."""
+    run = last_run(server, thread_id)
+    await asyncio.to_thread(get, server, f"runs/{run['runId']}/events?threadId={thread_id}")
+    return last_run(server, thread_id)["status"]
+
+
+@in_each
+async def test_answers_stream_into_the_page_and_the_server_keeps_one_of_each(
+    visit: Visit, server: PageServer, app: str
+) -> None:
+    visitor = await visit(app)
+    await visitor.say("stream 20")
+    await visitor.reads(("hello world, " * 20).strip())
+    await visitor.say("think about rain")
+    await visitor.reads("I have thought about rain.")
+    thread: dict[str, list[Json]] = json.loads(get(server, f"threads/{visitor.thread_id}"))
+    questions = [message["content"] for message in thread["messages"] if message["role"] == "user"]
+    assert questions == ["stream 20", "think about rain"]
+
+
+@in_each
+async def test_a_card_shows_a_call_and_its_result(visit: Visit, app: str) -> None:
+    visitor = await visit(app)
+    await visitor.say('call current_time {"timezone": "UTC"}')
+    await expect(visitor.tool("current_time")).to_contain_text("timezone")
+    await expect(visitor.tool("current_time")).to_contain_text("+00:00")
+    await expect(visitor.chat.get_by_text("The result of current_time is")).to_have_count(1)
+
+
+@in_each
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ("Approve", "The result of calculate is 42."),
+        ("Deny", "The call of calculate failed: the user denied this call."),
+    ],
+)
+async def test_a_call_waits_for_approval(visit: Visit, app: str, answer: str, outcome: str) -> None:
+    visitor = await visit(app)
+    await visitor.say("calculate 6*7")
+    await expect(visitor.tool("calculate")).to_contain_text("6*7")
+    await visitor.press(answer)
+    await visitor.reads(outcome)
+    await expect(visitor.approval).to_have_count(0)
+
+
+@in_each
+async def test_an_approval_still_waits_after_a_reload(visit: Visit, app: str) -> None:
+    visitor = await visit(app)
+    await visitor.say("calculate 6*7")
+    await expect(visitor.approval).to_be_visible()
+    await visitor.page.reload()
+    await visitor.press("Approve")
+    await visitor.reads("The result of calculate is 42.")
+
+
+@in_each
+async def test_a_run_goes_on_through_a_reload_without_lost_or_doubled_text(
+    visit: Visit, server: PageServer, app: str
+) -> None:
+    visitor = await visit(app)
+    await visitor.say("wait 3")
+    await expect(visitor.chat.get_by_text("Waiting 3 s.")).to_be_visible()
+    await visitor.page.reload()
+    await visitor.reads("Waiting 3 s. Done.")
+    await visitor.reads("wait 3")
+    assert await status_at_end(server, visitor.thread_id) == "finished"
+
+
+@in_each
+async def test_stop_ends_the_run_at_the_server(visit: Visit, server: PageServer, app: str) -> None:
+    visitor = await visit(app)
+    await visitor.say("wait 60")
+    await visitor.reads("Waiting 60 s.")
+    await visitor.stop()
+    assert await status_at_end(server, visitor.thread_id) == "cancelled"
+    await visitor.say("think about rain")
+    await visitor.reads("I have thought about rain.")
+
+
+@in_each
+async def test_stop_ends_a_run_that_the_page_found_when_it_was_loaded_again(
+    visit: Visit, server: PageServer, app: str
+) -> None:
+    visitor = await visit(app)
+    await visitor.say("wait 60")
+    await visitor.reads("Waiting 60 s.")
+    await visitor.page.reload()
+    await visitor.reads("Waiting 60 s.")
+    await visitor.stop()
+    assert await status_at_end(server, visitor.thread_id) == "cancelled"
+
+
+async def test_assistant_ui_lists_the_threads_of_the_server_and_leaves_their_runs_alone(
+    visit: Visit, server: PageServer
+) -> None:
+    visitor = await visit("assistant-ui")
+    await visitor.say("wait 2")
+    await expect(visitor.chat.get_by_text("Waiting 2 s.")).to_be_visible()
+    left = visitor.thread_id
+    await visitor.press("New chat")
+    await expect(visitor.chat.get_by_text("Waiting 2 s.")).to_have_count(0)
+    assert await status_at_end(server, left) == "finished"
+    await visitor.say("think about rain")  # when a run ends, the list is loaded again
+    await visitor.press("wait 2")
+    await visitor.reads("Waiting 2 s. Done.")
+    assert visitor.thread_id == left
+    await visitor.page.get_by_role("button", name="Delete wait 2", exact=True).click()
+    await expect(visitor.chat.get_by_text("Waiting 2 s.")).to_have_count(0)
+    threads: list[Json] = json.loads(get(server, "threads"))["threads"]
+    assert left not in [thread["threadId"] for thread in threads]
+
+
+async def test_assistant_ui_sends_feedback_to_the_server_and_shows_it_again(visit: Visit, server: PageServer) -> None:
+    visitor = await visit("assistant-ui")
+    await visitor.say("think about tea")
+    await visitor.reads("I have thought about tea.")
+    rating = visitor.page.get_by_role("button", name="Good answer").last
+    async with visitor.page.expect_response("**/feedback"):
+        await rating.click()
+    thread: dict[str, list[Json]] = json.loads(get(server, f"threads/{visitor.thread_id}"))
+    assert [feedback["sentiment"] for feedback in thread["feedback"]] == ["positive"]
+    await visitor.page.reload()
+    await expect(rating).to_have_attribute("data-submitted", "true")
