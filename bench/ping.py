@@ -19,7 +19,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -84,17 +86,19 @@ def delegation(task: str) -> str:
 
 
 @contextmanager
-def server(agent: str) -> Iterator[int]:
+def server(agent: str, **settings: str) -> Iterator[int]:
     """A running server's port. Its end tells how long SIGTERM took."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
     environment |= {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0", "AGUI_AGENT": agent}
-    environment |= {"AGUI_ON_DISCONNECT": "cancel"}
+    environment |= settings
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     command = (sys.executable, "-m", "agui_container", "serve")
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
-    lines = process.stderr or ()
+    lines = iter(process.stderr or ())
     try:
-        yield next(int(found[1]) for line in lines if (found := re.search(r"listening on .*:(\d+);", line)))
+        port = next(int(found[1]) for line in lines if (found := re.search(r"listening on .*:(\d+);", line)))
+        threading.Thread(target=deque, args=(lines, 0), daemon=True).start()  # a full pipe would hold up the server
+        yield port
     finally:
         began = time.perf_counter()
         process.terminate()
@@ -168,7 +172,7 @@ def main() -> None:
     ready = multiprocessing.Event()
     readers: multiprocessing.Process | None = None
     try:
-        with server(load.agent) as port:
+        with server(load.agent, AGUI_ON_DISCONNECT="cancel") as port:
             readers = multiprocessing.Process(target=loaded, args=(port, load, ready), daemon=True)
             readers.start()
             ready.wait(30)

@@ -16,8 +16,8 @@ from ag_ui.core import (
 )
 
 from agui_container.protocol.encoder import encode
-from agui_container.protocol.wire.envelope import sse_frames
 from agui_container.protocol.wire.protobuf.encoder import encode_frame
+from agui_container.protocol.wire.sse_frames import sse_frames
 
 ID = "3f1c1d1e-1111-4444-8888-123456789abc"
 ITEMS = [{"id": number, "name": f"item {number}", "done": False, "tags": ["a", "b"]} for number in range(65)]

@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
-from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.main import build_app
 from agui_container.settings import Scope, Settings
 from agui_container.stores import open_store
@@ -53,6 +53,7 @@ class Connect(Protocol):
         self,
         agent: object,
         limits: CapacityLimits | None = None,
+        caller_limits: CallerLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
     ) -> Client: ...
 
@@ -64,6 +65,7 @@ class Serve(Protocol):
         self,
         agent: object,
         limits: CapacityLimits | None = None,
+        caller_limits: CallerLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
     ) -> tuple[OverSse, OverWs]: ...
 
@@ -76,10 +78,11 @@ async def serve() -> AsyncIterator[Serve]:
         async def serve(
             agent: object,
             limits: CapacityLimits | None = None,
+            caller_limits: CallerLimits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> tuple[OverSse, OverWs]:
             chosen, clock = Settings(**settings), FakeClock()
-            service = make_service(agent, chosen, clock=clock, limits=limits)
+            service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)
             url = await stack.enter_async_context(serving(build_app(chosen, service)))
             clients = OverSse(service, clock, url), OverWs(service, clock, url)
             for client in clients:
@@ -131,13 +134,14 @@ async def connect(
         async def connect(
             agent: object,
             limits: CapacityLimits | None = None,
+            caller_limits: CallerLimits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> Client:
             if transport != "inprocess":
-                over_sse, over_ws = await serve(agent, limits, **kept, **settings)
+                over_sse, over_ws = await serve(agent, limits, caller_limits, **kept, **settings)
                 return over_sse if transport == "sse" else over_ws
             chosen, clock = Settings(**settings), FakeClock()
-            service = make_service(agent, chosen, clock=clock, limits=limits)
+            service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)
             await service.open()
             stack.push_async_callback(service.drain, 0)
             return InProcess(service, clock, by_session=chosen.scope is Scope.SESSION)

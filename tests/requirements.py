@@ -12,6 +12,7 @@ import pytest
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
+from tests.requirements_limits import CALLERS
 from tests.requirements_memory import MEMORY
 from tests.requirements_security import AUTH
 from tests.requirements_speed import SPEED
@@ -100,6 +101,11 @@ FAILURES = {
         "docs/architecture.md#the-promises-and-who-keeps-them",
         "SystemExit and CancelledError of an agent end its run only.",
     ),
+}
+
+LOGS = {
+    "log.end": ("docs/observability.md#logs", "A run that has ended is one line of the log, whatever the transport."),
+    "log.fault": ("docs/agents.md#errors", "The log names the line of the agent's own code that is at fault."),
 }
 
 FORMS = {
@@ -261,6 +267,10 @@ HTTP = {
         "A refusal has the status of the error table and one RUN_ERROR as its body.",
     ),
     "http.status-stream": ("docs/configuration.md", "With AGUI_ERROR_STATUS=stream a refused invocation is a 200."),
+    "http.refused-in-stream": (
+        "docs/http-api.md#errors",
+        "A client that declares protocolVersion and names an event format is refused by RUN_ERROR in a 200.",
+    ),
     "http.request-id": ("docs/http-api.md#errors", "Body, header and log carry the request id that the request gave."),
     "http.own-request-id": ("docs/http-api.md#errors", "Without a usable request id the server makes one."),
     "http.internal": ("docs/http-api.md#errors", "A fault of the server itself is INTERNAL_ERROR without its text."),
@@ -278,6 +288,16 @@ HTTP = {
     ),
     "http.cursor": ("docs/http-api.md#routes", "A cursor that is no number is a VALIDATION_ERROR."),
     "http.command": ("docs/http-api.md#commands", "A command is answered by a small legal run with the input's ids."),
+    "page.unknown": (
+        "docs/http-api.md#in-a-browser",
+        "A browser gets the error of a GET as a page, with its status; everybody else gets RUN_ERROR.",
+    ),
+    "page.safe": ("docs/http-api.md#in-a-browser", "A page runs no script, and nothing of the request is markup."),
+    "page.links": ("docs/http-api.md#in-a-browser", "The links of a page work, also under a path prefix."),
+    "openapi.routes": ("docs/http-api.md#openapi", "The document has the routes that the application has."),
+    "openapi.valid": ("docs/http-api.md#openapi", "Schemas, references and names of the document are valid."),
+    "openapi.answers": ("docs/http-api.md#openapi", "Answers have the statuses and schemas of the document."),
+    "openapi.page": ("docs/http-api.md#openapi", "The page shows the whole document and loads nothing."),
     "binary.bytes": (_BINARY, "Every event type has the bytes that @ag-ui/proto 1.0.0 gives it."),
     "binary.schema": (_BINARY, "The compiled schema is what protoc makes of agui.proto."),
     "binary.accept": (f"{_BINARY}#negotiation", "Accept decides between SSE and protobuf, for every stream."),
@@ -406,12 +426,14 @@ CONTEXT = {
 GROUPS = (
     LIFECYCLE,
     FAILURES,
+    LOGS,
     FORMS,
     CANCEL,
     READING,
     BUSY,
     DISCONNECT,
     LIMITS,
+    CALLERS,
     SCOPE,
     AUTH,
     HTTP,

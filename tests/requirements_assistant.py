@@ -83,6 +83,10 @@ APPROVALS = {
     "approval.asks": ("docs/tools.md#approvals", "A call that must be approved is one interrupt that says all of it."),
     "approval.approved": ("docs/tools.md#approvals", "An approved call runs, and the model goes on."),
     "approval.same-run": (_INTERRUPTS, "An answer under the ids of the run that asked is no retry of it."),
+    "approval.gone": (
+        "docs/limits.md; docs/tools.md#approvals",
+        "Approvals of one caller push out its own only, and the answer to one that is gone is an error.",
+    ),
     "approval.edited": ("docs/tools.md#approvals", "Edited arguments replace the call's and are validated again."),
     "approval.denied": ("docs/tools.md#approvals", "A denied call does not run, and the model is told why."),
     "approval.abandoned": (_INTERRUPTS, "An interrupt may be cancelled; its call does not run."),

@@ -33,6 +33,10 @@ TELEMETRY = {
         "docs/architecture.md#ag-uis-rules-and-who-holds-them",
         "How long runs take, and the tokens that they use, are measured.",
     ),
+    "trace.limits": (
+        "docs/observability.md#metrics",
+        "Refusals by limits and the use of each limit are measured, without naming callers.",
+    ),
     "trace.exported": (
         "docs/architecture.md#ag-uis-rules-and-who-holds-them",
         "What is recorded is sent before the process says that it is idle; nobody waits for it.",

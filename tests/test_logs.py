@@ -26,7 +26,8 @@ def restored() -> Iterator[None]:
     """Undo what ``configure_logging`` does to the loggers."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    levels = {name: logging.getLogger(name).level for name in logs.QUIET}
+    names = (*logs.OWN, *logs.MINIMUM_LEVELS)
+    levels = {name: logging.getLogger(name).level for name in names}
     yield
     for handler in root.handlers:
         if handler not in handlers:
@@ -111,13 +112,104 @@ async def test_the_address_of_a_request_is_not_logged(http: ModuleType, capsys: 
 
 
 @pytest.mark.usefixtures("restored")
-def test_what_else_may_open_a_session_is_not_logged() -> None:
+def test_the_sessions_of_mcp_are_not_logged() -> None:
     logs.configure_logging("console")
     assert not logging.getLogger("mcp.client.streamable_http").isEnabledFor(logging.INFO)
 
 
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(
+    ("level", "own", "library", "http_client"),
+    [
+        ("debug", logging.DEBUG, logging.INFO, logging.WARNING),
+        ("info", logging.INFO, logging.INFO, logging.WARNING),
+        ("warning", logging.WARNING, logging.WARNING, logging.WARNING),
+        ("error", logging.ERROR, logging.ERROR, logging.ERROR),
+    ],
+)
+def test_the_level_is_that_of_own_lines_and_libraries_have_no_debug_lines(
+    level: str, own: int, library: int, http_client: int
+) -> None:
+    logs.configure_logging("console", level)
+    for name, expected in {
+        "agui_container.engine": own,
+        "agent": own,
+        "some_library": library,
+        "websockets.client": library,
+        "hpack": library,
+        "uvicorn.error": http_client,
+        "httpx": http_client,
+    }.items():
+        assert logging.getLogger(name).getEffectiveLevel() == expected, name
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize("name", ["websockets.server", "hpack.hpack", "urllib3", "uvicorn.error", "httpx"])
+def test_an_agent_that_lowers_a_librarys_level_gets_none_of_its_debug_lines(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.configure_logging("console", "debug")
+    logger = logging.getLogger(name)
+    logger.setLevel(logging.DEBUG)
+    try:
+        logger.debug("< Authorization: Bearer secret")
+        logger.warning("closed")
+    finally:
+        logger.setLevel(logging.NOTSET)
+    written = capsys.readouterr().err
+    assert "secret" not in written
+    assert "closed" in written
+
+
+@pytest.mark.parametrize("formatter", [logs.JsonFormatter(), logs.ConsoleFormatter()])
+@pytest.mark.parametrize(
+    ("url", "written"),
+    [
+        ("redis://:secret@cache:6379/0", "redis://:***@cache:6379/0"),
+        ("postgresql://agui:secret@db/agui", "postgresql://agui:***@db/agui"),
+        ("postgresql://agui:sec@ret@db/agui", "postgresql://agui:***@db/agui"),
+        ("https://agui:secret@model/v1?x=1", "https://agui:***@model/v1?x=1"),
+        ("postgresql://db/agui?user=agui&password=secret", "postgresql://db/agui?user=agui&password=***"),
+        ("http://host:80/a@b", "http://host:80/a@b"),
+        ("mail a:b@c", "mail a:b@c"),
+    ],
+)
+def test_the_password_of_a_url_is_never_written(formatter: logging.Formatter, url: str, written: str) -> None:
+    line = formatter.format(record("cannot reach %s", url, error=ValueError(f"no answer of {url}")))
+    assert f"cannot reach {written}" in line
+    assert f"no answer of {written}" in line
+    assert "secret" not in line
+
+
+def test_the_facts_of_a_line_are_fields_of_its_json_object(ids: None) -> None:
+    made = record("run finished outcome=%s ms=12", "finished")
+    setattr(made, logs.FACTS, {"outcome": "finished", "ms": 12})
+    fields = json.loads(logs.JsonFormatter().format(made))
+    assert (fields["outcome"], fields["ms"], fields["runId"]) == ("finished", 12, "r1")
+
+
 def test_a_caller_does_not_show_its_headers() -> None:
     assert "secret" not in repr(Caller("o", "r", headers={"authorization": "Bearer secret"}))
+
+
+SPLITTING = "\u0085\u2028\u2029"
+TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+HIDDEN = f"\x00\x08\x0b\x1b\x7f\x9b{SPLITTING}{TURNING}"
+"""Control characters that a viewer would obey: it would break the line, turn it round or colour it."""
+
+
+def test_a_json_line_has_no_character_that_a_viewer_would_obey(ids: None) -> None:
+    line = logs.JsonFormatter().format(record("said %s é 日本 👩‍💻", HIDDEN))
+    assert not set(HIDDEN) & set(line)
+    assert len(line.splitlines()) == 1
+    assert "é 日本 👩‍💻" in line
+    assert json.loads(line)["message"] == f"said {HIDDEN} é 日本 👩‍💻"
+
+
+def test_a_console_line_has_no_character_that_a_terminal_would_obey() -> None:
+    line = logs.ConsoleFormatter().format(record("said %s é 日本 👩‍💻", HIDDEN))
+    assert not set(HIDDEN) & set(line)
+    assert line.endswith(f"said {HIDDEN.encode('unicode_escape').decode()} é 日本 👩‍💻")
 
 
 def test_no_id_and_no_message_passes_for_another_line() -> None:

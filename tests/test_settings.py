@@ -61,6 +61,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ("AGUI_CONTEXT_FILES", "", "context_files", ()),
         ("AGUI_SKILLS", "skills", "skills", "skills"),
         ("AGUI_LOG_FORMAT", "json", "log_format", "json"),
+        ("AGUI_LOG_LEVEL", "debug", "log_level", "debug"),
         ("AGUI_ERROR_STATUS", "stream", "error_status", "stream"),
     ],
 )
@@ -110,6 +111,7 @@ def test_a_variable_is_understood(
         ("AGUI_CONTEXT_TOKENS", "8k"),
         ("AGUI_CONTEXT_OVERFLOW", "drop"),
         ("AGUI_LOG_FORMAT", "xml"),
+        ("AGUI_LOG_LEVEL", "verbose"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_variable(
@@ -157,7 +159,7 @@ def test_the_start_stops_with_one_clear_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    monkeypatch.setattr("agui_container.logging.configure_logging", lambda _: None)
+    monkeypatch.setattr("agui_container.logging.configure_logging", lambda *_: None)
     assert main(["serve"]) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -171,7 +173,7 @@ def test_a_module_that_breaks_on_import_stops_the_start(
     (tmp_path / "broken_agent_module.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("AGUI_AGENT", "broken_agent_module:agent")
-    monkeypatch.setattr("agui_container.logging.configure_logging", lambda _: None)
+    monkeypatch.setattr("agui_container.logging.configure_logging", lambda *_: None)
     assert main(["serve"]) == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
 

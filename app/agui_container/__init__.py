@@ -37,12 +37,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from agui_container.agents.as_agent import as_agent
     from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
-    from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
+    from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
     from agui_container.agents.assistant.prompt.skills import read_skills
     from agui_container.agents.assistant.prompt.system_text import project_context, read_context_files, system_text
     from agui_container.agents.assistant.subagents import Subagent
-    from agui_container.agents.custom.as_agent import as_agent
     from agui_container.main import create_app
     from agui_container.ports import MessageText, RunContext, ToolError
     from agui_container.protocol.errors import AppError, ErrorCode
@@ -56,16 +56,16 @@ else:
             "SYSTEM_PROMPT": "agents.assistant.assistant",
             "AppError": "protocol.errors",
             "Assistant": "agents.assistant.assistant",
-            "ContextBudget": "agents.assistant.context_window.budget",
+            "ContextBudget": "agents.assistant.context_window.window",
             "ErrorCode": "protocol.errors",
             "MessageText": "ports",
-            "Overflow": "agents.assistant.context_window.budget",
+            "Overflow": "agents.assistant.context_window.window",
             "RunContext": "ports",
             "Settings": "settings",
             "SettingsError": "settings",
             "Subagent": "agents.assistant.subagents",
             "ToolError": "ports",
-            "as_agent": "agents.custom.as_agent",
+            "as_agent": "agents.as_agent",
             "create_app": "main",
             "project_context": "agents.assistant.prompt.system_text",
             "read_context_files": "agents.assistant.prompt.system_text",

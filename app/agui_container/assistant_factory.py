@@ -12,7 +12,7 @@ from typing import ClassVar, TypeVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
-from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
+from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
 from agui_container.agents.assistant.prompt.skills import Skill, SkillError, read_skills, skill_tools
 from agui_container.agents.assistant.prompt.system_text import (
     ContextFileError,

@@ -1,7 +1,7 @@
 """Log lines: readable ones for a terminal, or one JSON object per line for CloudWatch.
 
-Rules: every line carries the ids of the request or run it belongs to (``LOG_FIELDS``); no line holds a header or token.
-What begins at the margin is a record: ids and field names are callers' words, and none of them passes for one.
+Rules: every line carries the ids of the request or run it belongs to (``LOG_FIELDS``); no line holds a header, a token
+or a password. What begins at the margin is a record: ids and field names are callers' words, and none passes for one.
 """
 
 import json
@@ -11,17 +11,50 @@ from datetime import UTC, datetime
 from opentelemetry import trace
 
 from agui_container.ports import LOG_FIELDS
+from agui_container.runtime.log_values import mask_passwords
+
+FACTS = "facts"
+"""Attribute of a record with further fields for JSON: ``logger.info(…, extra={"facts": {…}})``."""
 
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
 """Log message of uvicorn, with a traceback, for a text frame that is not UTF-8."""
 
-CONTROLS = {
-    number: ascii(chr(number))[1:-1] for number in (*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029)
-}
-"""Control characters except tabs and line breaks, and the escapes that are written instead of them."""
+BIDI_CONTROLS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Characters that change the direction of text, so that a terminal shows a line in another order than it has."""
 
-QUIET = ("alembic", "httpx", "httpx2", "mcp", "uvicorn")
-"""Only their warnings are logged. HTTP clients say the URL of each request, and MCP's the session: both may be keys."""
+CONTROLS = (*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029, *BIDI_CONTROLS)
+"""Control characters except tabs and line breaks. Viewers break lines at some of them (U+0085, U+2028, U+2029)."""
+
+CONSOLE_ESCAPES = {number: ascii(chr(number))[1:-1] for number in CONTROLS}
+JSON_ESCAPES = {number: f"\\u{number:04x}" for number in CONTROLS}
+
+OWN = ("agent", "agui_container")
+"""The loggers of ``ctx.logger`` and of this package. ``AGUI_LOG_LEVEL`` may turn on debug lines of these only."""
+
+WARNINGS_ONLY = ("alembic", "httpx", "httpx2", "mcp", "sqlalchemy", "uvicorn")
+"""At INFO, HTTP clients log the URL of each request, MCP's client the session and SQLAlchemy the values that are
+written. All of these may be secrets."""
+
+NO_DEBUG = (
+    *(
+        "aiosqlite",
+        "boto3",
+        "botocore",
+        "grpclib",
+        "h2",
+        "hpack",
+        "httpcore",
+        "httpcore2",
+        "openai",
+        "psycopg",
+        "redis",
+    ),
+    *("s3transfer", "sse_starlette", "urllib3", "websockets"),
+)
+"""Debug lines of these libraries hold headers, bodies and statements."""
+
+MINIMUM_LEVELS = {**dict.fromkeys(WARNINGS_ONLY, logging.WARNING), **dict.fromkeys(NO_DEBUG, logging.INFO)}
+"""Lowest level of a library's lines, whatever levels an agent sets."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -34,13 +67,14 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
+            **getattr(record, FACTS, {}),
             **LOG_FIELDS.get(),
             **current_trace_ids(),
         }
         if record.exc_info and record.exc_info[0] is not None:
             fields["errorType"] = record.exc_info[0].__name__
             fields["stackTrace"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False, default=str)
+        return mask_passwords(json.dumps(fields, ensure_ascii=False, default=str).translate(JSON_ESCAPES))
 
 
 def current_trace_ids() -> dict[str, str]:
@@ -57,7 +91,7 @@ class ConsoleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record, its traceback below it."""
-        return super().format(record).translate(CONTROLS).replace("\n", "\n  ")
+        return mask_passwords(super().format(record).translate(CONSOLE_ESCAPES).replace("\n", "\n  "))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
         """The line without a traceback, and the ids of its context."""
@@ -66,14 +100,28 @@ class ConsoleFormatter(logging.Formatter):
         return f"{line} [{ids}]" if ids else line
 
 
-def configure_logging(log_format: str) -> None:
-    """Send all log lines to standard error as ``console`` or ``json``. Pings and requests are not logged."""
+def configure_logging(log_format: str, log_level: str = "info") -> None:
+    """Send log lines to standard error. Pings and requests are not logged.
+
+    Args:
+        log_format: ``console`` or ``json``.
+        log_level: ``debug``, ``info``, ``warning`` or ``error``. Loggers other than ``OWN`` have no debug lines.
+    """
+    level = logging.getLevelNamesMapping()[log_level.upper()]
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else ConsoleFormatter())
-    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-    for name in QUIET:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    handler.addFilter(_may_be_written)
+    logging.basicConfig(handlers=[handler], level=max(level, logging.INFO), force=True)
+    for name in OWN:
+        logging.getLogger(name).setLevel(level)
+    for name, minimum in MINIMUM_LEVELS.items():
+        logging.getLogger(name).setLevel(max(level, minimum))
     logging.getLogger("uvicorn.error").addFilter(_without_traceback)
+
+
+def _may_be_written(record: logging.LogRecord) -> bool:
+    """Return False for lines of libraries that may hold secrets, if other code has lowered a logger's level."""
+    return record.levelno >= MINIMUM_LEVELS.get(record.name.partition(".")[0], logging.NOTSET)
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from ag_ui.core import (
     AgentCapabilities,
     ExecutionCapabilities,
@@ -23,12 +24,12 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from agui_container import __version__
-from agui_container.agents.custom.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
+from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
 from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.buses import open_bus
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import OnBusy, OnDisconnect, Policy
+from agui_container.engine.policy import CallerLimits, CapacityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.engine.service import Service
 from agui_container.ports import Agent, Clock, RunLimits
 from agui_container.ports.bus import BusUnavailable
@@ -36,12 +37,22 @@ from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.clock import SystemClock
-from agui_container.settings import Auth, Scope, Settings, SettingsError, check_auth, check_own_agent, load_settings
+from agui_container.settings import (
+    Auth,
+    LimitBy,
+    Scope,
+    Settings,
+    SettingsError,
+    check_auth,
+    check_own_agent,
+    load_settings,
+)
 from agui_container.stores import is_durable, open_store
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
 from agui_container.tools.policy import ToolPolicy
 from agui_container.transports import invocations, rest, websocket
+from agui_container.transports.accounts import Accounts
 from agui_container.transports.application import Application
 from agui_container.transports.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
 from agui_container.transports.browser_policy import BrowserPolicy
@@ -52,6 +63,7 @@ from agui_container.transports.error_responses import on_app_error, on_error, on
 from agui_container.transports.fastapi_class import FastAPI
 from agui_container.transports.grpc.handover import Handover, Http2Server
 from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
+from agui_container.transports.openapi import routes as openapi
 
 T = TypeVar("T")
 
@@ -128,6 +140,7 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
         *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
         *authentication.routes(),
         *websocket.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
+        *openapi.routes(),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
         *(roboto_routes(settings, service, closers) if settings.roboto else ()),
     ]
@@ -155,6 +168,7 @@ def admit_callers(app: FastAPI, settings: Settings, service: Service, authentica
         browsers=BrowserPolicy(settings.cors_origins, (settings.host, *settings.allowed_hosts)),
         authentication=authentication,
         by_session=settings.scope is Scope.SESSION,
+        accounts=accounts_of(settings),
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
         ensure_open=partial(ensure_open, service),
         error_forms=roboto_error_form() if settings.roboto else {},
@@ -187,6 +201,11 @@ def build_authentication(
     issuer = settings.auth_discovery_url.partition("/.well-known/")[0]
     resource = ProtectedResource(settings.auth_resource.rstrip("/"), issuer, settings.auth_allowed_scopes)
     return CallerAuthentication(authenticator, resource)
+
+
+def accounts_of(settings: Settings) -> Accounts:
+    """Return the choice of the account that the limits per caller are counted under."""
+    return Accounts(by_session=settings.limit_by is LimitBy.SESSION)
 
 
 async def ensure_open(service: Service) -> None:
@@ -224,6 +243,7 @@ def grpc_options(service: Service, settings: Settings, authentication: CallerAut
         by_session=settings.scope is Scope.SESSION,
         origins=settings.cors_origins,
         authentication=authentication,
+        accounts=accounts_of(settings),
         keepalive=settings.keepalive,
         agent_names=[settings.agent, *([identity.name] if identity and identity.name else [])],
         model=settings.model,
@@ -305,6 +325,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
             run_timeout=settings.run_timeout,
+            caller_limits=read_caller_limits(settings.caller_limits),
         ),
         clock,
         cluster,
@@ -314,7 +335,18 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
         responder=responder_of(agent),
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
+        agent_name=settings.agent,
     )
+
+
+def read_caller_limits(text: str) -> CallerLimits:
+    """Parse ``AGUI_CALLER_LIMITS``. Raises ``SettingsError``, naming the limit."""
+    try:
+        limits = msgspec.json.decode(text, type=CallerLimits)
+        limits.check_within(CapacityLimits())
+    except (msgspec.DecodeError, ValueError) as error:
+        raise SettingsError(f"AGUI_CALLER_LIMITS={text!r}: {error}.") from None
+    return limits
 
 
 def build_archive(settings: Settings, clock: Clock) -> Cluster:

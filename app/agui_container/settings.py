@@ -70,6 +70,13 @@ RESTRICTIONS = OF_AUTH[2:]
 """Settings of which at least one must say what a token has to have."""
 
 
+class LimitBy(StrEnum):
+    """Name under which limits per caller are counted if no token names a principal."""
+
+    ADDRESS = "address"
+    SESSION = "session"
+
+
 class Settings(BaseModel):
     """All settings; docs/configuration.md describes them. Times are in seconds, sizes in bytes."""
 
@@ -105,6 +112,8 @@ class Settings(BaseModel):
     auth_allowed_clients: tuple[str, ...] = ()
     auth_allowed_scopes: tuple[str, ...] = ()
     auth_custom_claims: str = "[]"
+    limit_by: LimitBy = LimitBy.ADDRESS
+    caller_limits: str = "{}"
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
     run_tokens: Annotated[int, Field(ge=0)] = 0
@@ -118,6 +127,7 @@ class Settings(BaseModel):
     grpc_shutdown: bool = False
     roz_wire: Literal["both", "0.2", "1.0"] = "both"
     log_format: Literal["console", "json"] = "console"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$")] = "#4a5bd4"

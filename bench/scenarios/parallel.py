@@ -29,7 +29,7 @@ def measure(options: Options) -> Section:
             for server, cost in zip(servers, uvloop.run(events(servers, options)), strict=True):
                 cpu[server.name].append(cost)
     what = f"paced, {options.streams // len(PAIR)} streams of each at once: CPU per event"
-    return Section(compared(what, "µs", cpu, {AGENTCORE.name: 1 / 0.8}))
+    return Section(compared(what, "µs", cpu, {AGENTCORE.name: 1 / 0.9}))
 
 
 async def events(servers: Sequence[Server], options: Options) -> list[float]:

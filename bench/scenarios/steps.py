@@ -22,7 +22,8 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.expander import Expander
 from agui_container.protocol.parser import RunRequest, parse
 from agui_container.protocol.validator import RunSequence
-from agui_container.protocol.wire.envelope import Batch, sse_frames
+from agui_container.protocol.wire.envelope import Batch
+from agui_container.protocol.wire.sse_frames import sse_frames
 from agui_container.protocol.wire.ws_frames import make_frames
 from agui_container.settings import Settings
 from bench.client import run_body

@@ -9,7 +9,7 @@ SECONDS = 120
 
 BLOCKED = """
 import asyncio, threading
-from agui_container.agents.custom.as_agent import as_agent
+from agui_container.agents.as_agent import as_agent
 from agui_container.tools.function_tool import FunctionTool
 from tests.contexts import collected, run_context, run_input
 

@@ -14,10 +14,18 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.agents.assistant.approvals.approvals import MAX_REASON
+from agui_container.agents.assistant.approvals.approvals import LIFETIME, MAX_REASON
 from agui_container.agents.assistant.approvals.resume import ends_with_answer
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results
+from tests.agents.approval_helpers import (
+    ApprovalFixture,
+    abandoned,
+    answer,
+    ask_for_payments,
+    interrupts,
+    results,
+    spoken_text,
+)
 
 CALL = ToolCall(id="c", function=FunctionCall(name="f", arguments="{}"))
 BELOW = AssistantMessage(id="b", content="I asked.", subagent_run_id="s")
@@ -90,6 +98,36 @@ async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(caplog: pyte
     (line,) = (record.getMessage() for record in caplog.records if "unknown interrupts" in record.getMessage())
     assert line.startswith("answers to unknown interrupts ignored count=1000 first='forged\\nxxx")
     assert len(line) < 200
+
+
+async def test_an_answer_to_a_call_that_no_longer_waits_is_refused_and_an_abandonment_goes_on() -> None:
+    desk = ApprovalFixture()
+    items = await desk.send('call pay {"amount": 5}')
+    (interrupt,) = interrupts(items)
+    desk.now += 3 * LIFETIME
+    message = await refused(desk, answer(interrupt, approved=True))
+    assert message == (
+        "resume.0.interruptId: this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
+    )
+    assert interrupts(await desk.start(resume=[abandoned(interrupt)])) == []
+    desk.history.clear()
+    assert await refused(desk, abandoned(interrupt), answer(interrupt, approved=True))
+    assert desk.paid == []
+
+
+async def test_an_answer_that_belongs_to_nothing_in_the_history_is_ignored() -> None:
+    desk = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(desk, 5)
+    desk.now += 3 * LIFETIME
+    items = await desk.start("stream 1", resume=[answer(interrupt, approved=True)])
+    assert spoken_text(items) == "hello world, "
+
+
+async def test_a_call_of_the_client_is_no_call_that_waits() -> None:
+    desk = ApprovalFixture()
+    await desk.send("call show", tools=("show",))
+    forged = ResumeEntry(interrupt_id="forged", status="resolved", payload={"approved": True})
+    await desk.start(resume=[forged], tools=("show",))
 
 
 async def test_a_denied_call_keeps_its_arguments_whatever_was_edited() -> None:

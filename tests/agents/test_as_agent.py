@@ -7,9 +7,15 @@ from functools import partial
 import pytest
 from ag_ui.core import AgentCapabilities, ReasoningCapabilities, RunAgentInput
 
+from agui_container.agents.as_agent import (
+    AgentLoadError,
+    GeneratorAgent,
+    StreamAgent,
+    ThreadAgent,
+    as_agent,
+    capabilities_of,
+)
 from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.custom.as_agent import AgentLoadError, GeneratorAgent, StreamAgent, as_agent, capabilities_of
-from agui_container.agents.custom.threaded import ThreadAgent
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, RunContext
 from tests.contexts import collected, run_context, run_input

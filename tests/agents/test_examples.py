@@ -8,7 +8,7 @@ import pytest
 from ag_ui.core import RunAgentInput, StateSnapshotEvent, TextMessageContentEvent, ToolCallResultEvent
 from websockets.asyncio.server import ServerConnection, serve
 
-from agui_container.agents.custom.as_agent import capabilities_of
+from agui_container.agents.as_agent import capabilities_of
 from agui_container.agents.loader import load_agent
 from agui_container.ports import Item
 from examples.chat_ws import chat

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agui_container.agents.custom.as_agent import ACCEPTED, AgentLoadError
+from agui_container.agents.as_agent import ACCEPTED, AgentLoadError
 from agui_container.agents.loader import load_agent
 from tests.contexts import collected, run_context, run_input
 

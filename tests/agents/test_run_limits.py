@@ -6,7 +6,7 @@ import pytest
 from ag_ui.core import TokenUsage
 
 from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
+from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.ports import RunLimits, TextDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode

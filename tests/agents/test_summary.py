@@ -19,7 +19,6 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
 from agui_container.agents.assistant.context_window.summary import (
     EARLIER,
     MARK,
@@ -30,7 +29,7 @@ from agui_container.agents.assistant.context_window.summary import (
     render_message,
 )
 from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter
-from agui_container.agents.assistant.context_window.window import Window
+from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow, Window
 from agui_container.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.doubles import ScriptedModel, asks

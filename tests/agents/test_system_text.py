@@ -6,7 +6,7 @@ import pytest
 from ag_ui.core import Context, RunAgentInput, TextMessageContentEvent, UserMessage
 
 from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
-from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
+from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
 from agui_container.agents.assistant.prompt.skills import Skill
 from agui_container.assistant_factory import build_assistant
 from agui_container.models.offline import OfflineModel

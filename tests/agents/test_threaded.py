@@ -10,9 +10,8 @@ from dataclasses import replace
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.agents.custom.as_agent import as_agent
-from agui_container.agents.custom.threaded import ThreadAgent
-from agui_container.ports import Item, RunContext
+from agui_container.agents.as_agent import ThreadAgent, as_agent
+from agui_container.ports import Caller, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.daemon_threads import ROOM, DaemonThreadPool
 from tests.contexts import collected, run_context, run_input
@@ -150,6 +149,28 @@ async def test_too_many_threads_are_refused_until_one_ends() -> None:
     go_on.set()
     assert await running == ["a"]
     assert await collected(busy.run(run_input("go"), run_context())) == ["a"]
+
+
+async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
+    go_on = threading.Event()
+
+    def agent(_: RunAgentInput) -> Iterator[str]:
+        go_on.wait(WAIT)
+        yield "a"
+
+    busy = ThreadAgent(agent, made(agent).start, DaemonThreadPool(4, 2))
+    first, second = (replace(run_context(), caller=Caller(owner, "request")) for owner in ("first", "second"))
+    running = [asyncio.create_task(collected(busy.run(run_input("go"), first))) for _ in range(2)]
+    await asyncio.sleep(0)
+    for task in running:
+        task.cancel()  # the threads go on
+    with pytest.raises(AppError, match="limit of 2 threads of agents for one caller") as caught:
+        await collected(busy.run(run_input("go"), first))
+    assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
+    served = asyncio.create_task(collected(busy.run(run_input("go"), second)))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert await served == ["a"]
 
 
 async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

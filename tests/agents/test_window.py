@@ -18,13 +18,13 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agui_container.agents.assistant.context_window.budget import ContextBudget
 from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter
 from agui_container.agents.assistant.context_window.window import (
     COMPACTED,
     MAX_LISTED_MESSAGES,
     SNAPSHOT,
     BoundedWindow,
+    ContextBudget,
     UnboundedWindow,
     find_cut,
     is_instruction,

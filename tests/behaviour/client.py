@@ -13,13 +13,14 @@ DELTAS = ("TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT")
 
 
 class Refused(Exception):
-    """A request was answered with an error instead of a run."""
+    """A request was answered with an error instead of a run. ``retry_after`` are the seconds to wait, if it says so."""
 
-    def __init__(self, code: str, message: str, request_id: str) -> None:
+    def __init__(self, code: str, message: str, request_id: str, retry_after: int | None = None) -> None:
         super().__init__(code, message)
         self.code = code
         self.message = message
         self.request_id = request_id
+        self.retry_after = retry_after
 
 
 class Stream(ABC):

@@ -92,4 +92,4 @@ class InProcess(Client):
         return {"command": asked.command.type, **result}
 
     def _refused(self, error: AppError) -> Refused:
-        return Refused(error.code, error.message, self._caller().request_id)
+        return Refused(error.code, error.message, self._caller().request_id, error.wait_seconds)

@@ -86,7 +86,9 @@ class OverSse(Client):
         if response.status_code != httpx.codes.OK:
             [(seq, event)] = [frame async for frame in frames(response)]
             assert (seq, event["type"]) == (None, "RUN_ERROR")
-            raise Refused(event["code"], event["message"], event["metadata"]["requestId"])
+            retry_after = event["metadata"].get("retryAfter")
+            assert response.headers.get("retry-after") == (None if retry_after is None else str(retry_after))
+            raise Refused(event["code"], event["message"], event["metadata"]["requestId"], retry_after)
         return stream
 
     async def command(self, body: Json) -> Json:

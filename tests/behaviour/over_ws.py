@@ -38,7 +38,7 @@ class Socket:
         while "control" not in (frame := await self.receive()):
             self.events.append(frame)
         if frame["control"] == "error":
-            raise Refused(frame["code"], frame["message"], frame["requestId"])
+            raise Refused(frame["code"], frame["message"], frame["requestId"], frame.get("retryAfter"))
         return frame
 
     async def heard(self) -> None:

@@ -35,7 +35,9 @@ async def listening(
 
     uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
     """
-    config = config or uvicorn.Config(app, log_config=None, access_log=False, ws="websockets-sansio")
+    config = config or uvicorn.Config(
+        app, log_config=None, access_log=False, proxy_headers=False, ws="websockets-sansio"
+    )
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

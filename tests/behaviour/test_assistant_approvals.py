@@ -1,9 +1,13 @@
 """Calls that somebody must approve, and every answer there can be, as a client sees them."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
+from agui_container.stores.memory import MemoryStore
+from agui_container.stores.memory.data import Bounds
+from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
@@ -91,6 +95,34 @@ async def test_edited_arguments_replace_the_calls_and_are_checked_again(meet: Co
     (paid, refused) = results(events)
     assert paid == "paid 2"
     assert refused.startswith("Error: pay:")
+
+
+@requirement("approval.edited")
+@pytest.mark.parametrize("amount", [True, "7", 7.5])
+async def test_edited_arguments_of_another_type_are_not_converted(meet: ConnectModel, amount: object) -> None:
+    talk = await meet()
+    (interrupt,) = await asked(talk, 5)
+    (refused,) = results(await talk.resume(answer(interrupt, approved=True, editedArgs={"amount": amount})))
+    assert refused == "Error: pay: 'amount': Input should be a valid integer."
+    assert PAID[talk.thread] == []
+
+
+@requirement("approval.gone")
+async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
+    meet: ConnectModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
+    first = await meet(limit_by="session")
+    second = Talk(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.mind)
+    (waiting,) = await asked(second, 5)
+    crowd = [Talk(first.client, first.mind) for _ in range(6)]
+    oldest, *_ = [interrupt for talk in crowd for interrupt in await asked(talk, 1)]
+    await second.resume(answer(waiting, approved=True))
+    assert PAID[second.thread] == [5]
+    gone = await crowd[0].resume(answer(oldest, approved=True))
+    assert outcome(gone) == "VALIDATION_ERROR"
+    assert gone[-1]["message"].startswith("resume.0.interruptId: this interrupt no longer waits for an answer")
+    assert PAID[crowd[0].thread] == []
 
 
 @requirement("approval.denied")

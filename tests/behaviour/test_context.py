@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.context_window.budget import ContextBudget, Overflow
+from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
 from agui_container.agents.assistant.prompt.skills import Skill
 from agui_container.agents.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel

@@ -132,7 +132,7 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
     streams = [await begun(client, f"t{number}") for number in range(10)]
     chorus.may_speak.set()
     ends = [outcome(await stream.rest()) for stream in streams]
-    assert set(ends) == {"RUN_LIMIT_EXCEEDED"}
+    assert set(ends) == {"RATE_LIMIT_EXCEEDED"}
     assert 100_000 < client.service._registry.budget.used_bytes < 100_000 + len(streams) * 3_000
 
 

@@ -8,6 +8,7 @@ A block of Python, JavaScript or shell is run as it stands. The marks say otherw
 - ``issuer``: starts a token issuer that the servers of the same document ask.
 - ``raises``, beside ``serves``: the log of that server is meant to show an exception.
 - ``output``: what the block before it prints; ``…`` stands for anything.
+- ``listens``: a program that is a server itself, which ``test_embedding.py`` runs.
 - ``needs-…``, ``not-here``: not run, and why.
 """
 
@@ -22,18 +23,8 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
-    *(
-        "operations",
-        "performance",
-        "protobuf",
-        "roboto",
-        "security",
-        "state",
-        "subagents",
-        "threads",
-        "tools",
-        "typescript",
-    ),
+    *("chat-page", "embedding", "install", "limits", "security"),
+    *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
@@ -53,6 +44,7 @@ NOT_RUN = {
     "needs-browser": "needs a page",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",
+    "listens": "listens until it is stopped; tests/docs/test_embedding.py runs it",
 }
 SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "issuer", "raises", "says", "there", "output", "tree"
 MARKS = {*NOT_RUN, SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE}

@@ -20,7 +20,7 @@ from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.engine.policy import CapacityLimits
 from agui_container.main import build_app
 from agui_container.models.bedrock import BedrockOptions
-from agui_container.models.offline_rules import RULES
+from agui_container.models.offline import RULES
 from agui_container.models.openai import OpenAIOptions
 from agui_container.ports import Permission, PolicyDecision, RunContext, goals
 from agui_container.ports.records import ThreadStatus
@@ -137,8 +137,8 @@ def test_the_tables_of_policy_and_interrupt_have_every_field() -> None:
 
 
 def test_the_guide_of_goals_has_every_field_event_and_refused_keyword() -> None:
-    fields = [code(name) for name, _ in GUIDES["goals"].table("field", "### What is declared")]
-    events = [code(name) for name, *_ in GUIDES["goals"].table("name", "### What the client is told")]
+    fields = [code(name) for name, _ in GUIDES["goals"].table("field", "### The declaration")]
+    events = [code(name) for name, *_ in GUIDES["goals"].table("name", "### Events of goals")]
     assert fields == [field.alias or name for name, field in GoalDeclaration.model_fields.items()]
     assert events == [goals.DECLARED, goals.ACHIEVED, goal_tracker.PROMPTED, goals.FAILED]
     assert all(f"`{keyword}`" in GUIDES["goals"].prose for keyword in UNSUPPORTED)
@@ -193,6 +193,19 @@ def test_paths_and_links_lead_somewhere(document: Document) -> None:
     assert [span for span in document.spans if looks_like_a_path(span) and not (ROOT / span).exists()] == []
     local = [link for link in document.links if "://" not in link]
     assert [link for link in local if not (ROOT / document.name).parent.joinpath(link).exists()] == []
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the fragments of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", Document.read(path, ROOT).prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_links_to_headings_lead_to_headings(document: Document) -> None:
+    here = ROOT / document.name
+    for target, fragment in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", document.prose):
+        assert fragment in anchors(here.parent / target if target else here), f"{target}#{fragment}"
 
 
 def test_names_beside_a_file_are_in_it() -> None:

@@ -143,9 +143,11 @@ def test_an_example_runs_as_pasted_and_gives_the_output_that_is_shown(block: Blo
 
 
 def settings_of(start: Block) -> dict[str, str]:
-    """The variables before ``make run``."""
-    *settings, make, target = shlex.split(start.text.replace("\\\n", " "))
-    assert (make, target) == ("make", "run")
+    """Return the variables before ``make run``, or the agent of ``agui serve``."""
+    *settings, command, argument = shlex.split(start.text.replace("\\\n", " "))
+    if settings[-1:] == ["agui"]:
+        settings[-1], command, argument = f"AGUI_AGENT={argument}", "make", "run"
+    assert (command, argument) == ("make", "run")
     chosen = dict(setting.split("=", 1) for setting in settings)
     known = {f"AGUI_{name.upper()}" for name in Settings.model_fields}
     assert {name for name in chosen if not name.startswith("AWS_")} <= known
@@ -215,7 +217,7 @@ def test_files_that_a_reader_is_to_write_are_served_by_an_example() -> None:
     for block in BLOCKS:
         if block.file_name is not None:
             served = [scene.start.text for scene in SCENES if scene.start.file == block.file]
-            assert re.search(rf"=({block.file_name.removesuffix('.py')}):\w+ ", "\n".join(served)), block
+            assert re.search(rf"[= ]({block.file_name.removesuffix('.py')}):\w+\s", "\n".join(served)), block
 
 
 def test_shell_examples_that_are_not_run_can_be_parsed() -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
-from agui_container.agents.custom.as_agent import as_agent, responder_of, thread_cleanup_of
+from agui_container.agents.as_agent import as_agent, responder_of, thread_cleanup_of
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import CapacityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.engine.policy import CallerLimits, CapacityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.engine.run.run import Run
 from agui_container.engine.service import Service
-from agui_container.main import build_capabilities
+from agui_container.main import build_capabilities, read_caller_limits
 from agui_container.ports import Caller, RunLimits, Tool
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
@@ -78,6 +78,7 @@ def make_service(  # noqa: PLR0913 - each has a default
     *,
     clock: FakeClock | None = None,
     limits: CapacityLimits | None = None,
+    caller_limits: CallerLimits | None = None,
     tools: Mapping[str, Tool] | None = None,
     cluster: Cluster | None = None,
 ) -> Service:
@@ -93,6 +94,7 @@ def make_service(  # noqa: PLR0913 - each has a default
             on_disconnect=OnDisconnect(settings.disconnect_grace),
             run_timeout=settings.run_timeout,
             limits=limits or CapacityLimits(),
+            caller_limits=caller_limits or read_caller_limits(settings.caller_limits),
         ),
         clock,
         cluster or make_archive(settings.store.get_secret_value(), clock),

@@ -352,7 +352,7 @@ async def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     assert one.has_room
     append(third, "")
     assert not third.has_room
-    assert "this server holds" in third.limit_error().message
+    assert "This server has reached" in third.limit_error().message
     third.discard()
     assert other.has_room
     append(other, "x")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ag_ui.core import AgentCapabilities, RunAgentInput, TokenUsage
 
-from agui_container.agents.custom.as_agent import as_agent
+from agui_container.agents.as_agent import as_agent
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.persistence.cluster import Cluster

@@ -85,7 +85,7 @@ async def test_encoded_events_count_for_the_process_and_not_for_the_run() -> Non
     assert (log.bytes, budget.used_bytes) == (produced, produced + encoded)
     budget.all_bytes = budget.used_bytes - 1
     assert not log.has_room
-    assert "this server holds" in log.limit_error().message
+    assert "This server has reached" in log.limit_error().message
     log.end()
     assert budget.kept_bytes == budget.used_bytes
     log.discard()

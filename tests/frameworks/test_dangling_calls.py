@@ -4,7 +4,7 @@ import pytest
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
 
 from agui_container.agents.assistant.history import NO_RESULT
-from agui_container.agents.frameworks.dangling_calls import with_results
+from agui_container.agents.frameworks.translation import with_results
 
 
 def user(name: str) -> UserMessage:

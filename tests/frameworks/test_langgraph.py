@@ -36,7 +36,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
-from agui_container.agents.custom.as_agent import thread_cleanup_of
+from agui_container.agents.as_agent import thread_cleanup_of
 from agui_container.agents.frameworks import framework_agent
 from agui_container.agents.frameworks.langgraph import Graph, _split_chunk
 from agui_container.ports import Agent, Caller, Item

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from agui_container.agents.custom.as_agent import AgentLoadError
+from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks import framework_agent
 from agui_container.agents.loader import load_agent
 from tests.frameworks import langgraph_agents, pydantic_agents

@@ -55,6 +55,23 @@ def test_health_is_told_for_each_service(channel: grpc.Channel) -> None:
     assert unknown.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> None:
+    with Server(**ASSISTANT, AGUI_CALLER_LIMITS='{"sockets": 1}') as server:
+        channel = dial(server)
+        watch = channel.unary_stream(
+            "/grpc.health.v1.Health/Watch",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        first = watch(health_pb2.HealthCheckRequest(), timeout=30)
+        assert next(first).status == health_pb2.HealthCheckResponse.SERVING
+        with pytest.raises(grpc.RpcError) as refused:
+            next(watch(health_pb2.HealthCheckRequest(), timeout=30))
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "1 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)" in refused.value.details()
+        assert checked(channel, "") == health_pb2.HealthCheckResponse.SERVING
+
+
 def test_a_watch_of_health_ends_with_the_server(dial: Dial) -> None:
     with Server(**ASSISTANT) as server:
         call = dial(server).unary_stream(

@@ -19,8 +19,7 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.models.offline import OfflineModel
-from agui_container.models.offline_rules import HELP, MAX_DELTAS, MAX_SECONDS, CallTool, Repeat, Wait, make_plan
+from agui_container.models.offline import HELP, MAX_DELTAS, MAX_SECONDS, CallTool, OfflineModel, Repeat, Wait, make_plan
 from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import run_input

@@ -18,7 +18,8 @@ from pydantic import TypeAdapter
 
 from agui_container.protocol.encoder import MAX_EVENT_BYTES, encode
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
-from agui_container.protocol.wire.envelope import Envelope, parse_cursor, sse_error_frame, sse_frames
+from agui_container.protocol.wire.envelope import Envelope, parse_cursor
+from agui_container.protocol.wire.sse_frames import sse_error_frame, sse_frames
 from tests.protocol.samples import SAMPLES, TRICKY, forged
 
 OFFICIAL: TypeAdapter[BaseEvent] = TypeAdapter(Event)

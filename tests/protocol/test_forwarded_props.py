@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.forwarded_props import read_forwarded_prop
+from agui_container.protocol.parser import read_forwarded_prop
 
 
 class Tea(BaseModel):

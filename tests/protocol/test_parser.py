@@ -235,12 +235,12 @@ def test_a_commands_own_thread_comes_first() -> None:
 
 def test_a_command_inside_an_input_takes_its_thread_and_its_ids() -> None:
     body = ask("t", "c1", forwardedProps={"command": {"type": "cancel"}})
-    assert parsed(body) == CommandRequest(Cancel(thread_id="t"), "t", "c1", None)
+    assert parsed(body) == CommandRequest(Cancel(thread_id="t"), "t", "c1", None, "1.0")
 
 
 def test_a_command_inside_an_input_may_name_another_run() -> None:
     body = ask("t", "c1", forwardedProps={"command": {"type": "attach", "runId": "r", "threadId": "u"}})
-    assert parsed(body) == CommandRequest(Attach(thread_id="u", run_id="r"), "t", "c1", None)
+    assert parsed(body) == CommandRequest(Attach(thread_id="u", run_id="r"), "t", "c1", None, "1.0")
 
 
 @pytest.mark.parametrize(

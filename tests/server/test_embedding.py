@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from websockets.asyncio.client import connect
 
 from agui_container import Settings, create_app
-from agui_container.agents.custom.as_agent import AgentLoadError
+from agui_container.agents.as_agent import AgentLoadError
 from agui_container.testing import run_agent
 from tests.engine.doubles import ask
 

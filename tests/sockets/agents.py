@@ -3,7 +3,8 @@
 ``agent`` adds to the offline assistant: ``hold`` (text, silence until ``release RUN``, text), ``story RUN`` (what
 became of a held run), ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``halves N`` (as
 many, silence until ``release RUN``, as many more), ``tick N`` (N numbered pieces in N hundredths of a second),
-``churn`` (text until ``release churn``), and the tool ``block`` (blocks its thread until ``release block``).
+``churn`` (text until ``release churn``), ``stall S`` (blocks the event loop for S seconds), and the tool ``block``
+(blocks its thread until ``release block``).
 ``blocking`` is a plain generator that blocks its thread for a minute. ``stubborn`` ignores its cancellation, and
 ``threaded`` waits for a thread of Python's own that goes on for a minute. ``leaving`` awaits a task that raises
 ``SystemExit``.
@@ -140,11 +141,18 @@ async def churn(_: str) -> AsyncIterator[Item]:
         await asyncio.sleep(0.01)
 
 
+async def stall(seconds: str) -> AsyncIterator[Item]:
+    """Block the event loop, and end in the same step."""
+    yield "before "
+    time.sleep(float(seconds))  # noqa: ASYNC251 - the mistake that people make
+
+
 COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
     "bulk": bulk,
     "churn": churn,
     "count": count,
     "release": release,
+    "stall": stall,
     "story": story,
     "tick": tick,
 }

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
 from tests.sockets.client import ask, get, post, request, run_input, socket_to
@@ -21,6 +23,7 @@ BAD_SETTINGS = {
     "AGUI_ON_BUSY=panic": "AGUI_ON_BUSY",
     "AGUI_MAX_BODY_BYTES=-1": "AGUI_MAX_BODY_BYTES",
     "AGUI_LOG_FORMAT=xml": "AGUI_LOG_FORMAT",
+    "AGUI_LOG_LEVEL=loud": "AGUI_LOG_LEVEL",
     "AGUI_PROT=8080": "AGUI_PROT",
     "AGUI_AGENT=nowhere:agent": "nowhere",
     "AGUI_AGENT=tests.sockets.agents:nothing": "nothing",
@@ -112,3 +115,43 @@ async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_se
     failed = [line for line in lines if line.get("runId") == document["runId"]]
     assert {line["requestId"] for line in failed} == {"request-1"}
     assert any("VALIDATION_ERROR" in line["message"] for line in lines if line.get("requestId") == "two")
+
+
+@pytest.mark.parametrize("log_format", ["console", "json"])
+async def test_no_level_and_no_agent_makes_libraries_log_tokens(log_format: str) -> None:
+    with Server(
+        AGUI_LOG_LEVEL="debug", AGUI_LOG_FORMAT=log_format, AGUI_AGENT="tests.sockets.verbose_agents:agent"
+    ) as server:
+        body = json.dumps(run_input(f"my password is {TOKEN}")).encode()
+        headers = [f"Content-Length: {len(body)}", f"Authorization: Bearer {TOKEN}", f"Cookie: session={TOKEN}"]
+        assert (await ask(server.port, request("POST", "/invocations", body, headers))).status == 200
+        protocols = ["base64UrlBearerAuthorization", f"base64UrlBearerAuthorization.{TOKEN_BASE64}"]
+        for options in ({"additional_headers": {"Authorization": f"Bearer {TOKEN}"}}, {"subprotocols": protocols}):
+            async with socket_to(server.port, f"/ws?token={TOKEN}", **options) as connection:
+                await connection.send(json.dumps(run_input(f"my password is {TOKEN}")))
+                while json.loads(await connection.recv())["type"] != "RUN_FINISHED":
+                    pass
+        await asyncio.to_thread(call_daemon, server.port)
+        server.stop()
+        written = "\n".join(server.log)
+    assert written.count("run finished") == 3
+    assert "a debug line" in written
+    assert TOKEN not in written
+    assert TOKEN_BASE64 not in written
+
+
+def call_daemon(port: int) -> None:
+    """Make a call over gRPC with a token. An empty request is valid."""
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        status = channel.unary_unary("/kontekst.DaemonService/GetStatus")
+        status(b"", timeout=START_SECONDS, metadata=[("authorization", f"Bearer {TOKEN}")])
+
+
+async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log() -> None:
+    with Server() as server:
+        blocking = run_input("stall 1.5")
+        assert (await ask(server.port, post(blocking))).events[-1]["type"] == "RUN_FINISHED"
+        line = await asyncio.to_thread(server.wait_for, lambda line: "event loop blocked" in line)
+        assert server.stop() == 0
+    named = rf"open_runs=0 runs={blocking['runId']}\b"  # it ended in the step that blocked
+    assert re.search(rf"WARNING .*: event loop blocked seconds=[1-9]\d*\.\d {named}", line)

@@ -224,6 +224,8 @@ NONE_OF_OURS_AT_START = (
     "agui_container.models.bedrock",
     "agui_container.models.openai",
     "agui_container.tools.mcp",
+    "agui_container.transports.openapi.document",
+    "agui_container.transports.openapi.page",
 )
 
 LOADED = """
@@ -285,12 +287,12 @@ app = build_app(Settings())
 print(OpenAPI.__pydantic_complete__, Contact.__pydantic_complete__, BaseModel.model_config)
 app.openapi_url = "/openapi.json"
 app.get("/rooms/{number}")(lambda number: number)
-print(*app.openapi()["paths"])
+print("/rooms/{number}" in app.openapi()["paths"])
 """
 
 
 def test_a_start_builds_no_openapi_but_who_asks_for_it_gets_it() -> None:
-    assert said(PUT_OFF) == ["False", "False", "{}", "/rooms/{number}"]
+    assert said(PUT_OFF) == ["False", "False", "{}", "True"]
 
 
 def test_a_start_loads_only_what_it_needs() -> None:

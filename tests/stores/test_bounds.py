@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agui_container.ports.records import (
     AlreadyExists,
     Change,
+    Claim,
     Claimed,
     StoredMessage,
     ThreadKey,
@@ -124,6 +125,41 @@ async def test_making_room_does_not_go_through_all_that_is_kept() -> None:
         tracemalloc.stop()
 
 
+async def owned(store: MemoryStore, account: str, n: int, size: int, owner: str = "owner") -> ThreadKey:
+    """A thread of a caller, with one message of that size."""
+    key = run(f"r-{account}-{n}", f"{account}-{n}", owner)
+    answer = await store.runs.claim(Claim(key, A, 100.0, 115.0, account))
+    assert isinstance(answer, Claimed)
+    change = Change([message("m", "x" * size)])
+    await store.runs.finish(key, A, [], ending(change=change))
+    return key.thread
+
+
+@pytest.mark.parametrize("bounds", [Bounds(threads=20), Bounds(thread_bytes=20_000)])
+async def test_threads_of_one_caller_do_not_push_out_those_of_another(bounds: Bounds) -> None:
+    store = MemoryStore(bounds)
+    waiting = await owned(store, "second", 0, 1_000)
+    for n in range(50):
+        await owned(store, "first", n, 1_000, f"invented {n}")
+    assert await store.threads.get(waiting) is not None
+    await owned(store, "first", 50, 100_000)
+    assert await store.threads.get(waiting) is not None
+    await owned(store, "first", 51, 10)
+    assert await store.threads.get(waiting) is not None
+    assert await store.threads.get(ThreadKey("owner", "first-50")) is None or bounds.threads == 20
+
+
+async def test_a_fork_counts_for_the_caller_of_its_thread() -> None:
+    store = MemoryStore(Bounds(threads=20))
+    waiting = await owned(store, "second", 0, 10)
+    source = await owned(store, "first", 0, 10)
+    for n in range(50):
+        await store.threads.fork(source, "m", f"fork {n}", 200.0)
+        await store.threads.rename(source, f"title {n}", 200.0)
+    assert await store.threads.get(waiting) is not None
+    assert await store.threads.get(source) is not None
+
+
 # --- how much there is ---
 
 IDS = st.sampled_from(["m0", "m1", "m2", "m3"])
@@ -146,4 +182,4 @@ def test_what_threads_take_is_the_sum_of_what_they_hold(steps: list[tuple[str, C
             kept.change(thread, change)
         held = [each.data for it in kept.threads.values() for each in it.messages.values()]
         states = [it.state or b"" for it in kept.threads.values()]
-        assert kept._thread_bytes == sum(map(len, held + states)) + len(held) * MESSAGE_BYTES
+        assert kept._eviction.bytes.total == sum(map(len, held + states)) + len(held) * MESSAGE_BYTES

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agui_container.ports.records import InterruptScope, PendingInterrupt
+from agui_container.ports.records import InterruptScope, PendingInterrupt, ThreadKey
 from agui_container.ports.store import Store
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 from tests.stores.conftest import Replica
@@ -80,6 +80,27 @@ async def test_what_has_expired_is_neither_shown_nor_answered(store: Store) -> N
     for _ in range(2):
         await store.interrupts.expire(50.0)
     assert [held.id for held in await store.interrupts.list_open(PLACE, 0.0)] == ["b"]
+
+
+async def test_in_memory_interrupts_of_one_caller_push_out_its_own_only() -> None:
+    interrupts = MemoryInterrupts(max_places=10, max_bytes=200)
+    waiting = InterruptScope(0, "second", "t")
+    await interrupts.put(waiting, [PendingInterrupt("a", b"x" * 50, 50.0)])
+    for n in range(100):
+        await interrupts.put(InterruptScope(0, "first", f"t{n}"), [PendingInterrupt("a", b"x" * (n % 40), 50.0)])
+    assert len(await interrupts.list_open(waiting, 1.0)) == 1
+    await interrupts.put(InterruptScope(0, "first", "huge"), [PendingInterrupt("a", b"x" * 500, 50.0)])
+    assert len(await interrupts.list_open(waiting, 1.0)) == 1
+
+
+async def test_in_memory_all_interrupts_of_a_deleted_thread_are_removed() -> None:
+    interrupts = MemoryInterrupts()
+    places = [InterruptScope(depth, "owner", thread) for depth in (-1, 0, 1) for thread in ("t1", "t2")]
+    for place in places:
+        await interrupts.put(place, [PendingInterrupt("a", b"x", 50.0)])
+    interrupts.remove(ThreadKey("owner", "t1"))
+    assert [len(await interrupts.list_open(place, 1.0)) for place in places] == [0, 1, 0, 1, 0, 1]
+    interrupts.remove(ThreadKey("owner", "t1"))
 
 
 async def test_in_memory_the_place_that_was_written_to_longest_ago_makes_room() -> None:

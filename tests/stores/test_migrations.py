@@ -15,8 +15,8 @@ from agui_container.ports.records import InterruptScope, PendingInterrupt, RunSt
 from agui_container.ports.store import StoreUnavailable
 from agui_container.stores import open_store
 from agui_container.stores.sql.database import Database, _write_ahead
-from agui_container.stores.sql.migration import upgrade
 from agui_container.stores.sql.schema import METADATA, digest_of
+from agui_container.stores.sql.store import upgrade
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
 
 

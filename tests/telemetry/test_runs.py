@@ -8,7 +8,7 @@ from ag_ui.core import RunErrorEvent, RunFinishedEvent, TokenUsage
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 
-from agui_container.telemetry import RunTrace, runs
+from agui_container.telemetry import RunTrace, spans
 from tests.contexts import run_context
 from tests.requirements import requirement
 from tests.telemetry.conftest import Recorded, told
@@ -21,10 +21,10 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     """What a process of this test alone has measured."""
     reader = InMemoryMetricReader()
     provider = MeterProvider(metric_readers=[reader])
-    runs.make_instruments.cache_clear()
-    monkeypatch.setattr("agui_container.telemetry.runs.get_meter", provider.get_meter)
+    spans.make_instruments.cache_clear()
+    monkeypatch.setattr("agui_container.telemetry.spans.get_meter", provider.get_meter)
     yield reader
-    runs.make_instruments.cache_clear()
+    spans.make_instruments.cache_clear()
     provider.shutdown()
 
 

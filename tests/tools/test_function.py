@@ -214,6 +214,26 @@ async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> Non
     assert order == ["first", "second"]
 
 
+async def test_calls_of_one_caller_leave_turns_and_threads_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "ACTIVE", 2)
+    monkeypatch.setattr(threads, "CALLER_ACTIVE", 1)
+    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(4, 1))
+    began, go_on = threading.Event(), threading.Event()
+
+    def blocked() -> None:
+        began.set()
+        go_on.wait(WAIT)
+
+    running = [asyncio.create_task(run_in_thread(blocked, "first")) for _ in range(5)]
+    assert await asyncio.to_thread(began.wait, WAIT)
+    assert await run_in_thread(lambda: "served", "second") == "served"
+    running[0].cancel()  # its thread goes on
+    with pytest.raises(ToolError, match="tool calls that do not end"):
+        await running[1]
+    go_on.set()
+    await asyncio.wait(running)
+
+
 async def test_too_many_threads_left_behind_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
     began, go_on, ended = threading.Event(), threading.Event(), threading.Event()

@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agui_container.engine.service import Service
 from agui_container.main import build_app
 from agui_container.ports import Item
-from agui_container.protocol.wire.envelope import Batch, sse_frames
+from agui_container.protocol.wire.envelope import Batch
+from agui_container.protocol.wire.sse_frames import sse_frames
 from agui_container.settings import Settings
 from agui_container.transports.event_stream import LAST_BYTES
 from agui_container.transports.formats import SseFormat

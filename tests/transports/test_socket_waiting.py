@@ -88,6 +88,32 @@ async def test_who_leaves_amid_its_questions_leaves_no_fault(
 
 
 @requirement("ws.at-once")
+async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, may, calls = asyncio.Event(), asyncio.Event(), list[object]()
+    _, client = await serve(Talk(), on_disconnect="continue")
+
+    async def slow(*arguments: object, **__: object) -> Page[ThreadRecord]:
+        calls.append(arguments)
+        asked.set()
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
+    socket = await opened(client)
+    await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(9)), ask())
+    await asyncio.wait_for(asked.wait(), WAIT)
+    socket.transport.abort()
+    await asyncio.wait_for(socket.wait_closed(), WAIT)
+    ping = await opened(client)
+    await send(ping, {"type": "ping", "id": 1})
+    assert shown(await receive(ping, 1)) == ["pong 1"]  # the server has noticed the end of the first socket
+    may.set()
+    await eventually(lambda: client.service._registry.queue("everybody", "t1"))
+    assert len(calls) == 1
+    await client.service.drain(0)
+
+
+@requirement("ws.at-once")
 async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
     talk = Talk()
     _, client = await serve(talk)

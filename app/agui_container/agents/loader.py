@@ -4,7 +4,7 @@ Rule: a wrong reference stops the server at startup. The error is one sentence t
 accepted forms.
 """
 
-from agui_container.agents.custom.as_agent import ACCEPTED, AgentLoadError, as_agent
+from agui_container.agents.as_agent import ACCEPTED, AgentLoadError, as_agent
 from agui_container.agents.frameworks import framework_agent, qualified_classes
 from agui_container.imports import BadReference, import_string
 from agui_container.ports import Agent

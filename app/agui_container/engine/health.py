@@ -4,6 +4,8 @@ Rule: the time changes only when the status does. A timestamp that moves on ever
 alive for hours; one that never moves gets a busy session reaped (docs/architecture.md).
 """
 
+import asyncio
+
 from agui_container.ports import Clock
 
 
@@ -19,7 +21,7 @@ class Health:
         self._clock = clock
         self.ready = False
         self.started_at: float | None = None
-        self._is_busy = False
+        self._busy = asyncio.Event()
         self._changed_at = 0
 
     def start(self) -> None:
@@ -30,10 +32,14 @@ class Health:
 
     def update(self, *, busy: bool) -> None:
         """Set the status. The time changes only if the status does."""
-        if busy != self._is_busy:
-            self._is_busy = busy
+        if busy != self._busy.is_set():
+            (self._busy.set if busy else self._busy.clear)()
             self._changed_at = int(self._clock.time())
+
+    async def wait_busy(self) -> None:
+        """Wait until the process is busy."""
+        await self._busy.wait()
 
     def report(self) -> dict[str, str | int]:
         """Return the body of ``/ping`` in AgentCore's spelling. ``time_of_last_update`` is in Unix seconds."""
-        return {"status": "HealthyBusy" if self._is_busy else "Healthy", "time_of_last_update": self._changed_at}
+        return {"status": "HealthyBusy" if self._busy.is_set() else "Healthy", "time_of_last_update": self._changed_at}

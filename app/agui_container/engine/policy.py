@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agui_container.ports import RunLimits
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.forwarded_props import read_forwarded_prop
+from agui_container.protocol.parser import read_forwarded_prop
 
 
 class OnBusy(StrEnum):
@@ -40,9 +40,14 @@ class CapacityLimits(Struct, frozen=True):
 
     Attributes:
         run_bytes: JSON of one run's events plus 64 bytes each; a larger run ends with RUN_LIMIT_EXCEEDED.
-        all_bytes: the same for all runs together, open and ended; above it, runs that produce more events are ended.
+        all_bytes: the same for all runs together, open and ended; above it, runs that produce more events end with
+            RATE_LIMIT_EXCEEDED.
         open_runs: number of open runs; more are refused with RATE_LIMIT_EXCEEDED.
         open_bytes: bytes of the requests of all open runs; more are refused with RATE_LIMIT_EXCEEDED.
+        open_streams: number of open readers of runs; more are refused with RATE_LIMIT_EXCEEDED.
+        open_sockets: number of open WebSockets and gRPC calls; more are refused with RATE_LIMIT_EXCEEDED.
+        background_tasks: number of tasks that outlive their runs; while there are as many, runs are refused with
+            RATE_LIMIT_EXCEEDED.
         queued_runs: number of queued runs of one thread; more are refused with THREAD_BUSY.
         kept_runs: number of ended runs in memory; the oldest are removed first. Runs in a database are not counted.
         kept_bytes: bytes of the events of ended runs in memory; the oldest are removed first.
@@ -53,11 +58,56 @@ class CapacityLimits(Struct, frozen=True):
     all_bytes: int = 1_000_000_000
     open_runs: int = 2_000
     open_bytes: int = 100_000_000
+    open_streams: int = 4_000
+    open_sockets: int = 2_000
+    background_tasks: int = 2_000
     queued_runs: int = 16
     kept_runs: int = 1_000
     kept_bytes: int = 256_000_000
     remembered_ids: int = 100_000
 
+
+class CallerLimits(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Limits of one caller, by their names in ``AGUI_CALLER_LIMITS``. The defaults are half of the process's limits.
+
+    Attributes:
+        runs: open runs.
+        request_bytes: bytes of the requests of open runs.
+        runs_per_minute: runs that begin in a minute. There is no such limit of the process.
+        log_bytes: bytes of the events of all runs in memory, open and ended.
+        streams: open readers of runs.
+        sockets: open WebSockets and gRPC calls.
+        messages_per_second: messages on all WebSockets in a second. There is no such limit of the process.
+        background_tasks: tasks that outlive their runs.
+    """
+
+    runs: int = 1_000
+    request_bytes: int = 50_000_000
+    runs_per_minute: int = 6_000
+    log_bytes: int = 500_000_000
+    streams: int = 2_000
+    sockets: int = 1_000
+    messages_per_second: int = 500
+    background_tasks: int = 1_000
+
+    def check_within(self, process: CapacityLimits) -> None:
+        """Check each limit: at least 1, and at most the limit of the process. Raises ``ValueError``."""
+        largest = {
+            "runs": process.open_runs,
+            "request_bytes": process.open_bytes,
+            "log_bytes": process.all_bytes,
+            "streams": process.open_streams,
+            "sockets": process.open_sockets,
+            "background_tasks": process.background_tasks,
+        }
+        for name, encoded in zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True):
+            value, limit = getattr(self, name), largest.get(name, MAX_RATE)
+            if not 1 <= value <= limit:
+                raise ValueError(f"{encoded}: must be from 1 to {limit}")
+
+
+MAX_RATE = 1_000_000_000
+"""Largest rate of a caller. It is no limit in practice."""
 
 PositiveInt = Annotated[int, Field(ge=1, strict=True)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
@@ -90,12 +140,14 @@ class Policy(Struct, frozen=True):
         on_disconnect: treatment of a run without readers.
         run_timeout: longest duration of a run, in seconds.
         limits: limits of the process.
+        caller_limits: limits of one caller.
     """
 
     on_busy: OnBusy = OnBusy.REJECT
     on_disconnect: OnDisconnect = field(default_factory=lambda: OnDisconnect(30.0))
     run_timeout: float = 3300.0
     limits: CapacityLimits = field(default_factory=CapacityLimits)
+    caller_limits: CallerLimits = field(default_factory=CallerLimits)
 
     def run_limits(self, props: object) -> RunLimits:
         """Return the limits that the caller asks for in ``forwardedProps.budget``, within ``run_timeout``.

@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
+from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.loop_monitor import LoopMonitor
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
@@ -32,6 +34,7 @@ from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, Ru
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.telemetry import observe_use
 
 agent_logger = logging.getLogger("agent")
 
@@ -54,11 +57,13 @@ class Service:
         responder: the agent, if it only answers messages. Any other agent may produce the first message of a thread.
         thread_cleanup: the agent, if it stores data of threads by itself.
         closers: close the connections of the agent's parts, when all runs have ended.
+        agent_name: name of the agent in the log.
 
     Attributes:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
         clock: source of time.
+        ledgers: what each caller uses of this process.
         local_runs: this process's runs as the leases and other replicas need them.
     """
 
@@ -75,6 +80,7 @@ class Service:
         responder: Responder | None = None,
         thread_cleanup: ThreadCleanup | None = None,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
+        agent_name: str = "agent",
     ) -> None:
         self.capabilities = capabilities
         self.health = Health(clock)
@@ -82,17 +88,19 @@ class Service:
         self.new_id = new_id
         self._responder = responder
         self._closers = closers
+        self._agent_name = agent_name
         self._policy = policy
         self.clock = clock
         self._tools = tools
-        self._registry = RunRegistry(agent, policy.limits, self.health)
-        self._subscriptions = Subscriptions(self._registry, policy.on_disconnect, clock)
+        self.ledgers = CallerLedgers(policy.limits, policy.caller_limits, clock)
+        self._registry = RunRegistry(agent, policy.limits, self.ledgers, self.health)
+        self._subscriptions = Subscriptions(self._registry, self.ledgers, policy.on_disconnect, clock)
         self.local_runs = LocalRuns(self._registry, self._subscriptions, clock)
         self.runs = RunFinder(self._registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
         self._opening = asyncio.Lock()
-        self._lease_task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     # --- runs ---
 
@@ -108,7 +116,7 @@ class Service:
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         known = self._registry.get(key)
         if known is not None:
-            return self._subscriptions.open(known, 0)
+            return self._subscriptions.open(known, 0, caller)
         if self._registry.is_forgotten(key) and not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
@@ -117,16 +125,18 @@ class Service:
         queue, now = self._registry.queue(key.owner, key.thread_id), self.clock.time()
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
-        recorder = RunRecorder(self.cluster, key, on_busy, predecessors)
+        recorder = RunRecorder(self.cluster, key, on_busy, predecessors, account=caller.account)
         on_flush = recorder.notify if self.cluster.durable else None
-        log = EventLog(key.run_id, self._registry.budget, self._registry.flusher, on_flush)
+        ledger = self.ledgers.of(caller.account)
+        log = EventLog(key.run_id, ledger.logs, self._registry.flusher, on_flush)
         run = self._run(run_input, caller, log, recorder)
-        to_cancel = runs_to_cancel(queue, on_busy, now)
-        self._registry.check_room(key.thread, size, to_cancel)
-        for other in reversed(to_cancel):
+        ledger.check(Resource.STREAMS)
+        leaving = self._registry.plan_room(run, size, runs_to_cancel(queue, on_busy, now), now)
+        ledger.count_run()
+        for other in reversed(leaving):
             other.cancel()
         self._registry.add(run, size)
-        return self._subscriptions.open(run, 0)
+        return self._subscriptions.open(run, 0, caller)
 
     async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
         """Start or join a run, and wait until it is active or queued. A retry of another replica's run joins that run.
@@ -140,7 +150,7 @@ class Service:
         if run_input.resume and await self._answers_same_run(run_input, caller):
             run_input = with_derived_run_id(run_input)
         if (stored := await self._find_stored(run_input, caller)) is not None:
-            return self._attach_remote(stored, 0)
+            return self._attach_remote(stored, 0, caller)
         if is_connect(run_input) and (snapshot := await self._snapshot(run_input, caller)):
             return snapshot
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
@@ -148,7 +158,7 @@ class Service:
             try:
                 return await self._start_admitted(run_input, caller, size)
             except RunAlreadyStored as error:
-                return self._attach_remote(error.record, 0)
+                return self._attach_remote(error.record, 0, caller)
             except AppError as error:
                 if error.code is not ErrorCode.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
@@ -209,10 +219,13 @@ class Service:
         if self._responder is None and (thread is None or not thread.messages):
             return None
         interrupts = await self._pending_interrupts(caller, run_input.thread_id)
+        ledger = self.ledgers.of(caller.account)
+        ledger.check(Resource.STREAMS)
+        ledger.count_run()
         log = EventLog(run_input.run_id, self._registry.new_snapshot_budget(), self._registry.flusher)
         run = self._run(run_input, caller, log, None)
         self._registry.run_snapshot(run, SnapshotAgent(thread, interrupts))
-        return self._subscriptions.open(run, 0)
+        return self._subscriptions.open(run, 0, caller)
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
@@ -222,7 +235,7 @@ class Service:
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder | None) -> Run:
         pipeline = EventPipeline(run_input, self.new_id, log)
-        services = RunServices(pipeline, log, self._registry)
+        services = RunServices(pipeline, log, self._registry, caller.account)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -237,29 +250,39 @@ class Service:
             state=RunState(services.state, services.emit),
             allowance=self._policy.run_limits(run_input.forwarded_props),
         )
-        return Run(run_input, ctx, self.clock, log, pipeline, recorder=recorder, on_end=self._registry.run_ended)
+        return Run(
+            run_input,
+            ctx,
+            self.clock,
+            log,
+            pipeline,
+            recorder=recorder,
+            on_end=self._registry.run_ended,
+            agent_name=self._agent_name,
+        )
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Subscription:
         """Read the events of a run after ``seq`` ``after``.
 
         Raises:
-            AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE; VALIDATION_ERROR if ``after`` is ahead of the run.
+            AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE; VALIDATION_ERROR if ``after`` is ahead of the run;
+                RATE_LIMIT_EXCEEDED if the caller or the process has too many open readers.
         """
         run = await self.runs.find_any(caller, thread_id, run_id)
         if isinstance(run, Run) and await wait_admitted(run):
-            return self._subscriptions.open(run, after)
+            return self._subscriptions.open(run, after, caller)
         record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
-        return self._attach_remote(record, after)
+        return self._attach_remote(record, after, caller)
 
-    def _attach_remote(self, record: RunRecord, after: int) -> Subscription:
+    def _attach_remote(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
         if not record.kept or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        return self._subscriptions.open(RemoteRun(self.cluster, record), after)
+        return self._subscriptions.open(RemoteRun(self.cluster, record), after, caller)
 
     # --- the process ---
 
     async def open(self) -> None:
-        """Connect to the store and the bus, renew leases from now on, and mark the process as ready.
+        """Connect to the store and the bus, renew leases and watch the loop from now on, and mark the process as ready.
 
         Does nothing if the service is open.
 
@@ -273,8 +296,11 @@ class Service:
     async def _open(self) -> None:
         await self.cluster.open()
         if self.cluster.durable:
-            self._lease_task = asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases")
+            self._tasks.append(asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases"))
+        monitor = LoopMonitor(self.health, self._registry)
+        self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
+        observe_use(self.ledgers)
 
     @property
     def is_draining(self) -> bool:
@@ -297,9 +323,10 @@ class Service:
 
     async def aclose(self) -> None:
         """Close the connections to models, tools, the store and the bus. No run may be open any more."""
-        if self._lease_task is not None:
-            self._lease_task.cancel()
-            await asyncio.wait([self._lease_task])
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         for close in self._closers:
             await close()
         await self.cluster.aclose()

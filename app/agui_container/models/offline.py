@@ -1,29 +1,214 @@
 """The offline model: a deterministic ``Model`` that needs no account and no network.
 
-The last user message is a command (the table is in ``offline_rules.py``), so that tools, reasoning, failures and long
-streams can be tried and tested. Rule: the same prompt always gives the same deltas; nothing is random.
+The last user message is a command, so that tools, reasoning, failures and long streams can be tried and tested. The
+table ``RULES`` maps the message to a plan of steps, and the model streams the plan. A new command is one row.
+
+Rule: the same prompt always gives the same deltas; nothing is random. Making a plan is pure. Patterns take linear time
+on any input, because messages may have up to 10 MB of text.
 """
 
 import asyncio
+import json
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 
-from ag_ui.core import AssistantMessage, Message, TokenUsage, ToolMessage, UserMessage
+from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, TokenUsage, ToolMessage, UserMessage
+from msgspec import Struct
 
-from agui_container.models.offline_rules import (
-    CallTool,
-    Fail,
-    Plan,
-    Reason,
-    Repeat,
-    Say,
-    Step,
-    Wait,
-    make_plan,
-    text_of,
-)
 from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.errors import AppError, ErrorCode
+
+MAX_DELTAS = 400_000
+MAX_SECONDS = 3600.0
+GREETING = "hello world, "
+
+
+class Say(Struct, frozen=True):
+    """Text, streamed word by word."""
+
+    text: str
+
+
+class Reason(Struct, frozen=True):
+    """Reasoning, streamed word by word."""
+
+    text: str
+
+
+class Repeat(Struct, frozen=True):
+    """The same text delta ``times`` times: the benchmark path."""
+
+    text: str
+    times: int
+
+
+class CallTool(Struct, frozen=True):
+    """One tool call. ``arguments`` is the text that the user wrote, which is not always JSON."""
+
+    name: str
+    arguments: str = "{}"
+
+
+class Wait(Struct, frozen=True):
+    """A pause without deltas."""
+
+    seconds: float
+
+
+class Fail(Struct, frozen=True):
+    """A failure of the model."""
+
+
+Step = Say | Reason | Repeat | CallTool | Wait | Fail
+Plan = tuple[Step, ...]
+Tools = Collection[str]
+"""Names of the tools that the prompt offers."""
+
+
+def make_plan(messages: Sequence[Message], tools: Tools) -> Plan:
+    """Return the plan for a prompt: report trailing tool results, or follow the last user message."""
+    results = trailing_results(messages)
+    if results:
+        return (Say(describe_results(messages, results)),)
+    text = last_user_text(messages)
+    for rule in RULES:
+        match = rule.pattern.fullmatch(text)
+        if match:
+            return rule.plan(match, tools)
+    return (Say(HELP),)
+
+
+def text_of(content: str | Sequence[ContentPart] | None) -> str:
+    """Return the text of a message's content. Other parts are ignored."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(part.text for part in content if isinstance(part, TextPart))
+
+
+def last_user_text(messages: Sequence[Message]) -> str:
+    """Return the trimmed text of the last user message, or an empty string if there is none."""
+    texts = (text_of(message.content) for message in reversed(messages) if isinstance(message, UserMessage))
+    return next(texts, "").strip()
+
+
+# --- after tool results ---------------------------------------------------------------------------------------------
+
+
+def trailing_results(messages: Sequence[Message]) -> list[ToolMessage]:
+    """Return the tool messages that end the conversation, in order."""
+    results: list[ToolMessage] = []
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage):
+            break
+        results.append(message)
+    return results[::-1]
+
+
+def describe_results(messages: Sequence[Message], results: Sequence[ToolMessage]) -> str:
+    """Describe all results in one sentence. Errors are described as failed calls."""
+    names = {
+        call.id: call.function.name
+        for message in messages
+        if isinstance(message, AssistantMessage)
+        for call in message.tool_calls or ()
+    }
+    sentence = ", and ".join(_describe_result(names.get(result.tool_call_id, "the tool"), result) for result in results)
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+def _describe_result(name: str, result: ToolMessage) -> str:
+    content = text_of(result.content).strip()
+    if has_failed(result):
+        error = (result.error or content).removeprefix("Error:").strip().rstrip(".")
+        return f"the call of {name} failed: {error or 'no reason was given'}"
+    return f"the result of {name} is {content.rstrip('.') or 'empty'}"
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+
+def _stream(match: re.Match[str], _: Tools) -> Plan:
+    # Nine digits suffice to exceed the cap, and int() refuses very long numbers.
+    return (Repeat(GREETING, min(int(match[1][:9]), MAX_DELTAS)),)
+
+
+def _think(match: re.Match[str], _: Tools) -> Plan:
+    topic = match[1].strip(" \t\r\n.?!…") or "about it"
+    return Reason(f"I am asked to think {topic}. I will keep it short."), Say(f"I have thought {topic}.")
+
+
+def _wait(match: re.Match[str], _: Tools) -> Plan:
+    seconds = min(float(match[1]), MAX_SECONDS)
+    return Repeat(f"Waiting {seconds:g} s. ", 1), Wait(seconds), Repeat("Done.", 1)
+
+
+def _fail(_: re.Match[str], __: Tools) -> Plan:
+    return Repeat("About to fail. ", 1), Fail()
+
+
+def _time(match: re.Match[str], tools: Tools) -> Plan:
+    return _builtin("current_time", {"timezone": match[1]} if match[1] else {}, tools)
+
+
+def _calculate(match: re.Match[str], tools: Tools) -> Plan:
+    return _builtin("calculate", {"expression": match[1].rstrip(" \t\r\n=?")}, tools)
+
+
+def _delegate(match: re.Match[str], tools: Tools) -> Plan:
+    return _builtin("delegate", {"task": match[1].strip()}, tools)
+
+
+def _achieve(match: re.Match[str], _: Tools) -> Plan:
+    return tuple(CallTool(name) for name in match[1].replace(",", " ").split())
+
+
+def _builtin(name: str, arguments: dict[str, str], tools: Tools) -> Plan:
+    if name not in tools:
+        return (Say(f"The tool {name} is not available here."),)
+    return (CallTool(name, json.dumps(arguments)),)
+
+
+def _calls(match: re.Match[str], _: Tools) -> Plan:
+    """Plan one call per line that begins with ``call``. Other lines continue the arguments of the call before them."""
+    parts: list[tuple[str, list[str]]] = []
+    for line in match[0].split("\n"):
+        call = CALL.match(line)
+        if call:
+            parts.append((call[1], [call[2]]))
+        else:
+            parts[-1][1].append(line)
+    return tuple(CallTool(name, "\n".join(lines).strip() or "{}") for name, lines in parts)
+
+
+class Rule(Struct, frozen=True):
+    """A command. If the whole message matches ``pattern``, ``plan`` makes the steps. ``HELP`` lists ``example``."""
+
+    example: str
+    pattern: re.Pattern[str]
+    plan: Callable[[re.Match[str], Tools], Plan]
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE | re.DOTALL)
+
+
+CALL = _pattern(r"\s*call[^\S\n]+(\S+)(.*)")
+RULES = (
+    Rule("stream 5", _pattern(r"stream\s+(\d+)"), _stream),
+    Rule("think about rain", _pattern(r"think\b(.*)"), _think),
+    Rule("what time is it", _pattern(r"what\s+time\s+is\s+it(?:\s+in\s+([^\s?.!]+))?\s*[?.!]*"), _time),
+    Rule("calculate 2*(3+4)", _pattern(r"calculate\s+(.+)"), _calculate),
+    Rule('call calculate {"expression": "6*7"}', CALL, _calls),
+    Rule("delegate calculate 6*7", _pattern(r"delegate\s+(.+)"), _delegate),
+    Rule("achieve the goals: achieve_x", _pattern(r"achieve\s+the\s+goals:\s*([^\s.,][^.]*)(?:\..*)?"), _achieve),
+    Rule("wait 2", _pattern(r"wait\s+(\d+(?:\.\d+)?)\s*s?"), _wait),
+    Rule("fail", _pattern(r"fail\s*[.!]?"), _fail),
+)
+HELP = "I am the offline model: I follow simple commands and need no network. Try: " + ", ".join(
+    f"“{rule.example}”" for rule in RULES
+)
+
 
 NAME = "offline"
 """Name of the model and of its provider."""

@@ -89,12 +89,21 @@ class RunRecord(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """Request of a replica to execute a run, with a lease that ends at ``until``."""
+    """Request of a replica to execute a run.
+
+    Attributes:
+        key: key of the run.
+        replica: name of the replica.
+        now: time of the claim.
+        until: end of the lease.
+        account: caller that a new thread counts for, where threads are kept in memory.
+    """
 
     key: RunKey
     replica: str
     now: float
     until: float
+    account: str = ""
 
 
 class Claimed(Struct, frozen=True):

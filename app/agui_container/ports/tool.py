@@ -70,6 +70,14 @@ class Previewing(Protocol):
         """Describe the effect of a call without executing it. Returns None if there is nothing to show."""
 
 
+@runtime_checkable
+class StrictlyChecked(Protocol):
+    """A tool that can check arguments which a person has written."""
+
+    def check_strictly(self, arguments: Mapping[str, object]) -> None:
+        """Check the arguments without conversions, such as from ``true`` to a number. Raises ``ToolError``."""
+
+
 class ToolError(Exception):
     """A tool call failed. The message goes to the model and the client."""
 

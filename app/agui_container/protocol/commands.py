@@ -90,7 +90,7 @@ def _parse_flag(value: object) -> object:
     return flag
 
 
-Number = Annotated[int, BeforeValidator(_reject_bool)]
+NOT_BOOL = BeforeValidator(_reject_bool)
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID)]
 Token = Annotated[str, Field(max_length=MAX_ID)]
@@ -126,7 +126,7 @@ class Attach(_RunTarget):
     """Replay a run's events after ``after`` and follow it."""
 
     type: Literal["attach"] = "attach"
-    after: Annotated[Number, Field(ge=0)] = 0
+    after: Annotated[int, Field(ge=0), NOT_BOOL] = 0
 
 
 class RunsList(_Command):
@@ -160,7 +160,7 @@ class ThreadsList(_Command):
     """List the caller's threads, the last changed first. ``page`` is the ``next`` token of an earlier answer."""
 
     type: Literal["threads.list"] = "threads.list"
-    limit: Annotated[Number, Field(ge=1, le=MAX_PAGE)] = MAX_PAGE
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NOT_BOOL] = MAX_PAGE
     page: Token | None = None
 
 
@@ -265,6 +265,11 @@ ThreadCommand = (
     | ThreadsFeedback
 )
 Command = Cancel | Attach | Capabilities | Ping | RunsList | RunsGet | ThreadCommand
+ReadCommand = (
+    Attach | Capabilities | Ping | RunsGet | RunsList | ThreadsDelta | ThreadsGet | ThreadsList | ThreadsTranscript
+)
+"""Commands that change nothing."""
+
 COMMAND: TypeAdapter[Command] = TypeAdapter(
     Annotated[Command, Field(discriminator="type")], config=ConfigDict(defer_build=True)
 )

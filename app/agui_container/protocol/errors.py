@@ -8,6 +8,7 @@ Source of the codes: AgentCore's AG-UI contract defines UNAUTHORIZED to RATE_LIM
 project defines the others.
 """
 
+import math
 from enum import StrEnum
 from http import HTTPStatus
 
@@ -98,18 +99,20 @@ class AppError(Exception):
     Args:
         code: key of ``ERRORS``.
         message: one sentence for a person, safe to show to anybody.
+        wait_seconds: seconds after which the same request may succeed, if they are known.
 
     Raises:
         ValueError: the code does not exist, or the message is not a string or cannot be encoded as UTF-8.
     """
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
+    def __init__(self, code: ErrorCode, message: str, *, wait_seconds: float | None = None) -> None:
         if not isinstance(message, str):
             raise ValueError(f"the message of an AppError is a sentence, not a {type(message).__name__}")  # noqa: TRY004
         message.encode()
         super().__init__(message)
         self.code = ErrorCode(code)
         self.message = message
+        self.wait_seconds = None if wait_seconds is None else max(1, math.ceil(wait_seconds))
 
     @property
     def spec(self) -> ErrorSpec:
@@ -123,8 +126,13 @@ class AppError(Exception):
 
 
 def run_error(error: AppError, request_id: str) -> RunErrorEvent:
-    """Return the RUN_ERROR event for ``error``. Its metadata has the request id, by which the log can be searched."""
-    metadata = {"requestId": request_id, "retryable": error.spec.retryable}
+    """Return the RUN_ERROR event for ``error``. Its metadata has the request id, by which the log can be searched.
+
+    ``retryAfter`` in the metadata is in seconds, as in the header of HTTP.
+    """
+    metadata: dict[str, object] = {"requestId": request_id, "retryable": error.spec.retryable}
+    if error.wait_seconds is not None:
+        metadata["retryAfter"] = error.wait_seconds
     return RunErrorEvent(code=error.code, message=error.message, metadata=metadata)
 
 

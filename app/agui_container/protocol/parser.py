@@ -1,10 +1,11 @@
-"""Parser from bytes to a ``RunAgentInput`` or a command.
+"""Parser from bytes to a ``RunAgentInput`` or a command, and reader of this server's fields in ``forwardedProps``.
 
 Rule: malformed input is refused before a run exists, with one sentence that names the field. Unknown fields are kept.
 Absent optional fields get the value that absence means in AG-UI 1.0. ``strict_json`` refuses an ambiguous body.
 
 Content parts of unknown types are dropped with a warning. The retired type ``binary`` is translated. A part of a known
-type with a wrong value is refused.
+type with a wrong value is refused. Unknown fields in ``forwardedProps`` are ignored, because frameworks put their own
+fields there.
 
 Sources: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning; the official client's
 ``legacy-content``.
@@ -12,11 +13,11 @@ Sources: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning;
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 from msgspec import Struct
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from agui_container.protocol.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
@@ -83,6 +84,11 @@ class RunRequest(Struct, frozen=True):
     run_input: RunAgentInput
     size: int
 
+    @property
+    def protocol_version(self) -> str | None:
+        """The ``protocolVersion`` that the body declares."""
+        return self.run_input.protocol_version
+
 
 class CommandRequest(Struct, frozen=True):
     """A request to execute a command.
@@ -90,25 +96,37 @@ class CommandRequest(Struct, frozen=True):
     Attributes:
         thread_id, run_id: ids for the answer, from the ``RunAgentInput`` that contained the command.
         frame_id: ``id`` of the frame, which the answer repeats; any JSON value.
-        is_legacy_client: True if the ``RunAgentInput`` declared no ``protocolVersion``.
+        protocol_version: the ``protocolVersion`` that the body declares.
     """
 
     command: Command
     thread_id: str | None = None
     run_id: str | None = None
     frame_id: object = None
-    is_legacy_client: bool = False
+    protocol_version: str | None = None
+
+    @property
+    def is_bare(self) -> bool:
+        """True if the command is a body of its own. Only a ``RunAgentInput`` has a run id."""
+        return self.run_id is None
 
 
 Request = RunRequest | CommandRequest
 
 
 class MalformedRequest(AppError):
-    """Refusal of a JSON object. ``frame_id`` is the frame's ``id``, which the answer repeats, or None."""
+    """Refusal of a JSON object.
 
-    def __init__(self, message: str, frame_id: object) -> None:
+    Attributes:
+        frame_id: ``id`` of the frame, which the answer repeats; None if it has none that can be repeated.
+        protocol_version: the ``protocolVersion`` that the object declares.
+    """
+
+    def __init__(self, message: str, document: Mapping[str, object]) -> None:
         super().__init__(ErrorCode.VALIDATION_ERROR, message)
-        self.frame_id = frame_id
+        frame_id = document.get("id")
+        self.frame_id = frame_id if _is_short(frame_id) else None
+        self.protocol_version = _protocol_version(document)
 
 
 def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
@@ -128,8 +146,7 @@ def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
     try:
         return _request(document, len(body), warn)
     except AppError as error:
-        frame_id = document.get("id")
-        raise MalformedRequest(error.message, frame_id if _is_short(frame_id) else None) from None
+        raise MalformedRequest(error.message, document) from None
 
 
 def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
@@ -142,9 +159,7 @@ def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
     command = _embedded_command(run_input)
     if command is None:
         return RunRequest(run_input, size)
-    return CommandRequest(
-        command, run_input.thread_id, run_input.run_id, is_legacy_client=run_input.protocol_version is None
-    )
+    return CommandRequest(command, run_input.thread_id, run_input.run_id, protocol_version=run_input.protocol_version)
 
 
 def parse_fields(body: bytes) -> dict[str, object]:
@@ -213,7 +228,12 @@ def _embedded_command(run_input: RunAgentInput) -> Command | None:
 
 def _bare_command(document: dict[str, object]) -> CommandRequest:
     command = parse_command(document["command"], "command", document.get("threadId"))
-    return CommandRequest(command, command.thread_id, None, _frame_id(document))
+    return CommandRequest(command, command.thread_id, None, _frame_id(document), _protocol_version(document))
+
+
+def _protocol_version(document: Mapping[str, object]) -> str | None:
+    version = document.get("protocolVersion")
+    return version if isinstance(version, str) else None
 
 
 def _frame_id(document: Mapping[str, object]) -> object:
@@ -280,3 +300,29 @@ def _step(node: object, part: int | str) -> tuple[bool, object]:
     if isinstance(node, list) and isinstance(part, int) and part < len(node):
         return True, node[part]
     return False, node
+
+
+T = TypeVar("T")
+
+
+def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | None:
+    """Return the validated field ``name`` of ``forwardedProps``, or None if it is absent or null.
+
+    Args:
+        props: ``forwardedProps`` as the client sent it, any JSON value.
+        name: the field.
+        shape: validator of the field's value.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    value = props.get(name) if isinstance(props, Mapping) else None
+    if value is None:
+        return None
+    try:
+        return shape.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        path = ".".join(map(str, ("forwardedProps", name, *first["loc"])))
+        message = "Input should be an object" if first["type"] == "model_type" else first["msg"]
+        raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{path}: {message}.")) from None

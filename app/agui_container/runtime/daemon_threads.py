@@ -1,19 +1,26 @@
-"""Blocking code for the event loop: each call and each stream of items runs in a daemon thread of its own.
+"""Daemon threads for blocking code, and calls from threads into the event loop.
 
-Daemon threads are used because a blocked thread must not delay the exit of the process. The threads of anyio (4.16) and
-of ``ThreadPoolExecutor`` delay it until they end.
+Each call and each stream of items runs in a daemon thread of its own, because a blocked thread must not delay the exit
+of the process. The threads of anyio (4.16) and of ``ThreadPoolExecutor`` delay it until they end.
 
-Rule: a cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even
-if its caller is gone. Every exception in a thread is raised in the waiting caller.
+Rules:
+
+- A cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even if
+  its caller is gone. Every exception in a thread is raised in the waiting caller.
+- ``LoopBridge`` runs every call on the event loop, and a worker thread waits for the outcome. Therefore an invalid
+  event raises where it was sent, and a tool cannot get ahead of the run's log.
 """
 
 import asyncio
 import contextlib
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextvars import copy_context
 from typing import Generic, TypeVar
+
+from agui_container.ports import Item
 
 T = TypeVar("T")
 
@@ -25,32 +32,45 @@ class ThreadPoolBusy(Exception):
     """All threads of the pool are in use."""
 
 
+class AccountBusy(ThreadPoolBusy):
+    """The caller uses as many threads of the pool as one caller may."""
+
+
 class CannotStartThread(ThreadPoolBusy):
     """The operating system cannot start another thread."""
 
 
 class DaemonThreadPool:
-    """Pool of at most ``limit`` threads at the same time."""
+    """Pool of at most ``limit`` threads at the same time.
 
-    def __init__(self, limit: int) -> None:
-        self._free = threading.BoundedSemaphore(limit)
+    Args:
+        limit: number of threads.
+        per_account: number of threads of one account; by default all.
+    """
 
-    async def call(self, name: str, function: Callable[[], T]) -> T:
+    def __init__(self, limit: int, per_account: int | None = None) -> None:
+        self.per_account = per_account or limit
+        self._free = limit
+        self._used: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    async def call(self, name: str, function: Callable[[], T], account: str = "") -> T:
         """Run ``function`` in a thread and return its result.
 
         Raises its exception, and the exceptions of ``stream``.
         """
         results: list[T] = []
-        await self.stream(name, lambda _: results.append(function())).wait_for_items()
+        await self.stream(name, lambda _: results.append(function()), account).wait_for_items()
         return results[0]
 
-    def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]") -> "ThreadStream[T]":
-        """Start a thread that runs ``work`` with the caller's context variables.
+    def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]", account: str = "") -> "ThreadStream[T]":
+        """Start a thread that runs ``work`` with the caller's context variables. It counts for ``account``.
 
         ``work`` feeds the returned stream, which ends when ``work`` returns or raises.
 
         Raises:
             ThreadPoolBusy: All threads of the pool are in use.
+            AccountBusy: The account uses as many threads as it may.
             CannotStartThread: The operating system cannot start another thread.
         """
         stream: ThreadStream[T] = ThreadStream()
@@ -61,17 +81,32 @@ class DaemonThreadPool:
                 context.run(work, stream)
             except BaseException as error:  # noqa: BLE001 - raised in the event loop
                 stream.fail(error)
-            self._free.release()  # before the end, because the caller may start the next thread then
+            self._release(account)  # before the end, because the caller may start the next thread then
             stream.end()
 
-        if not self._free.acquire(blocking=False):
-            raise ThreadPoolBusy
+        self._acquire(account)
         try:
             threading.Thread(target=run_work, name=name, daemon=True).start()
         except RuntimeError as error:
-            self._free.release()
+            self._release(account)
             raise CannotStartThread from error
         return stream
+
+    def _acquire(self, account: str) -> None:
+        with self._lock:
+            if not self._free:
+                raise ThreadPoolBusy
+            if self._used[account] >= self.per_account:
+                raise AccountBusy
+            self._free -= 1
+            self._used[account] += 1
+
+    def _release(self, account: str) -> None:
+        with self._lock:
+            self._free += 1
+            self._used[account] -= 1
+            if not self._used[account]:
+                del self._used[account]
 
 
 class ThreadStream(Generic[T]):
@@ -158,3 +193,37 @@ def _as_raisable(error: BaseException) -> Exception:
     wrapper = RuntimeError(f"the thread raised {type(error).__name__}")
     wrapper.__cause__ = error
     return wrapper
+
+
+class LoopBridge:
+    """Bridge to the event loop on which it is created.
+
+    Args:
+        send: receives emitted items on the event loop.
+    """
+
+    __slots__ = ("_loop", "_send", "_thread")
+
+    def __init__(self, send: Callable[[Item], None]) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    def emit(self, item: Item) -> None:
+        """Emit an event or a string of assistant text. Raises the error of ``send``."""
+        self.call(lambda: self._send(item))
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run ``function`` on the event loop and return its result or raise its error."""
+        if threading.get_ident() == self._thread:
+            return function()
+        outcome: Future[T] = Future()
+        self._loop.call_soon_threadsafe(_run_into, outcome, function)
+        return outcome.result()
+
+
+def _run_into(outcome: "Future[T]", function: Callable[[], T]) -> None:
+    try:
+        outcome.set_result(function())
+    except Exception as error:  # noqa: BLE001 - raised in the calling thread
+        outcome.set_exception(error)

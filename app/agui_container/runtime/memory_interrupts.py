@@ -1,16 +1,17 @@
 """Pending interrupts in memory, within limits.
 
-Rule: at a limit, the scope without writes for the longest time is evicted, and the log reports it. The module is not
-part of ``stores``, because an assistant without a store uses it, too.
+Rule: at a limit, the scope without writes for the longest time is evicted, and the log reports it. The scopes of the
+largest caller are evicted first. The module is not part of ``stores``, because an assistant without a store uses it,
+too.
 """
 
 import logging
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from agui_container.ports.records import InterruptScope, PendingInterrupt, ThreadKey
+from agui_container.runtime.shares import EvictionQueue
 
 MAX_BYTES = 64_000_000
 MAX_PLACES = 10_000
@@ -19,13 +20,24 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryInterrupts:
-    """``InterruptStore`` in memory."""
+    """``InterruptStore`` in memory.
 
-    def __init__(self, max_bytes: int = MAX_BYTES, max_places: int = MAX_PLACES) -> None:
-        self._max_bytes = max_bytes
-        self._max_places = max_places
-        self._places: OrderedDict[InterruptScope, dict[str, PendingInterrupt]] = OrderedDict()
-        self._bytes = 0
+    Args:
+        max_bytes: limit of the payloads' bytes.
+        max_places: limit of the number of scopes.
+        account_of: returns the caller that the interrupts of a thread count for; by default the thread's owner.
+    """
+
+    def __init__(
+        self,
+        max_bytes: int = MAX_BYTES,
+        max_places: int = MAX_PLACES,
+        account_of: Callable[[ThreadKey], str] = lambda thread: thread.owner,
+    ) -> None:
+        self._places: dict[InterruptScope, dict[str, PendingInterrupt]] = {}
+        self._of_thread: dict[ThreadKey, dict[InterruptScope, None]] = {}
+        self._eviction = EvictionQueue[InterruptScope](max_places, max_bytes)
+        self._account_of = account_of
 
     async def put(self, place: InterruptScope, held: Sequence[PendingInterrupt]) -> None:
         """Store interrupts. Each replaces an earlier one with the same id."""
@@ -55,19 +67,31 @@ class MemoryInterrupts:
 
     def remove(self, thread: ThreadKey) -> None:
         """Delete all interrupts of a thread."""
-        for place in [place for place in self._places if place.thread == thread]:
-            self._put(place, {})
+        for place in tuple(self._of_thread.get(thread, ())):
+            self._delete(place)
 
     def _put(self, place: InterruptScope, entries: dict[str, PendingInterrupt]) -> None:
-        self._bytes += size_of_entries(entries) - size_of_entries(self._places.pop(place, {}))
-        if entries:
-            self._places[place] = entries
+        if not entries:
+            self._delete(place)
+            return
+        self._places[place] = entries
+        self._of_thread.setdefault(place.thread, {})[place] = None
+        self._eviction.put(place, self._account_of(place.thread), size_of_entries(entries))
+
+    def _delete(self, place: InterruptScope) -> None:
+        if self._places.pop(place, None) is None:
+            return
+        self._eviction.remove(place)
+        places = self._of_thread[place.thread]
+        del places[place]
+        if not places:
+            del self._of_thread[place.thread]
 
     def _evict(self) -> None:
-        while self._bytes > self._max_bytes or len(self._places) > self._max_places:
-            oldest = next(iter(self._places))
+        while self._eviction.is_full:
+            oldest = next(self._eviction.candidates())
             logger.warning("pending interrupts evicted from memory thread=%s", oldest.thread_id)
-            self._put(oldest, {})
+            self._delete(oldest)
 
 
 def size_of_entries(entries: dict[str, PendingInterrupt]) -> int:

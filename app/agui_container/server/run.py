@@ -18,12 +18,13 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agui_container import logging as logs
-from agui_container.agents.custom.as_agent import AgentLoadError
+from agui_container.agents.as_agent import AgentLoadError
 from agui_container.engine.service import Service
 from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
+from agui_container.runtime.log_values import mask_passwords
 from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
 from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
@@ -167,18 +168,23 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
     gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
     try:
         settings = settings or load_settings(**overrides)
-        logs.configure_logging(settings.log_format)
+        logs.configure_logging(settings.log_format, settings.log_level)
         app = create_app(agent, settings)
         warn_if_shared(settings)
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
-        print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201 - the one line for the operator
+        print_start_error(str(error))
         return 2
     server = Server(uvicorn_config(app, settings), app.state.service)
     server.run()
     if server.start_error is not None:
-        print(f"cannot start: {server.start_error}", file=sys.stderr)  # noqa: T201 - as above
+        print_start_error(server.start_error)
         return 2
     return 0 if server.started else 1
+
+
+def print_start_error(reason: str) -> None:
+    """Print the one line for the operator, without the passwords of URLs."""
+    print(f"cannot start: {mask_passwords(reason)}", file=sys.stderr)  # noqa: T201 - the log may not be configured yet
 
 
 def warn_if_shared(settings: Settings) -> None:
@@ -198,7 +204,7 @@ def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # the application does not use the client's address
+        proxy_headers=False,  # a client could write any address into X-Forwarded-For
         http=HttpProtocol,
         ws=WebSocketProtocol,
         ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)

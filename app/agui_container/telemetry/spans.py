@@ -1,7 +1,13 @@
-"""Spans below the span of a run: model calls, tool calls and subagents.
+"""Spans and metrics of a run, and the spans below it: model calls, tool calls and subagents.
 
-Rule: each span is current until it ends, so the spans of client libraries are its children. A span records an error
-code or the class of the exception. The exception's text is only in the log, whose lines have the span's ids.
+Rules:
+
+- The span of a run is current in the run's task, so all spans of the agent and of its framework are its children. The
+  span ends when the run ends for its subscribers. ``session.id`` is set as baggage, because AWS's distribution copies
+  it from there to the spans of other libraries.
+- Each span below it is current until it ends, so the spans of client libraries are its children.
+- A span records an error code or the class of the exception. The exception's text is only in the log, whose lines have
+  the span's ids.
 """
 
 from collections.abc import Sequence
@@ -10,10 +16,11 @@ from functools import cache
 from types import TracebackType
 from typing import Protocol, Self
 
-from ag_ui.core import AssistantMessage, Message, TokenUsage
-from opentelemetry import context, trace
+from ag_ui.core import AssistantMessage, Message, RunErrorEvent, RunFinishedEvent, TokenUsage
+from opentelemetry import baggage, context, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import SpanKind, StatusCode, Tracer
+from opentelemetry.metrics import Histogram, get_meter
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 from agui_container import __version__
 from agui_container.ports import Model, Prompt, RunContext, StopReason, Suspended, ToolContent
@@ -34,8 +41,12 @@ from agui_container.telemetry.semconv import (
     OUTPUT,
     PROVIDER,
     PROVIDERS,
+    REQUEST,
     RESULT,
+    RUN,
     SESSION,
+    STATUS,
+    TOKEN_TYPE,
     TOOL,
     TOOL_CALL,
     TOOL_TYPE,
@@ -164,3 +175,77 @@ class Delegation(TracedSpan):
     def __init__(self, name: str, description: str, key: str, ctx: RunContext) -> None:
         attributes: Attributes = {OPERATION: "invoke_agent", AGENT: name, AGENT_ABOUT: description, AGENT_ID: key}
         super().__init__(f"invoke_agent {name}", attributes, ctx)
+
+
+INVOKE = "invoke_agent"
+
+
+class RunTrace:
+    """Span of one run, with its metrics."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self) -> None:
+        self._span: Span | None = None
+
+    def begin(self, ctx: RunContext) -> None:
+        """Start the span and make it current in the task that calls this."""
+        attributes: Attributes = {
+            OPERATION: INVOKE,
+            CONVERSATION: ctx.thread_id,
+            RUN: ctx.run_id,
+            REQUEST: ctx.caller.request_id,
+        }
+        session = ctx.caller.session_id
+        if session:
+            attributes[SESSION] = session
+        self._span = span = tracer().start_span(INVOKE, attributes=attributes)
+        if span.is_recording():
+            current = trace.set_span_in_context(span)
+            context.attach(baggage.set_baggage(SESSION, session, current) if session else current)
+
+    def end(self, event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float) -> None:
+        """End the span and record the metrics.
+
+        Args:
+            event: terminal event of the run.
+            status: status of the run.
+            seconds: duration of the run.
+        """
+        span, self._span = self._span, None
+        if span is None:
+            return
+        attributes: Attributes = {STATUS: str(status)}
+        if isinstance(event, RunErrorEvent):
+            attributes[ERROR] = event.code or "_OTHER"
+            span.set_status(Status(StatusCode.ERROR, event.message))
+        make_instruments()[0].record(seconds, attributes)
+        if span.is_recording():
+            span.set_attributes({**attributes, **usage_attributes(event.usage or ())})
+        span.end()
+        for entry in event.usage or ():
+            _count(entry.input_tokens, "input", entry.provider, entry.model)
+            _count(entry.output_tokens, "output", entry.provider, entry.model)
+
+    def refuse(self, code: str) -> None:
+        """End the span of a run that was not admitted."""
+        span, self._span = self._span, None
+        if span is not None:
+            span.set_attribute(ERROR, code)
+            span.end()
+
+
+def _count(tokens: int | None, kind: str, provider: str | None, model: str | None) -> None:
+    if tokens is not None:
+        provider_name = PROVIDERS.get(provider or "", provider or "unknown")
+        make_instruments()[1].record(tokens, {TOKEN_TYPE: kind, PROVIDER: provider_name, MODEL: model or "unknown"})
+
+
+@cache
+def make_instruments() -> tuple[Histogram, Histogram]:
+    """Create the histograms of run durations and of used tokens."""
+    meter = get_meter("agui-container", __version__)
+    return (
+        meter.create_histogram("agui.run.duration", "s", "How long runs take."),
+        meter.create_histogram("agui.run.tokens", "{token}", "Tokens that the model calls of runs use."),
+    )

@@ -2,7 +2,8 @@
 
 Rules:
 
-- A plain function runs in a thread, so it may block. An ``async`` function runs on the event loop and must not block.
+- A plain function runs in a thread (``threads``), so it may block. An ``async`` function runs on the event loop and
+  must not block.
 - ``@tool`` checks the whole definition. A function that no JSON Schema can describe raises ``ToolDefinitionError``.
 - A call validates its arguments first. Wrong or missing arguments raise a ``ToolError`` that the model can correct.
 - Text and content parts of a result reach the client and the model unchanged. Any other result becomes JSON text.
@@ -68,6 +69,7 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
             content parts, or any value that JSON can represent, and raises ``ToolError`` with a text for the model.
         timeout: seconds after which a call is cancelled; None means no limit but the run's.
         check: converts the model's arguments to the function's, or raises ``ToolError``.
+        strict_check: raises ``ToolError`` for arguments whose types are not exactly those of the function.
         previewer: plain or ``async``, with the same parameters. Returns a text that describes the effect of a call to
             the person who approves it.
     """
@@ -79,6 +81,7 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
     timeout: float | None = None
     check: ArgumentCheck = skip_check
     previewer: Callable[..., object] | None = None
+    strict_check: ArgumentCheck = skip_check
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function directly."""
@@ -99,7 +102,7 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
-                result = await self._invoke(self.function, call)
+                result = await self._invoke(self.function, call, ctx)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -114,8 +117,12 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
         """
         if self.previewer is None:
             return None
-        text = await self._invoke(self.previewer, self._bind(self.previewer, self.check(arguments), ctx))
+        text = await self._invoke(self.previewer, self._bind(self.previewer, self.check(arguments), ctx), ctx)
         return None if text is None else str(text)
+
+    def check_strictly(self, arguments: Mapping[str, object]) -> None:
+        """Check the arguments without conversions. Raises ``ToolError``."""
+        self.strict_check(arguments)
 
     def _bind(
         self, function: Callable[..., object], arguments: Mapping[str, object], ctx: RunContext
@@ -130,8 +137,9 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
             raise ToolError(f"{self.name}: {error}.") from error
         return partial(function, *bound.args, **bound.kwargs)
 
-    async def _invoke(self, function: Callable[..., object], call: Callable[[], object]) -> object:
-        result = call() if inspect.iscoroutinefunction(function) else await run_in_thread(call)
+    async def _invoke(self, function: Callable[..., object], call: Callable[[], object], ctx: RunContext) -> object:
+        is_async = inspect.iscoroutinefunction(function)
+        result = call() if is_async else await run_in_thread(call, ctx.caller.account)
         # A plain function may return a coroutine, for example a lambda around an async function.
         return await result if inspect.isawaitable(result) else result
 
@@ -186,8 +194,15 @@ class ArgumentSchema:
         Raises:
             ToolError: an argument is wrong. The text names each wrong argument.
         """
+        return self._values(lambda: self._model.model_validate(arguments))
+
+    def check_strictly(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Return the same without conversions: JSON that is a boolean or text is no number. Raises ``ToolError``."""
+        return self._values(lambda: self._model.model_validate_json(to_json(arguments), strict=True))
+
+    def _values(self, validate: Callable[[], BaseModel]) -> dict[str, object]:
         try:
-            validated = self._model.model_validate(arguments)
+            validated = validate()
         except ValidationError as error:
             raise ToolError(f"{self._name}: {_validation_text(error)}") from error
         # Not model_dump, because an argument whose type is a model must reach the function as that model.
@@ -323,6 +338,7 @@ def tool(
             timeout,
             arguments.check,
             preview,
+            arguments.check_strictly,
         )
 
     return make if function is None else make(function)

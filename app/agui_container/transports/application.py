@@ -7,6 +7,7 @@ connection directly if nothing wraps ``send``. The check is not needed, because 
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.errors import ServerErrorMiddleware
@@ -45,6 +46,12 @@ class Application(FastAPI):
     """
 
     cors_origins: Sequence[str] = ()
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document of this server's routes and of those that were added by FastAPI's decorators."""
+        from agui_container.transports.openapi.document import add_own_routes  # noqa: PLC0415 - built when asked for
+
+        return add_own_routes(super().openapi(), self.routes)
 
     def build_middleware_stack(self) -> ASGIApp:
         """Build the layers around the routes. CORS is outermost, so that a page can read an INTERNAL_ERROR, too."""

@@ -78,7 +78,7 @@ class CallerAuthentication:
         self._resource = resource
 
     async def authenticate(self, caller: Caller, headers: Sequence[tuple[str, str]]) -> Caller:
-        """Return the caller with its principal, to which its threads and runs belong.
+        """Return the caller with its principal, which owns its threads and runs and whose limits it uses.
 
         Args:
             caller: the caller as its headers describe it.

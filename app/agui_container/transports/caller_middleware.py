@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
 from agui_container.transports.error_responses import error_response, send_refusal
@@ -54,6 +55,7 @@ class CallerMiddleware:
         authentication: verifies the tokens of callers.
         by_session: True if the session header names the owner of threads and runs. Otherwise all callers share them.
             The principal of a token comes before both.
+        accounts: chooses the account that the limits per caller are counted under.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
@@ -67,6 +69,7 @@ class CallerMiddleware:
         browsers: BrowserPolicy,
         authentication: CallerAuthentication,
         by_session: bool,
+        accounts: Accounts,
         refused_status: int | None,
         ensure_open: Callable[[], Awaitable[None]],
         error_forms: Mapping[str, ErrorForm],
@@ -75,6 +78,7 @@ class CallerMiddleware:
         self._browsers = browsers
         self._authentication = authentication
         self._by_session = by_session
+        self._accounts = accounts
         self._refused_status = refused_status
         self._ensure_open = ensure_open
         self._error_forms = error_forms
@@ -86,7 +90,8 @@ class CallerMiddleware:
             return
         connection = HTTPConnection(scope)
         headers = connection.headers.items()
-        caller = make_caller(agent_headers(connection, headers), by_session=self._by_session)
+        address = connection.client.host if connection.client is not None else None
+        caller = make_caller(agent_headers(connection, headers), address, self._accounts, by_session=self._by_session)
         state = scope.setdefault("state", {})  # the data of ``request.state``
         state["caller"] = caller
         state[OUTER_SEND] = send
@@ -118,8 +123,8 @@ def is_open_path(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
 
 
-def make_caller(headers: Mapping[str, str], *, by_session: bool) -> Caller:
-    """Return the caller that forwarded headers describe. Header names are in lower case."""
+def make_caller(headers: Mapping[str, str], address: str | None, accounts: Accounts, *, by_session: bool) -> Caller:
+    """Return the caller that forwarded headers describe, at a network address. Header names are in lower case."""
     session_id = headers.get(SESSION_HEADER)
     request_id = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
     return Caller(
@@ -127,6 +132,7 @@ def make_caller(headers: Mapping[str, str], *, by_session: bool) -> Caller:
         request_id=request_id if PLAIN_ID.fullmatch(request_id) else str(uuid.uuid4()),
         session_id=session_id,
         headers=headers,
+        account=accounts.name(address, session_id),
     )
 
 

@@ -1,14 +1,18 @@
 """HTTP responses for requests and WebSocket handshakes that fail before a run exists.
 
-Rule: the body is one RUN_ERROR event, the same for every code and route, as AgentCore's contract demands. The client
-gets the message of the ``AppError``; everything else is in the log under the same request id.
+Rule: the body is one RUN_ERROR event, the same for every code and route, as AgentCore's contract demands. A person in a
+browser gets a page instead. The client gets the message of the ``AppError``; everything else is in the log under the
+same request id.
 
-The status is that of the error table, unless ``CallerMiddleware`` has put another one into ``request.state``, because
-AgentCore would replace the body. A response with status 200 is a stream in the requested format. A response with any
-other status is SSE, because clients show such a body as text.
+The status is that of the error table, unless ``request.state`` has another one. ``CallerMiddleware`` puts it there,
+because AgentCore would replace the body, and ``refuse_in_stream`` for a client that expects a stream. A response with
+status 200 is a stream in the requested format. A response with any other status is SSE, because clients show such a
+body as text.
 """
 
 import logging
+from html import escape
+from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
@@ -18,13 +22,26 @@ from starlette.types import Receive, Scope, Send
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
 from agui_container.transports.formats import SseFormat, requested_format
+from agui_container.transports.html_page import html_page, links, wants_page
 
 SUCCESS = 200
 
 DENIAL_EXTENSION = "websocket.http.response"
 """Extension of ASGI by which a handshake is refused with a response."""
 
+TITLES: dict[int, str] = {
+    HTTPStatus.NOT_FOUND: "There is nothing at this address",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This address is for programs",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "The server failed",
+}
+"""Titles of pages by status, where a status has one of its own."""
+
 logger = logging.getLogger(__name__)
+
+
+def refuse_in_stream(request: HTTPConnection) -> None:
+    """Have the request refused with status 200 and RUN_ERROR in a stream, whatever the code of the error is."""
+    request.state.refused_status = SUCCESS
 
 
 def error_response(error: AppError, request: HTTPConnection, *, status: int | None = None) -> Response:
@@ -38,6 +55,12 @@ def error_response(error: AppError, request: HTTPConnection, *, status: int | No
     logger.info("request refused code=%s message=%s", error.code, error.message)
     request_id = request.state.caller.request_id
     headers = {"Cache-Control": "no-store", "Vary": "Accept", "X-Request-Id": request_id}
+    if error.wait_seconds is not None:
+        headers["Retry-After"] = str(error.wait_seconds)
+    if wants_page(request):
+        page = error_page(error, request, status or error.spec.http)
+        page.headers.update(headers)
+        return page
     http_status = request.state.refused_status or status or error.spec.http
     event_format = requested_format(request) if http_status == SUCCESS else SseFormat()
     body = event_format.error_body(encode(run_error(error, request_id)))
@@ -50,6 +73,17 @@ async def send_refusal(error: AppError, response: Response, scope: Scope, receiv
         await response(scope, receive, send)
     else:
         await send({"type": "websocket.close", "code": error.spec.ws_close, "reason": error.code})
+
+
+def error_page(error: AppError, request: HTTPConnection, status: int) -> Response:
+    """Return the page for an error: the request, the message, and links to the pages that the server has."""
+    title = TITLES.get(status, "The server refused this request")
+    asked = f"{request.scope['method']} {request.url.path}"
+    body = (
+        f"<p>You asked for <code>{escape(asked)}</code>.</p><p>{escape(error.message)}</p>{links(request)}"
+        f'<p class="small">Status {status}, {error.code}, request {request.state.caller.request_id}</p>'
+    )
+    return html_page(title, body, status=status)
 
 
 async def on_app_error(request: Request, error: Exception) -> Response:

@@ -7,7 +7,7 @@ AgentCore's contract promises SSE to clients that name no type (decision 0017).
 Sources: AG-UI spec 1.1, basic/transports/http-protobuf#negotiation and http-sse; RFC 9110, section 12.5.1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 
 from agui_container.engine.log.subscription import ReadableLog
 from agui_container.protocol.wire import envelope
+from agui_container.protocol.wire.sse_frames import sse_error_frame, sse_frames
 
 EVENT_STREAM = "text/event-stream"
 PROTOBUF = "application/vnd.ag-ui.event+proto"
@@ -70,7 +71,7 @@ class SseFormat:
 
     def body_now(self, batch: envelope.Batch) -> bytes:
         """Encode a batch."""
-        return envelope.sse_frames(batch.data, batch.first)
+        return sse_frames(batch.data, batch.first)
 
     async def body(self, _: ReadableLog, batch: envelope.Batch) -> bytes:
         """Encode a batch. SSE needs no log."""
@@ -78,11 +79,11 @@ class SseFormat:
 
     def complete_body(self, data: Sequence[bytes]) -> bytes:
         """Encode a complete body from events in JSON."""
-        return envelope.sse_frames(data, 1)
+        return sse_frames(data, 1)
 
     def error_body(self, data: bytes) -> bytes:
         """Encode the error of a refused request, without an ``id``."""
-        return envelope.sse_error_frame(data)
+        return sse_error_frame(data)
 
 
 class ProtobufFormat:
@@ -120,16 +121,33 @@ def requested_format(connection: HTTPConnection) -> Format:
     return ProtobufFormat() if accepts_protobuf(accept) else SseFormat()
 
 
-@lru_cache(maxsize=16)
+def names_event_format(connection: HTTPConnection) -> bool:
+    """True if a request's ``Accept`` headers name an event format, as AG-UI clients do."""
+    return names_media_type(connection, EVENT_STREAM, PROTOBUF)
+
+
+def names_media_type(connection: HTTPConnection, *types: str) -> bool:
+    """True if a request's ``Accept`` headers name one of these media types. ``*/*`` names none."""
+    qualities = _qualities(",".join(connection.headers.getlist("accept")))
+    return any(qualities.get(name, 0.0) > 0 for name in types)
+
+
 def accepts_protobuf(accept: str) -> bool:
-    """True if the value of an ``Accept`` header asks for protobuf. Malformed ranges are ignored."""
+    """True if the value of an ``Accept`` header asks for protobuf."""
+    qualities = _qualities(accept)
+    return next((qualities[name] > 0 for name in RANGES if name in qualities), False)
+
+
+@lru_cache(maxsize=16)
+def _qualities(accept: str) -> Mapping[str, float]:
+    """Return the best quality of each media range in the value of an ``Accept`` header, without malformed ranges."""
     best: dict[str, float] = {}
     for part in accept.lower().split(","):
         name, *parameters = (text.strip() for text in part.split(";"))
         quality = _quality(parameters)
         if quality is not None:
             best[name] = max(quality, best.get(name, 0.0))
-    return next((best[name] > 0 for name in RANGES if name in best), False)
+    return best
 
 
 def _quality(parameters: list[str]) -> float | None:

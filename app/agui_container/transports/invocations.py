@@ -20,13 +20,14 @@ from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
-from agui_container.protocol.parser import CommandRequest, RunRequest
+from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire import envelope
 from agui_container.transports.caller_middleware import INVOCATIONS, caller_of
 from agui_container.transports.commands import CommandResponder
+from agui_container.transports.error_responses import refuse_in_stream
 from agui_container.transports.event_stream import EventStreamResponse
-from agui_container.transports.formats import HEADERS, Format, SseFormat, requested_format
+from agui_container.transports.formats import HEADERS, Format, SseFormat, names_event_format, requested_format
 from agui_container.transports.legacy_clients import LegacySseFormat, is_legacy_client
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.request_body import parse_body, read_body
@@ -61,7 +62,7 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
 
     async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
-        agent_request = await parse_body(await read_body(request, max_body, service))
+        agent_request = await parse_request(request, await read_body(request, max_body, service))
         event_format = format_for(agent_request, request)
         if isinstance(agent_request, RunRequest):
             subscription = await service.admit(agent_request.run_input, caller, agent_request.size)
@@ -90,6 +91,27 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
         Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),
         RawPathRoute("/runs/{runId}/events", Endpoint(events), methods=["GET"]),
     ]
+
+
+async def parse_request(request: Request, body: bytes) -> AgentRequest:
+    """Parse the body of a request, and choose how the request is refused from now on.
+
+    The official client throws on an error status, which is an exception in every front end, and reads RUN_ERROR in a
+    stream. So a client that declares ``protocolVersion`` and names an event format is refused in the stream, also where
+    the body cannot be accepted. All other clients get the status of the error table (decision 0037).
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    try:
+        parsed: AgentRequest | MalformedRequest = await parse_body(body)
+    except MalformedRequest as error:
+        parsed = error
+    if parsed.protocol_version is not None and names_event_format(request):
+        refuse_in_stream(request)
+    if isinstance(parsed, MalformedRequest):
+        raise parsed
+    return parsed
 
 
 def format_for(agent_request: AgentRequest, request: Request) -> Format:

@@ -17,6 +17,7 @@ import orjson
 
 from agui_container.protocol.parser import CommandRequest, Request
 from agui_container.protocol.wire import envelope
+from agui_container.protocol.wire.sse_frames import sse_frames
 from agui_container.transports.formats import SseFormat
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ class LegacySseFormat(SseFormat):
 
     def body_now(self, batch: envelope.Batch) -> bytes:
         """Encode a batch of reduced events."""
-        return envelope.sse_frames([reduce_event(event) for event in batch.data], batch.first)
+        return sse_frames([reduce_event(event) for event in batch.data], batch.first)
 
 
 def is_legacy_client(request: Request) -> bool:
@@ -35,9 +36,9 @@ def is_legacy_client(request: Request) -> bool:
 
     A bare command is not part of AG-UI. A client that sends one was written for this server and is no legacy client.
     """
-    if isinstance(request, CommandRequest):
-        return request.is_legacy_client
-    return request.run_input.protocol_version is None
+    if isinstance(request, CommandRequest) and request.is_bare:
+        return False
+    return request.protocol_version is None
 
 
 def reduce_event(data: bytes) -> bytes:

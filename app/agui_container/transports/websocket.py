@@ -6,6 +6,8 @@ Rules:
   which has ``control`` instead of ``type``.
 - A malformed frame is answered by an error and does not affect the rest of the connection.
 - A frame that arrives after the connection's token has expired is answered by an error, and the connection is closed.
+- When the client has left, frames that still wait are executed only if they change something. Nobody can receive the
+  answer to any other command.
 - Frames are executed in the order in which they arrive, except ``cancel``, ``ping`` and ``capabilities``. A cancel
   waits only for the run that it refers to: the run that it names, or without ids the open run that this connection
   started.
@@ -27,12 +29,13 @@ from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from agui_container.engine.caller_ledger import Resource
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnBusy, busy_choice
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey
-from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping
+from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
@@ -40,23 +43,18 @@ from agui_container.protocol.wire.ws_frames import make_frames
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
 from agui_container.transports.commands import CommandResponder
-from agui_container.transports.error_responses import internal_error
+from agui_container.transports.error_responses import error_response, internal_error, send_refusal
 from agui_container.transports.request_body import check_size, parse_body
-
-RATE = 200.0
-"""Frames per second after a burst."""
-
-BURST = 49.0
-"""Frames that may leave without delay."""
-
-ONE_TOKEN = 1 - 1e-6
-"""Smallest amount that counts as a whole token. A sum of fractions can miss 1 by too little to sleep for."""
+from agui_container.transports.websocket_pacing import RateLimiter
 
 MAX_WAITING = 16
 """Runs that may wait for their turn on one connection."""
 
 MAX_PENDING = 16
 """Frames that may wait for execution. The connection is not read while so many wait."""
+
+PAUSE_SECONDS = 1.0
+"""Seconds for which a socket is not read after its caller has sent too many messages."""
 
 ABNORMAL_CLOSURE = 1006
 """Close code of a connection that ended without a close frame (RFC 6455, section 7.4.1)."""
@@ -65,34 +63,6 @@ ImmediateCommand = Cancel | Ping | Capabilities
 """Commands that do not wait for earlier frames."""
 
 logger = logging.getLogger(__name__)
-
-
-class RateLimiter:
-    """Token bucket for outgoing frames. ``BURST``, one second of ``RATE`` and one delayed frame add up to 250.
-
-    Args:
-        now: clock that returns monotonic seconds.
-    """
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._tokens = BURST
-        self._filled_at = now()
-
-    def delay(self) -> float:
-        """Return the seconds until a frame may leave. If the result is 0, one token is consumed."""
-        now = self._now()
-        self._tokens = min(BURST, self._tokens + (now - self._filled_at) * RATE)
-        self._filled_at = now
-        if self._tokens < ONE_TOKEN:
-            return (1 - self._tokens) / RATE
-        self._tokens -= 1
-        return 0.0
-
-    async def wait(self) -> None:
-        """Wait until a frame may leave. A token is consumed only when the wait is over."""
-        while (delay := self.delay()) > 0:  # noqa: ASYNC110 - tokens depend on the time alone, so no event can signal one
-            await asyncio.sleep(delay)
 
 
 def routes(
@@ -115,10 +85,21 @@ def routes(
 
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
-        await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
-        check_expiry = partial(authentication.check_expiry, caller_of(websocket))
-        connection = WebSocketConnection(websocket, service, commands, check_expiry, max_body=max_body, on_busy=on_busy)
-        await connection.serve()
+        caller = caller_of(websocket)
+        ledger = service.ledgers.of(caller.account)
+        try:
+            ledger.check(Resource.SOCKETS)
+        except AppError as error:
+            response = error_response(error, websocket)
+            await send_refusal(error, response, websocket.scope, websocket.receive, websocket.send)
+            return
+        check_expiry = partial(authentication.check_expiry, caller)
+        with ledger.use(Resource.SOCKETS):
+            await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
+            connection = WebSocketConnection(
+                websocket, service, commands, check_expiry, max_body=max_body, on_busy=on_busy
+            )
+            await connection.serve()
 
     return [WebSocketRoute("/ws", socket)]
 
@@ -141,6 +122,7 @@ class WebSocketConnection:
         self._service = service
         self._commands = commands
         self._caller: Caller = caller_of(websocket)
+        self._ledger = service.ledgers.of(self._caller.account)
         self._max_body = max_body
         self._on_busy = on_busy
         self._with_seq = websocket.query_params.get("cursor") == "1"
@@ -157,6 +139,8 @@ class WebSocketConnection:
         self._pending: list[AgentRequest] = []
         self._pending_task: asyncio.Task[None] | None = None
         self._immediate_slots = asyncio.Semaphore(MAX_WAITING)
+        self._has_left = False
+        """True if the connection is closed. Frames that arrived before may still wait."""
 
     async def serve(self) -> None:
         """Serve until the client disconnects. Runs that are open at that time follow ``AGUI_ON_DISCONNECT``."""
@@ -208,7 +192,8 @@ class WebSocketConnection:
             await self._rate_limiter.wait()
             try:
                 await self._websocket.send_text(frame)
-            except RuntimeError as error:  # starlette and uvicorn raise this once the socket is closed
+            except (RuntimeError, WebSocketDisconnect) as error:  # starlette and uvicorn raise one of them, once closed
+                self._has_left = True
                 raise WebSocketDisconnect(ABNORMAL_CLOSURE) from error
 
     # --- in ---
@@ -217,6 +202,7 @@ class WebSocketConnection:
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
+                self._has_left = True
                 return
             try:
                 self._check_expiry()
@@ -224,7 +210,18 @@ class WebSocketConnection:
                 await self._send_error(error)
                 await self._websocket.close(error.spec.ws_close, error.code)
                 return
-            await self._handle_frame(message.get("text"))
+            if await self._may_handle():
+                await self._handle_frame(message.get("text"))
+
+    async def _may_handle(self) -> bool:
+        """Count a frame. If its caller has sent too many, answer with the error and read nothing for a while."""
+        try:
+            self._ledger.count_message()
+        except AppError as error:
+            await self._send_error(error)
+            await asyncio.sleep(PAUSE_SECONDS)
+            return False
+        return True
 
     async def _handle_frame(self, text: str | None) -> None:
         """Parse a frame and execute it, or queue it. An error is answered; the connection and its runs continue."""
@@ -269,6 +266,8 @@ class WebSocketConnection:
             await asyncio.wait([self._pending_task])
 
     async def _execute(self, request: AgentRequest) -> None:
+        if self._has_left and isinstance(request, CommandRequest) and isinstance(request.command, ReadCommand):
+            return
         try:
             await (self._start_run(request) if isinstance(request, RunRequest) else self._execute_command(request))
         except WebSocketDisconnect:
@@ -370,7 +369,8 @@ class WebSocketConnection:
 
     async def _send_error(self, error: AppError, **ids: object) -> None:
         details = {"code": error.code, "message": error.message, "retryable": error.spec.retryable}
-        await self._send_control("error", **ids, **details, requestId=self._caller.request_id)
+        request_id = self._caller.request_id
+        await self._send_control("error", **ids, **details, retryAfter=error.wait_seconds, requestId=request_id)
 
 
 def has_no_ids(command: Cancel | Attach) -> bool:

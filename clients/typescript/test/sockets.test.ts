@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { firstValueFrom } from "rxjs";
-import { ConnectionLostError, WebSocketAgent } from "../src/index.js";
+import { ConnectionLostError, RunRefusedError, WebSocketAgent } from "../src/index.js";
 import { eventsOf, inputOf, textOf, until, webSocketAgent } from "./agents.js";
 import { withRelay } from "./fixtures.js";
 import { type Server, startServer } from "./server.js";
@@ -28,6 +28,19 @@ describe("sockets of a WebSocketAgent", () => {
       agent.close();
     }));
 
+  it("stay for the next run after a run that failed, was cancelled or was refused", () =>
+    withRelay(server.port, async (relay) => {
+      const agent = webSocketAgent(relay);
+      assert.equal((await eventsOf(agent, inputOf("fail"))).at(-1)?.code, "MODEL_ERROR");
+      agent.addMessage({ id: "m", role: "user", content: "wait 600" });
+      await agent.runAgent(undefined, { onTextMessageContentEvent: () => agent.abortRun() });
+      agent.abortController = new AbortController();
+      await assert.rejects(eventsOf(agent, inputOf("hello", { runId: "" })), RunRefusedError);
+      assert.equal(textOf(await eventsOf(agent, inputOf("stream 1"))), "hello world, ");
+      assert.equal(relay.connections, 1);
+      agent.close();
+    }));
+
   it("are shared by clones", () =>
     withRelay(server.port, async (relay) => {
       const agent = webSocketAgent(relay);
@@ -47,6 +60,8 @@ describe("sockets of a WebSocketAgent", () => {
         numbers.map((number) => `Waiting 0.${number} s. Done.`),
       );
       assert.equal(relay.connections, numbers.length);
+      await eventsOf(agent, inputOf("hello"));
+      assert.equal(relay.connections, numbers.length); // a socket of an earlier run serves it
       agent.close();
     }));
 

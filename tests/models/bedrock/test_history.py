@@ -26,9 +26,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agui_container.models.bedrock import BedrockOptions, CachePlace
-from agui_container.models.bedrock.history import FIRST_USER_TEXT, LAST_USER_TEXT
 from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text
-from agui_container.models.bedrock.request import request_of
+from agui_container.models.bedrock.request import FIRST_USER_TEXT, LAST_USER_TEXT, request_of
 from tests.models.bedrock.doubles import MODEL, prompt
 from tests.models.bedrock.rules import broken_rules
 

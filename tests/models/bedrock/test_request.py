@@ -6,8 +6,7 @@ from ag_ui.core import AssistantMessage, FunctionCall, ToolCall
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.bedrock import BedrockOptions, CachePlace, Guardrail
-from agui_container.models.bedrock.request import request_of
-from agui_container.models.bedrock.tool_names import fit_name
+from agui_container.models.bedrock.request import fit_name, request_of
 from agui_container.ports import Prompt
 from tests.models.bedrock.doubles import ANSWER, MODEL, Bedrock, collected, prompt
 from tests.models.bedrock.rules import broken_rules

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
-from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_of, parse_error_body
-from agui_container.models.openai.retry_policy import retry_after
+from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_of, parse_error_body, retry_after
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.models.openai.conftest import Models
 from tests.models.openai.server import Answer, End, WireServer, refuses, says, speaks, sse

@@ -8,8 +8,7 @@ from ag_ui.core import Message, Tool
 from pydantic import TypeAdapter
 
 from agui_container.models.openai import OpenAIOptions
-from agui_container.models.openai.request import request_body
-from agui_container.models.openai.tool_names import MAX_NAME, ToolNames, wire_name
+from agui_container.models.openai.request import MAX_NAME, ToolNames, request_body, wire_name
 from agui_container.ports import Prompt
 from tests.models.openai.conftest import Models
 from tests.models.openai.server import WireServer, speaks

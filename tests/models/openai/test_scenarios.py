@@ -7,8 +7,8 @@ import pytest
 from ag_ui.core import Tool
 
 from agui_container.models.openai.failures import ModelFailure
+from agui_container.models.openai.request import ToolNames
 from agui_container.models.openai.stream_parser import ChatStreamParser
-from agui_container.models.openai.tool_names import ToolNames
 from agui_container.models.openai.transport import SseReader
 from agui_container.ports import Prompt
 from tests.models.openai.conftest import Models

@@ -14,9 +14,8 @@ from agui_container.ports import Item
 from agui_container.ports.records import Change, Claimed, StoreWarning
 from agui_container.ports.store import StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore
-from agui_container.stores.agentcore.client import ATTEMPTS
 from agui_container.stores.agentcore.histories import UNREAD, UNWRITTEN
-from agui_container.stores.agentcore.service import CALLS, MemoryService
+from agui_container.stores.agentcore.service import ATTEMPTS, CALLS, MemoryService
 from tests.engine.doubles import FakeClock, asking, caller, make_service
 from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement

@@ -4,8 +4,8 @@ import pytest
 
 from agui_container.ports.records import Change, Feedback, ThreadKey
 from agui_container.ports.store import CannotFork, LeaseLost, StoreUnavailable
-from agui_container.stores.agentcore import AgentCoreStore, client
-from agui_container.stores.agentcore.identifiers import HASHED, actor_id, session_id
+from agui_container.stores.agentcore import AgentCoreStore, service
+from agui_container.stores.agentcore.service import HASHED, actor_id, session_id
 from agui_container.stores.agentcore.turn_events import spoken_text
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
@@ -95,11 +95,11 @@ async def test_feedback_can_be_given_to_a_message_of_an_earlier_process(
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [2, client.PAGE])
+@pytest.mark.parametrize("page", [2, service.PAGE])
 async def test_a_list_has_the_threads_of_earlier_processes(
     store: AgentCoreStore, process: Process, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "PAGE", page)
+    monkeypatch.setattr(service, "PAGE", page)
     for n in range(1, 7):
         await turn(store, n, thread_id=f"t {n}")
     await store.threads.rename(ThreadKey("owner", "t 3"), "Three", 2000.0)

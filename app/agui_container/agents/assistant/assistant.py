@@ -39,7 +39,7 @@ from agui_container.agents.assistant.approvals.approvals import (
     read_approval_options,
 )
 from agui_container.agents.assistant.approvals.resume import ResumeOutcome, resume
-from agui_container.agents.assistant.context_window.budget import ContextBudget
+from agui_container.agents.assistant.context_window.window import ContextBudget
 from agui_container.agents.assistant.goals.declarations import MAX_GOALS
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.goals.goal_tracker import PROMPTS, GoalTracker, track_goals
@@ -74,7 +74,7 @@ from agui_container.ports import (
 )
 from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
-from agui_container.protocol.forwarded_props import read_forwarded_prop
+from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.telemetry import ModelCall
 

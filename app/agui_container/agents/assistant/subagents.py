@@ -43,8 +43,8 @@ from msgspec import Struct
 from msgspec.structs import replace as replace_struct
 from pydantic_core import to_json
 
+from agui_container.agents.as_agent import with_store
 from agui_container.agents.assistant.toolbox import failed_result, is_failure, result_event
-from agui_container.agents.custom.as_agent import with_store
 from agui_container.ports import Agent, Item, RunContext, RunState, Suspended, Suspension, ToolContent, ToolError
 from agui_container.ports.store import Store
 from agui_container.protocol.conversation.transcript import Transcript
@@ -54,7 +54,8 @@ from agui_container.protocol.expander import Expander
 from agui_container.protocol.grammar import KINDS
 from agui_container.protocol.validator import ProducerRules, RunSequence, tag_of
 from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.runtime.loop_bridge import LoopBridge
+from agui_container.runtime.daemon_threads import LoopBridge
+from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import Delegation
 
 NO_RESULT = "Error: this call was not answered."
@@ -301,7 +302,8 @@ class Subagent(Struct, frozen=True):
                     await run_agent(items, invocation, ctx)
                 return invocation.finish()
         except AppError as error:
-            ctx.logger.warning("subagent failed subagent=%s code=%s", self.name, error.code, exc_info=True)
+            exc_info = user_exc_info(error)
+            ctx.logger.warning("subagent failed subagent=%s code=%s", self.name, error.code, exc_info=exc_info)
             raise invocation.fail(error.message, error.code) from error
         except IllegalEvent as error:
             ctx.logger.exception("subagent emitted an illegal event subagent=%s", self.name)
@@ -309,7 +311,7 @@ class Subagent(Struct, frozen=True):
         except BaseException as error:
             if isinstance(error, ToolError | Suspended) or not is_failure(error):
                 raise
-            ctx.logger.exception("subagent failed subagent=%s", self.name)
+            ctx.logger.error("subagent failed subagent=%s", self.name, exc_info=user_exc_info(error))  # noqa: TRY400
             raise invocation.fail(FAILED, ErrorCode.AGENT_ERROR) from error
 
 

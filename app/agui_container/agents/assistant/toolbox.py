@@ -36,15 +36,17 @@ from agui_container.ports import (
     Previewing,
     Resumable,
     RunContext,
+    StrictlyChecked,
     Suspended,
     Suspension,
     Tool,
     ToolContent,
     ToolError,
 )
-from agui_container.protocol.conversation.tool_results import DURATION, FAILED
+from agui_container.protocol.conversation.transcript import DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
+from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import ToolCall
 
 
@@ -170,8 +172,9 @@ class Toolbox(Struct, frozen=True):
             return None
         try:
             return await tool.preview(arguments_of(call), replace(ctx, tool_call_id=call.id))
-        except Exception:
-            ctx.logger.exception("tool preview failed tool=%s call=%s", call.name, call.id)
+        except Exception as error:
+            exc_info = user_exc_info(error)
+            ctx.logger.error("tool preview failed tool=%s call=%s", call.name, call.id, exc_info=exc_info)  # noqa: TRY400
             return None
 
     async def run_all(self, calls: Sequence[ModelToolCall], ctx: RunContext) -> Sequence[CallOutcome]:
@@ -180,14 +183,20 @@ class Toolbox(Struct, frozen=True):
             return [await self.run_one(calls[0], ctx)]
         return await run_side_by_side([partial(self.run_one, call, ctx) for call in calls], ctx)
 
-    async def run_one(self, call: ModelToolCall, ctx: RunContext) -> CallOutcome:
-        """Run one call. A failure becomes its result. Only the cancellation of the run is raised."""
+    async def run_one(self, call: ModelToolCall, ctx: RunContext, *, is_edited: bool = False) -> CallOutcome:
+        """Run one call. A failure becomes its result. Only the cancellation of the run is raised.
+
+        ``is_edited`` is True if a person has written the arguments. They are checked strictly then.
+        """
         denial = self.denial(call)
         if denial is not None:
             return failed_result(denial)
 
         async def run(ctx: RunContext) -> ToolContent:
-            return await self.server[call.name].call(arguments_of(call), ctx)
+            tool, arguments = self.server[call.name], arguments_of(call)
+            if is_edited and isinstance(tool, StrictlyChecked):
+                tool.check_strictly(arguments)
+            return await tool.call(arguments, ctx)
 
         return await run_tool(run, call, ctx, self.monotonic)
 
@@ -276,13 +285,13 @@ async def _run_in_span(
         return failed_result(f"Error: {error}")
     except TimeoutError as error:
         span.record_error(error)
-        ctx.logger.warning("tool timed out tool=%s call=%s", call.name, call.id, exc_info=True)
+        ctx.logger.warning("tool timed out tool=%s call=%s", call.name, call.id, exc_info=user_exc_info(error))
         return failed_result("Error: the tool timed out.")
     except BaseException as error:
         if not is_failure(error):
             raise
         span.record_error(error)
-        ctx.logger.exception("tool failed tool=%s call=%s", call.name, call.id)
+        ctx.logger.error("tool failed tool=%s call=%s", call.name, call.id, exc_info=user_exc_info(error))  # noqa: TRY400
         return failed_result("Error: the tool failed.")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from agui_container.agents.custom.as_agent import AgentLoadError
+from agui_container.agents.as_agent import AgentLoadError
 from agui_container.ports import Agent
 
 

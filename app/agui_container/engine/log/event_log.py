@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 
 from ag_ui.core import EventType
 
+from agui_container.engine.limit_errors import limit_error
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -31,22 +32,30 @@ ENVELOPE_BYTES = 64
 
 
 class LogBudget:
-    """Memory limits of event logs, and the memory in use.
+    """Memory limits of the event logs of a process or of one caller, and the memory in use.
 
     Args:
         run_bytes: limit of one run's events. The event that exceeds it is still appended.
         all_bytes: limit of the events of all runs, open and ended, in every encoding.
+        process: the budget of the process, if this one belongs to a caller. Its logs count in both.
 
     Attributes:
         used_bytes: memory of all logs.
         kept_bytes: the part of it that belongs to logs of ended runs.
+        chain: this budget and that of the process.
     """
 
-    def __init__(self, run_bytes: int, all_bytes: int) -> None:
+    def __init__(self, run_bytes: int, all_bytes: int, process: "LogBudget | None" = None) -> None:
         self.run_bytes = run_bytes
         self.all_bytes = all_bytes
         self.used_bytes = 0
         self.kept_bytes = 0
+        self.chain: tuple[LogBudget, ...] = (self,) if process is None else (self, process)
+
+    @property
+    def is_callers(self) -> bool:
+        """True if this is the budget of one caller."""
+        return len(self.chain) > 1
 
 
 class EventLog:
@@ -69,7 +78,8 @@ class EventLog:
         self.has_ended = False
         self.bytes = 0
         """Size of the run by the events it has produced."""
-        self._budget = budget
+        self._run_bytes = budget.run_bytes
+        self._budgets = budget.chain
         self._flusher = flusher
         self._on_flush = on_flush
         self._is_dirty = False
@@ -83,7 +93,8 @@ class EventLog:
         """The events of the flush in progress, as they were appended."""
         self._subscriptions: tuple[LocalSubscription, ...] = ()
         self._transcoded: TranscodedLog | None = None
-        self._memory_bytes = 0
+        self.memory_bytes = 0
+        """Size of all events in memory, in every encoding."""
 
     def __len__(self) -> int:
         """Number of events; the last one's ``seq``."""
@@ -104,7 +115,8 @@ class EventLog:
     def end(self) -> None:
         """Record that nothing more will come. Subscriptions stop after the last event."""
         self.has_ended = True
-        self._budget.kept_bytes += self._memory_bytes
+        for budget in self._budgets:
+            budget.kept_bytes += self.memory_bytes
         self._mark_dirty()
 
     def _mark_dirty(self) -> None:
@@ -173,25 +185,36 @@ class EventLog:
 
     def _account(self, size: int) -> None:
         """Count memory of the log in any encoding. The limit of the run counts its events only."""
-        self._memory_bytes += size
-        self._budget.used_bytes += size
-        if self.has_ended:
-            self._budget.kept_bytes += size
+        self.memory_bytes += size
+        for budget in self._budgets:
+            budget.used_bytes += size
+            if self.has_ended:
+                budget.kept_bytes += size
 
     @property
     def has_room(self) -> bool:
         """True if the agent may append more events. The closing events of a run may always be appended."""
-        return self.bytes <= self._budget.run_bytes and self._budget.used_bytes <= self._budget.all_bytes
+        if self.bytes > self._run_bytes:
+            return False
+        for budget in self._budgets:  # noqa: SIM110 - for each event, and a generator costs more than the loop
+            if budget.used_bytes > budget.all_bytes:
+                return False
+        return True
 
     def limit_error(self) -> AppError:
-        """Return RUN_LIMIT_EXCEEDED with the limit that was exceeded."""
-        cause = "it produced" if self.bytes > self._budget.run_bytes else "this server holds"
-        return AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The run was ended because {cause} too many events.")
+        """Return the error with the limit that was exceeded.
+
+        RUN_LIMIT_EXCEEDED if the run itself is too large, RATE_LIMIT_EXCEEDED if the same run may succeed later.
+        """
+        if self.bytes > self._run_bytes:
+            return AppError(ErrorCode.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
+        full = next((budget for budget in self._budgets if budget.used_bytes > budget.all_bytes), self._budgets[-1])
+        return limit_error("logBytes", "bytes of events", full.all_bytes, is_callers=full.is_callers)
 
     def discard(self) -> None:
         """Return the memory to the budget. The run has ended and can no longer be found."""
-        self._account(-self._memory_bytes)
-        self._budget = LogBudget(self._budget.run_bytes, self._budget.all_bytes)  # an open subscription may transcode
+        self._account(-self.memory_bytes)
+        self._budgets = ()  # an open subscription may still transcode
 
     # --- reading ---
 

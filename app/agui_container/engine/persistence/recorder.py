@@ -67,11 +67,21 @@ class RunRecorder:
         key: owner, thread and run.
         on_busy: the treatment of another replica's active run on the thread.
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
+        account: the caller that a new thread counts for.
     """
 
-    def __init__(self, cluster: Cluster, key: RunKey, on_busy: OnBusy, predecessors: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        key: RunKey,
+        on_busy: OnBusy,
+        predecessors: Iterable[str] = (),
+        *,
+        account: str = "",
+    ) -> None:
         self.cluster = cluster
         self.key = key
+        self._account = account
         self._on_busy = on_busy
         self._predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
@@ -119,7 +129,8 @@ class RunRecorder:
         deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while self._ending is None:
             now = cluster.clock.time()
-            result = await cluster.store.runs.claim(Claim(self.key, cluster.replica, now, cluster.lease()))
+            claim = Claim(self.key, cluster.replica, now, cluster.lease(), self._account)
+            result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
                 self.is_claimed = True
                 return

@@ -8,18 +8,22 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import islice
 
+from agui_container.engine.caller_ledger import CallerLedger, CallerLedgers, Freed, ReachedLimit, Resource
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher, LogBudget
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import Status
 from agui_container.engine.persistence.recorder import RunRecorder
 from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.registry.unread_runs import UnreadRuns
 from agui_container.engine.run.fairness import FairScheduler
 from agui_container.engine.run.run import Run
 from agui_container.ports import Agent
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.shares import EvictionQueue
 from agui_container.telemetry import make_exporter
 
 logger = logging.getLogger(__name__)
@@ -37,22 +41,29 @@ class RunRegistry:
     Args:
         agent: answers every run.
         limits: the limits of runs and memory.
+        ledgers: count what each caller uses.
         health: is set to busy while there are open runs or background work.
+
+    Attributes:
+        unread: open runs without a reader, which give way to new runs.
     """
 
-    def __init__(self, agent: Agent, limits: CapacityLimits, health: Health) -> None:
+    def __init__(self, agent: Agent, limits: CapacityLimits, ledgers: CallerLedgers, health: Health) -> None:
         self.flusher = Flusher()
-        self.budget = LogBudget(limits.run_bytes, limits.all_bytes)
+        self.budget = ledgers.logs
+        self.unread = UnreadRuns()
         self._agent = agent
         self._limits = limits
+        self._ledgers = ledgers
         self._health = health
         self.scheduler = FairScheduler()
         self._sizes: dict[Run, int] = {}
-        self._open_bytes = 0
         self._threads: dict[ThreadKey, list[Run]] = {}
         self._runs: dict[RunKey, Run] = {}
-        self._ended_runs: OrderedDict[RunKey, Run] = OrderedDict()
+        self._ended_runs: dict[RunKey, Run] = {}
+        self._eviction = EvictionQueue[RunKey](limits.kept_runs, limits.kept_bytes)
         self._forgotten: OrderedDict[RunKey, None] = OrderedDict()
+        self._forgotten_of: dict[ThreadKey, dict[RunKey, None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._recorder_tasks: dict[Run, asyncio.Task[None]] = {}
@@ -81,6 +92,15 @@ class RunRegistry:
         active = (queue[0] for queue in self._threads.values())
         return [run for run in active if run.recorder is not None and run.recorder.is_claimed]
 
+    def active_run_ids(self, limit: int) -> list[str]:
+        """Return the ids of runs that are active, ``limit`` at most."""
+        return [queue[0].key.run_id for queue in islice(self._threads.values(), limit)]
+
+    @property
+    def open_count(self) -> int:
+        """Number of runs that have not ended."""
+        return len(self._runs) - len(self._ended_runs)
+
     def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """Return the open runs of a thread: the active one, then the queued ones in order."""
         return tuple(self._threads.get(ThreadKey(owner, thread_id), ()))
@@ -91,32 +111,41 @@ class RunRegistry:
 
     # --- lifecycle ---
 
-    def check_room(self, thread: ThreadKey, size: int, to_cancel: Sequence[Run]) -> None:
-        """Check that there is room for a new run once ``to_cancel``, open runs of its thread, have ended.
+    def plan_room(self, new: Run, size: int, to_cancel: Sequence[Run], now: float) -> Sequence[Run]:
+        """Return the runs that must end so that there is room for a new run: ``to_cancel`` and abandoned ones.
 
-        Called before any run is cancelled, so that a refused run ends no other. ``size`` is the size of the new run's
-        request in bytes.
+        Called before any run is cancelled, so that a refused run ends no other. ``to_cancel`` are open runs of the new
+        run's thread, ``size`` is the size of its request in bytes. Abandoned runs of its caller end first; those of
+        others end only if the process is at a limit, not if the caller is.
 
         Raises:
-            AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if the process is at a limit.
+            AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if the caller or the process is at a limit.
         """
-        if len(self._threads.get(thread, ())) - len(to_cancel) > self._limits.queued_runs:
+        if len(self._threads.get(new.key.thread, ())) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        if len(self._runs) - len(self._ended_runs) - len(to_cancel) >= self._limits.open_runs:
-            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "This server has as many open runs as it can take.")
-        open_bytes = self._open_bytes - sum(self._sizes[run] for run in to_cancel)
-        if open_bytes and open_bytes + size > self._limits.open_bytes:
-            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The open requests of this server are too large together.")
+        account = new.ctx.caller.account
+        ledger = self._ledgers.of(account)
+        ledger.check(Resource.BACKGROUND_TASKS)
+        leaving = Departure(account)
+        for run in to_cancel:
+            leaving.add(run, self._sizes[run])
+        abandoned = self.unread.abandoned(account, now)
+        while (reached := leaving.reached_limit(ledger, size)) is not None:
+            oldest = next((run for run in abandoned if run not in leaving.runs), None)
+            if oldest is None or (reached.is_callers and oldest.ctx.caller.account != account):
+                raise ledger.refusal(reached)
+            leaving.add(oldest, self._sizes[oldest])
+        return list(leaving.runs)
 
     def add(self, run: Run, size: int) -> None:
-        """Add a run to the queue of its thread, after ``check_room``. Start it if it is the first.
+        """Add a run to the queue of its thread, after ``plan_room``. Start it if it is the first.
 
         ``size`` is the size of the run's request in bytes.
         """
         thread = run.key.thread
         queue = self._threads.get(thread) or []
         self._sizes[run] = size
-        self._open_bytes += size
+        self._count(run, 1, size)
         self._threads[thread] = queue
         self._runs[run.key] = run
         queue.append(run)
@@ -126,15 +155,22 @@ class RunRegistry:
             run.admission.settle()
         self._update_health()
 
+    def _count(self, run: Run, runs: int, size: int) -> None:
+        ledger = self._ledgers.of(run.ctx.caller.account)
+        ledger.add(Resource.RUNS, runs)
+        ledger.add(Resource.REQUEST_BYTES, size)
+
     def run_ended(self, run: Run) -> None:
         """Free the thread of an ended run, start the next one in the queue, and keep the log for late readers."""
         if run.recorder is None:
             return
-        self._open_bytes -= self._sizes.pop(run)
+        self._count(run, -1, -self._sizes.pop(run))
+        self.unread.discard(run)
         if run.status is Status.QUEUED or run.recorder.is_duplicate:
             self._remove_refused(run)
         else:
             self._ended_runs[run.key] = run
+            self._eviction.put(run.key, run.ctx.caller.account, run.log.memory_bytes)
             self._start_recorder(run)
         self._dequeue(run)  # after the recorder started: an in-memory store has this end before the next run's claim
         if not self._threads and (export := make_exporter()) is not None:
@@ -180,7 +216,7 @@ class RunRegistry:
         finally:
             self._recorder_tasks.pop(run, None)
             if self._ended_runs.get(run.key) is run and recorder.is_duplicate:
-                del self._ended_runs[run.key]  # it ended before the store answered that these ids are another run's
+                self._pop_ended(run.key)  # it ended before the store answered that these ids are another run's
                 self._remove_refused(run)
             self.release_unread(run)
 
@@ -189,35 +225,65 @@ class RunRegistry:
         is_persisted = isinstance(run, Run) and run.recorder is not None and run.recorder.persisted
         if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
             self._forget(run)
+        if isinstance(run, Run):
+            self._trim_caller(run.ctx.caller.account)
         self.trim()
 
     def trim(self) -> None:
-        """Remove the oldest ended runs without readers until the limits are met."""
-        while len(self._ended_runs) > self._limits.kept_runs or self.budget.kept_bytes > self._limits.kept_bytes:
-            ended = self._ended_runs.values()
-            oldest = next((run for run in ended if not run.presence.local and run not in self._recorder_tasks), None)
-            if oldest is None:
+        """Remove ended runs without readers until the limits are met: the oldest ones of the largest caller first."""
+        while self._eviction.is_full or self.budget.kept_bytes > self._limits.kept_bytes:
+            if not self._forget_first(self._eviction.candidates()):
                 return
-            self._forget(oldest)
+
+    def _trim_caller(self, account: str) -> None:
+        """Remove the caller's oldest ended runs until half of the caller's bytes of events are left to open runs."""
+        logs = self._ledgers.of(account).logs
+        while logs.kept_bytes > logs.all_bytes // 2:
+            if not self._forget_first(self._eviction.of(account)):
+                return
+
+    def _forget_first(self, keys: Iterator[RunKey]) -> bool:
+        """Forget the first of these ended runs that is not needed. Returns False if there is none."""
+        ended = (self._ended_runs[key] for key in keys)
+        run = next((run for run in ended if not run.presence.local and run not in self._recorder_tasks), None)
+        if run is not None:
+            self._forget(run)
+        return run is not None
+
+    def _pop_ended(self, key: RunKey) -> Run:
+        self._eviction.remove(key)
+        return self._ended_runs.pop(key)
 
     def _forget(self, run: Run) -> None:
-        del self._ended_runs[run.key], self._runs[run.key]
+        self._pop_ended(run.key)
+        del self._runs[run.key]
         run.log.discard()
         self._forgotten[run.key] = None
+        self._forgotten_of.setdefault(run.key.thread, {})[run.key] = None
         if len(self._forgotten) > self._limits.remembered_ids:
-            self._forgotten.popitem(last=False)
+            oldest, _ = self._forgotten.popitem(last=False)
+            of_thread = self._forgotten_of[oldest.thread]
+            del of_thread[oldest]
+            if not of_thread:
+                del self._forgotten_of[oldest.thread]
 
     def forget_thread(self, thread: ThreadKey) -> None:
         """Remove the ended runs of a deleted thread. Their ids may be used again."""
         for key in [key for key in self._ended_runs if key.thread == thread]:
-            self._remove_refused(self._ended_runs.pop(key))
-        for key in [key for key in self._forgotten if key.thread == thread]:
+            self._remove_refused(self._pop_ended(key))
+        for key in self._forgotten_of.pop(thread, ()):
             del self._forgotten[key]
 
     # --- tasks ---
 
-    def background(self, work: Awaitable[object], on_done: Callable[[], None] = lambda: None) -> None:
-        """Run work that may outlive its run. The process is busy until it is done, then ``on_done`` is called."""
+    def background(
+        self, work: Awaitable[object], on_done: Callable[[], None] = lambda: None, *, account: str | None = None
+    ) -> None:
+        """Run work that may outlive its run. The process is busy until it is done, then ``on_done`` is called.
+
+        The work is never refused, because it may store what has happened. While a caller has too much of it, the
+        caller's new runs are refused. ``account`` is None for work of the server's own.
+        """
 
         async def wait() -> None:
             await work
@@ -226,6 +292,10 @@ class RunRegistry:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         task.add_done_callback(lambda _: on_done())
+        if account is not None:
+            ledger = self._ledgers.of(account)
+            ledger.add(Resource.BACKGROUND_TASKS)
+            task.add_done_callback(lambda _: ledger.add(Resource.BACKGROUND_TASKS, -1))
         self._own_task(task)
         self._update_health()
 
@@ -267,6 +337,32 @@ class RunRegistry:
     async def _wait_for_tasks(self, seconds: float) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
+
+
+class Departure:
+    """Runs that end to make room for a new one, and what they give back.
+
+    Args:
+        account: caller of the new run.
+    """
+
+    def __init__(self, account: str) -> None:
+        self.runs: dict[Run, None] = {}
+        self._account = account
+        self._counts, self._bytes = Freed(), Freed()
+
+    def add(self, run: Run, size: int) -> None:
+        """Add a run, with the size of its request in bytes."""
+        self.runs[run] = None
+        for freed, amount in ((self._counts, 1), (self._bytes, size)):
+            freed.all += amount
+            freed.own += amount if run.ctx.caller.account == self._account else 0
+
+    def reached_limit(self, ledger: CallerLedger, size: int) -> ReachedLimit | None:
+        """Return the limit that leaves no room for the new run when the others have ended, or None."""
+        return ledger.reached_limit(Resource.RUNS, 1, self._counts) or ledger.reached_limit(
+            Resource.REQUEST_BYTES, size, self._bytes
+        )
 
 
 def shutting_down() -> AppError:

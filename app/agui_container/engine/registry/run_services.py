@@ -1,6 +1,7 @@
 """The services of a run's context: events, state, background work and turns, for an agent and its tools.
 
-Rule: calls may come from any thread and are executed on the event loop (``app/agui_container/runtime/loop_bridge.py``).
+Rule: calls may come from any thread and are executed on the event loop
+(``app/agui_container/runtime/daemon_threads.py``).
 """
 
 from collections.abc import Awaitable
@@ -9,7 +10,7 @@ from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import Item
-from agui_container.runtime.loop_bridge import LoopBridge
+from agui_container.runtime.daemon_threads import LoopBridge
 
 
 class RunServices:
@@ -18,9 +19,10 @@ class RunServices:
     One object per run takes less memory than one closure per function.
     """
 
-    __slots__ = ("_bridge", "_log", "_pipeline", "_registry")
+    __slots__ = ("_account", "_bridge", "_log", "_pipeline", "_registry")
 
-    def __init__(self, pipeline: EventPipeline, log: EventLog, registry: RunRegistry) -> None:
+    def __init__(self, pipeline: EventPipeline, log: EventLog, registry: RunRegistry, account: str) -> None:
+        self._account = account
         self._pipeline = pipeline
         self._log = log
         self._registry = registry
@@ -40,7 +42,7 @@ class RunServices:
 
     def _start_background(self, work: Awaitable[object]) -> None:
         self._pipeline.acquire_state()
-        self._registry.background(work, self._pipeline.release_state)
+        self._registry.background(work, self._pipeline.release_state, account=self._account)
 
     async def yield_turn(self) -> None:
         """Wait until other runs had their turn. May be called on the event loop only."""

@@ -7,11 +7,12 @@ import asyncio
 import contextlib
 from functools import partial
 
+from agui_container.engine.caller_ledger import CallerLedger, CallerLedgers, Resource
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnDisconnect
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.run.run import Run
-from agui_container.ports import Clock
+from agui_container.ports import Caller, Clock
 from agui_container.protocol.errors import AppError, ErrorCode
 
 
@@ -20,12 +21,16 @@ class Subscriptions:
 
     Args:
         registry: stores ended runs while they are read.
+        ledgers: count the readers of each caller.
         on_disconnect: the time after which a run without readers is cancelled.
         clock: the time and timers.
     """
 
-    def __init__(self, registry: RunRegistry, on_disconnect: OnDisconnect, clock: Clock) -> None:
+    def __init__(
+        self, registry: RunRegistry, ledgers: CallerLedgers, on_disconnect: OnDisconnect, clock: Clock
+    ) -> None:
         self._registry = registry
+        self._ledgers = ledgers
         self._on_disconnect = on_disconnect
         self._clock = clock
         self._open_count = 0
@@ -33,17 +38,23 @@ class Subscriptions:
         self._one_closed: asyncio.Event | None = None
         """None while no task waits for it."""
 
-    def open(self, run: Readable, after: int) -> Subscription:
+    def open(self, run: Readable, after: int, caller: Caller) -> Subscription:
         """Read the events of a run after ``seq`` ``after``.
 
         Raises:
-            AppError: VALIDATION_ERROR if ``after`` is ahead of the run.
+            AppError: VALIDATION_ERROR if ``after`` is ahead of the run; RATE_LIMIT_EXCEEDED if the caller or the
+                process has too many open readers.
         """
         if after > len(run.log):
             raise AppError(ErrorCode.VALIDATION_ERROR, "after: is ahead of the last event of the run.")
+        ledger = self._ledgers.of(caller.account)
+        ledger.check(Resource.STREAMS)
+        ledger.add(Resource.STREAMS)
+        if isinstance(run, Run):
+            self._registry.unread.discard(run)
         run.presence.add_local()
         self._open_count += 1
-        return run.subscribe(after, partial(self._on_close, run))
+        return run.subscribe(after, partial(self._on_close, run, ledger))
 
     def remote_reader_seen(self, run: Run, reader: str) -> None:
         """Record a reader on another replica, and restart the grace of a run without local readers."""
@@ -52,7 +63,8 @@ class Subscriptions:
             run.presence.grace.cancel()
             self._handle_unread(run)
 
-    def _on_close(self, run: Readable) -> None:
+    def _on_close(self, run: Readable, ledger: CallerLedger) -> None:
+        ledger.add(Resource.STREAMS, -1)
         run.presence.remove_local()
         self._open_count -= 1
         if self._all_closed is not None and not self._open_count:
@@ -72,6 +84,8 @@ class Subscriptions:
             run.cancel()
         elif grace is not None:
             run.presence.grace = self._clock.call_later(grace, run.cancel)
+            if isinstance(run, Run):
+                self._registry.unread.add(run)
 
     async def wait_for_close(self, deadline: float) -> None:
         """Wait until a subscription closes, or the event loop's time is ``deadline``."""

@@ -37,7 +37,10 @@ from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Tim
 from agui_container.ports.records import RunKey, RunStatus
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, IllegalEvent, run_error
+from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.user_code import CodePosition, raised_at, suspended_at, user_exc_info
 from agui_container.telemetry import RunTrace
 
 logger = logging.getLogger(__name__)
@@ -88,6 +91,7 @@ class Run:
         pipeline: validates events and appends them to the log.
         recorder: stores the run; None for a run that only sends a stored thread.
         on_end: called once, synchronously, when the run has ended for its readers.
+        agent_name: name of the agent in the log.
 
     Attributes:
         key: owner, thread and run.
@@ -104,6 +108,7 @@ class Run:
         *,
         recorder: RunRecorder | None,
         on_end: Callable[["Run"], None],
+        agent_name: str,
     ) -> None:
         self.ctx = ctx
         self.key = recorder.key if recorder is not None else RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
@@ -117,6 +122,7 @@ class Run:
         self._parent_run_id = run_input.parent_run_id
         self._clock = clock
         self._on_end = on_end
+        self._agent_name = agent_name
         self.recorder = recorder
         self.admission = Admission()
         self._pipeline = pipeline
@@ -125,6 +131,7 @@ class Run:
         self._context: Context | None = copy_context()  # of the request; a queued run is started in another context
         self._trace = RunTrace()
         self._has_absorbed_start, self._opening_events = False, 0
+        self._agent_position: CodePosition | None = None
 
     def start(self, agent: Agent, scheduler: FairScheduler) -> asyncio.Task[None]:
         """Start the run. The caller owns and awaits the task, which ends with the agent."""
@@ -160,15 +167,18 @@ class Run:
         """Submit the items of the agent. Yield to other runs after ``BURST`` deltas or equal work."""
         submit, log, remaining = self._pipeline.submit, self.log, BURST
         async with maybe_aclosing(items) as stream:
-            async for item in stream:
-                if log.has_ended:
-                    logger.warning("agent continued after the end of its run, its events are dropped")
-                    return
-                remaining -= 1 if submit(item) else EVENT_COST
-                del item  # free its memory while the agent waits for the next one
-                if remaining <= 0:
-                    remaining = BURST
-                    await scheduler.yield_turn(log)
+            try:
+                async for item in stream:
+                    if log.has_ended:
+                        logger.warning("agent continued after the end of its run, its events are dropped")
+                        return
+                    remaining -= 1 if submit(item) else EVENT_COST
+                    del item  # free its memory while the agent waits for the next one
+                    if remaining <= 0:
+                        remaining = BURST
+                        await scheduler.yield_turn(log)
+            finally:
+                self._agent_position = suspended_at(stream)  # the generator is closed after this
 
     async def _begin(self) -> bool:
         """Claim the thread, merge the history and send RUN_STARTED.
@@ -213,16 +223,18 @@ class Run:
                     return False
                 case asyncio.CancelledError() if is_being_cancelled():
                     if not self.log.has_ended:  # the engine ends a run before it cancels the task
-                        self._log_failure("agent cancelled its own task")
+                        self._log_fault(logging.ERROR, "agent cancelled its own task", error)
+                        self.fail(AGENT_FAILED)
                     return False
                 case AppError():
-                    show_trace = not error.is_caller_fault
-                    logger.warning("run failed code=%s message=%r", error.code, error.message, exc_info=show_trace)
+                    self._log_fault(logging.WARNING, "run failed", error, code=error.code, message=error.message)
                     self.fail(error)
                 case IllegalEvent():
-                    self._log_failure("agent broke the protocol error=%s", error)
+                    self._log_fault(logging.ERROR, "agent broke the protocol", error, error=error)
+                    self.fail(AGENT_FAILED)
                 case _:
-                    self._log_failure("agent raised an exception type=%s", type(error).__name__)
+                    self._log_fault(logging.ERROR, "agent raised an exception", error, type=type(error).__name__)
+                    self.fail(AGENT_FAILED)
         except Exception:
             logger.exception("run could not end in order")  # its message may be too large for an event
             self.fail(AGENT_FAILED)
@@ -291,9 +303,16 @@ class Run:
         self._end(run_error(error, self.ctx.caller.request_id), Status.ERROR, failure=error.message)
         self._unwind()
 
-    def _log_failure(self, message: str, *args: object) -> None:
-        logger.error(message, *args, exc_info=True)  # noqa: LOG014 - called while the exception is handled
-        self.fail(AGENT_FAILED)
+    def _log_fault(self, level: int, phrase: str, cause: BaseException, **facts: object) -> None:
+        """Log the fault of an agent with the line of the user's code that raised the error or yielded the event."""
+        raised = raised_at(cause)
+        position = raised or self._agent_position
+        if position is not None:
+            facts["at"] = position
+        is_breach = isinstance(cause, IllegalEvent | AppError) and raised is None and position is not None
+        is_explained = is_breach or (isinstance(cause, AppError) and cause.is_caller_fault)
+        exc_info = None if is_explained else user_exc_info(cause)
+        logger.log(level, "%s", f"{phrase} {format_fields(facts)}".strip(), exc_info=exc_info)
 
     def _end(self, event: End, status: Status, fields: Fields | None = None, *, failure: str | None = None) -> None:
         """Write the closing events and the terminal event, with ``fields`` set on it. Every run ends here."""
@@ -319,7 +338,25 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
-        self._trace.end(event, status, self.ended_at - self.started_at)
+        seconds = self.ended_at - self.started_at
+        self._trace.end(event, status, seconds)
+        if self.recorder is not None:  # as for the span
+            self._log_end(event, status, seconds)
+
+    def _log_end(self, event: End, status: Status, seconds: float) -> None:
+        """Log the end in one line, with the ids of the run and not those of a request that has cancelled it."""
+        error_code = (event.code or status) if isinstance(event, RunErrorEvent) else None
+        facts = {
+            "agent": self._agent_name,
+            "outcome": str(error_code or status),
+            "ms": round(seconds * 1000),
+            "events": len(self.log),
+            "tokens": count_tokens(self.ctx.usage),
+        }
+        ids = {"run": self.ctx.run_id, "thread": self.ctx.thread_id}
+        outer = LOG_FIELDS.set(self.ctx.log_fields)
+        logger.info("run finished %s", format_fields({**ids, **facts}), extra={"facts": facts})
+        LOG_FIELDS.reset(outer)
 
     def _expire(self) -> None:
         """End a run that exceeded its time. Unwind an agent that continues after the end of its run."""

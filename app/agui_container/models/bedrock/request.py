@@ -1,21 +1,223 @@
-"""A prompt as the request of ConverseStream.
+"""A prompt as the request of ConverseStream: messages, tools, names and options.
 
-Rule: pure. The same prompt and options give the same request.
+Bedrock requires: user and assistant messages alternate, and a user message is first and last; no text is blank; every
+``toolUse`` is answered once, in the very next message, which answers nothing else; reasoning is never last; names of
+tools have at most 64 characters of ``[a-zA-Z0-9_-]``. If a history broke one of these rules, every later request would
+be refused.
 
-Source: the ConverseStream operation in the Amazon Bedrock Runtime API reference.
+Rules:
+
+- Pure: the same prompt and options give the same request. The same name always becomes the same wire name, so that
+  cached prompts stay cached. Call ids get the same alphabet although Bedrock allows more characters, because some of
+  its models do not.
+- A result belongs to the latest call with its id, and the last result wins. A call without a result is answered with
+  the empty string. A result without a call is dropped.
+
+Source: ConverseStream, Message and ToolResultBlock in the Amazon Bedrock Runtime API reference.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ag_ui.core import (
+    AssistantMessage,
+    DeveloperMessage,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from ag_ui.core import Tool as ToolSpec
-from msgspec import Struct
+from msgspec import Struct, field
+from pydantic_core import from_json
 
-from agui_container.models.bedrock.history import BedrockHistory
-from agui_container.models.bedrock.media import Block
+from agui_container.models.bedrock.media import Block, MediaConverter, limit_media
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
-from agui_container.models.bedrock.tool_names import fit_name, wire_names
+from agui_container.models.bedrock.reasoning_signature import verify_reasoning
 from agui_container.ports import Prompt
+from agui_container.protocol.conversation.transcript import has_failed
+
+MAX_LENGTH = 64
+_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def fit_name(name: str, salt: str = "") -> str:
+    """Return the name itself if Bedrock accepts it, or else its valid characters and a hash of the whole name."""
+    if not salt and _VALID.fullmatch(name):
+        return name
+    digest = hashlib.sha256(f"{salt}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{_INVALID.sub('_', name)[: MAX_LENGTH - 9]}_{digest}"
+
+
+def wire_names(names: Iterable[str]) -> dict[str, str]:
+    """Map wire names to names. If two names have the same wire name, the first wins."""
+    by_wire_name: dict[str, str] = {}
+    for name in names:
+        by_wire_name.setdefault(fit_name(name), name)
+    return by_wire_name
+
+
+class CallIds:
+    """Wire ids of the calls in one request. Each is used once."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def new_wire_id(self, call_id: str) -> str:
+        """Return a wire id for a call that no other call of the request has."""
+        wire_id, attempts = fit_name(call_id), 0
+        while wire_id in self._used:
+            attempts += 1
+            wire_id = fit_name(call_id, salt=str(attempts))
+        self._used.add(wire_id)
+        return wire_id
+
+
+logger = logging.getLogger(__name__)
+
+FIRST_USER_TEXT, LAST_USER_TEXT = "(The conversation begins.)", "Continue."
+"""Texts of the user messages that are added at the beginning and at the end if Bedrock requires one there."""
+
+
+class _Turn(Struct):
+    role: str
+    blocks: list[Block] = field(default_factory=list)
+    ids: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, ToolMessage] = field(default_factory=dict)
+    """``ids`` (wire ids) and ``answers`` have the id of the call as key."""
+
+
+class BedrockHistory:
+    """Bedrock's view of a conversation, built by adding AG-UI messages in order.
+
+    Attributes:
+        system: texts of system and developer messages.
+        tools: names of the tools that were called.
+    """
+
+    def __init__(self, model_id: str) -> None:
+        self.system: list[str] = []
+        self.tools: list[str] = []
+        self._model_id = model_id
+        self._turns: list[_Turn] = []
+        self._ids = CallIds()
+        self._media = MediaConverter()
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], model_id: str) -> "BedrockHistory":
+        """Return the history of ``messages``."""
+        history = cls(model_id)
+        for message in messages:
+            history.add(message)
+        return history
+
+    def add(self, message: Message) -> None:
+        """Add the next message. Activity messages are ignored, because they are only for display."""
+        if isinstance(message, UserMessage):
+            self._open_turn("user").blocks.extend(self._media.blocks(message.content))
+        elif isinstance(message, AssistantMessage):
+            self._add_assistant(message)
+        elif isinstance(message, ReasoningMessage):
+            self._add_reasoning(message)
+        elif isinstance(message, ToolMessage):
+            self._add_result(message)
+        elif isinstance(message, (SystemMessage, DeveloperMessage)):
+            self.system.append(message.content)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """Messages of the conversation in the form of ConverseStream."""
+        merged: list[dict[str, Any]] = []
+        for turn in self._turns:
+            _append(merged, turn.role, turn.blocks if turn.role == "user" else _without_trailing_reasoning(turn.blocks))
+            _append(merged, "user", self._answers(turn))
+        if merged and merged[0]["role"] == "assistant":
+            merged.insert(0, {"role": "user", "content": [{"text": FIRST_USER_TEXT}]})
+        if not merged or merged[-1]["role"] == "assistant":
+            merged.append({"role": "user", "content": [{"text": LAST_USER_TEXT}]})
+        for message in merged:
+            if message["role"] == "user":
+                message["content"] = limit_media(message["content"])
+        return merged
+
+    def _open_turn(self, role: str) -> _Turn:
+        """Return the turn that new blocks of ``role`` belong to. A turn with tool calls accepts no more blocks."""
+        if not self._turns or self._turns[-1].role != role or self._turns[-1].ids:
+            self._turns.append(_Turn(role))
+        return self._turns[-1]
+
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        turn = self._open_turn("assistant")
+        turn.blocks.extend(self._media.blocks(message.content or ""))
+        for call in message.tool_calls or ():
+            if call.id in turn.ids:
+                continue
+            turn.ids[call.id] = self._ids.new_wire_id(call.id)
+            turn.blocks.append(_tool_use(call, turn.ids[call.id]))
+            self.tools.append(call.function.name)
+
+    def _add_reasoning(self, message: ReasoningMessage) -> None:
+        content = verify_reasoning(self._model_id, message.content, message.encrypted_value)
+        if content is not None:
+            self._open_turn("assistant").blocks.append({"reasoningContent": content})
+
+    def _add_result(self, message: ToolMessage) -> None:
+        turn = next((turn for turn in reversed(self._turns) if message.tool_call_id in turn.ids), None)
+        if turn is None:
+            logger.warning("tool result without call dropped call=%s", message.tool_call_id)
+        else:
+            turn.answers[message.tool_call_id] = message
+
+    def _answers(self, turn: _Turn) -> list[Block]:
+        return [_tool_result(wire, turn.answers.get(call), self._media.blocks) for call, wire in turn.ids.items()]
+
+
+def _append(messages: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
+    if not blocks:
+        return
+    if not messages or messages[-1]["role"] != role:
+        messages.append({"role": role, "content": []})
+    messages[-1]["content"].extend(blocks)
+
+
+def _without_trailing_reasoning(blocks: Sequence[Block]) -> Sequence[Block]:
+    end = len(blocks)
+    while end and "reasoningContent" in blocks[end - 1]:
+        end -= 1
+    return blocks[:end]
+
+
+def _tool_use(call: ToolCall, wire_id: str) -> Block:
+    name = fit_name(call.function.name)
+    return {"toolUse": {"toolUseId": wire_id, "name": name, "input": _input(call.function.arguments)}}
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    """Return the arguments as an object. Text that is no JSON object is shown to the model as ``invalid_json``."""
+    try:
+        value: object = from_json(arguments or "{}", allow_inf_nan=False)
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {"invalid_json": arguments}
+
+
+def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any], list[Block]]) -> Block:
+    """Return the block of a result. A successful result is the only place where Bedrock accepts empty text."""
+    content = blocks(answer.content) if answer else []
+    if answer is None or not has_failed(answer):
+        return {"toolResult": {"toolUseId": wire_id, "content": content or [{"text": ""}]}}
+    # Claude accepts only text in a failed result.
+    texts = [block for block in content if "text" in block]
+    error = (answer.error or "").strip()
+    if error or not texts:
+        texts.append({"text": error or "The tool failed."})
+    return {"toolResult": {"toolUseId": wire_id, "content": texts, "status": "error"}}
 
 
 class Request(Struct, frozen=True):

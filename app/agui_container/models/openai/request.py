@@ -10,13 +10,17 @@ Rules:
   omitted part, and the log has a warning.
 - Calls get new ids, numbered through the conversation. Nine letters and digits satisfy the strictest server (Mistral).
   The ids are the same in every request, so a provider's prompt cache stays valid.
+- A valid tool name stays as it is. Any other name loses its invalid characters and gets a hash of the original. So the
+  same tool has the same name in every request: in the tools, in the history, and in the provider's cache.
 
 Source: "Create chat completion" in the OpenAI API reference.
 """
 
+import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import ClassVar
@@ -42,8 +46,34 @@ from msgspec import Struct
 from pydantic import ConfigDict
 
 from agui_container.models.images import decode_base64, image_kind
-from agui_container.models.openai.tool_names import wire_name
 from agui_container.ports import Prompt
+
+MAX_NAME = 64
+_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
+_HASH_LENGTH = 8
+
+
+def wire_name(name: str) -> str:
+    """Return the name that is sent to the server."""
+    if _VALID.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode(errors="replace")).hexdigest()[:_HASH_LENGTH]
+    return f"{_INVALID.sub('_', name)[: MAX_NAME - _HASH_LENGTH - 1]}_{digest}"
+
+
+class ToolNames:
+    """Names of the tools of one prompt."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._originals: dict[str, str] = {}
+        for name in names:
+            # The first wins, because this server's own tools come before those of clients.
+            self._originals.setdefault(wire_name(name), name)
+
+    def original(self, name: str) -> str:
+        """Return the tool's own name for a wire name. A name that no tool has stays as it is."""
+        return self._originals.get(name, name)
 
 
 class CallExchange(Struct, frozen=True):

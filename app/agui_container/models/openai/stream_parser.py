@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from pydantic_core import from_json
 
 from agui_container.models.openai.failures import ErrorBody, ModelFailure, failure_of, is_error_chunk, parse_error
-from agui_container.models.openai.tool_names import ToolNames
+from agui_container.models.openai.request import ToolNames
 from agui_container.ports import Delta, ReasoningDelta, StopDelta, StopReason, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.errors import ErrorCode
 

@@ -1,10 +1,7 @@
-"""Envelopes of encoded events, and SSE frames. ``ws_frames`` makes the frames of WebSockets.
+"""Envelopes of encoded events. ``sse_frames`` and ``ws_frames`` make the frames of the transports.
 
 Rule: an event is encoded once, when it is accepted, and every transport sends these bytes. An event that cannot be
 encoded is therefore refused in time, and an agent cannot change an event after it was accepted.
-
-Source: AG-UI spec 1.1, basic/transports/http-sse (one event per frame, LF framing: the official client splits on LF LF
-only).
 """
 
 from collections.abc import Sequence
@@ -46,16 +43,6 @@ class Batch(NamedTuple):
         """Return the batch as single envelopes."""
         numbered = zip(count(self.first), self.types, self.data, strict=False)
         return [Envelope(self.run_id, seq, event_type, data) for seq, event_type, data in numbered]
-
-
-def sse_frames(data: Sequence[bytes], first: int) -> bytes:
-    """Return SSE frames: ``id: SEQ``, ``data: JSON``, an empty line. ``first`` is the ``seq`` of the first event."""
-    return b"".join([b"id: %d\ndata: %b\n\n" % numbered for numbered in enumerate(data, first)])
-
-
-def sse_error_frame(data: bytes) -> bytes:
-    """Return the SSE frame for a refused request. It has no ``id`` because it belongs to no run."""
-    return b"data: %b\n\n" % data
 
 
 def parse_cursor(text: str | None) -> int:

@@ -22,8 +22,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import StoreUnavailable
-from agui_container.stores.agentcore.identifiers import digest, session_id
-from agui_container.stores.agentcore.service import MemoryService
+from agui_container.stores.agentcore.service import MemoryService, digest, session_id
 from agui_container.stores.agentcore.turn_events import EARLIER, ThreadHistory, TurnRecord, dump_record
 from agui_container.stores.memory.threads import MemoryThreads
 

@@ -24,11 +24,10 @@ from agui_container.ports.records import (
 from agui_container.ports.store import PAGE
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.stores.agentcore.histories import ThreadHistories
-from agui_container.stores.agentcore.identifiers import MEMORY_ID
-from agui_container.stores.agentcore.service import CALL_SECONDS, MemoryService
+from agui_container.stores.agentcore.service import CALL_SECONDS, MEMORY_ID, MemoryService
+from agui_container.stores.memory import MemoryStore
 from agui_container.stores.memory.data import Bounds
 from agui_container.stores.memory.runs import MemoryRuns
-from agui_container.stores.memory.store import MemoryStore
 from agui_container.stores.memory.threads import MemoryFeedbacks, MemoryThreads
 
 

@@ -1,7 +1,7 @@
 """Data of the store in memory, and its limits.
 
 Rule: only data of ended runs and idle threads is evicted, oldest first. The events of runs, their records and whole
-threads have separate limits. The log reports evicted threads.
+threads have separate limits. The threads of the largest caller are evicted first. The log reports evicted threads.
 """
 
 import logging
@@ -23,6 +23,8 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_PLACES
+from agui_container.runtime.shares import EvictionQueue
 
 MESSAGE_BYTES = 500
 """Estimated size of a message in memory in addition to its JSON."""
@@ -45,6 +47,8 @@ class Bounds(Struct, frozen=True):
         records: runs whose ids are known, so that a late retry does not start the run again.
         threads: threads.
         thread_bytes: bytes of their messages, states and metadata.
+        interrupts: threads and parts of threads with interrupts that wait or were answered.
+        interrupt_bytes: bytes of these interrupts.
     """
 
     runs: int = 1_000
@@ -52,6 +56,8 @@ class Bounds(Struct, frozen=True):
     records: int = 100_000
     threads: int = 10_000
     thread_bytes: int = 256_000_000
+    interrupts: int = MAX_PLACES
+    interrupt_bytes: int = MAX_BYTES
 
 
 class MemoryRun(Struct, eq=False):
@@ -73,12 +79,14 @@ class MemoryThread(Struct, eq=False):
         revisions: revision at which each message last changed, by message id.
         runs: runs by id, oldest first.
         reviews: number and review of each feedback, by message id.
+        account: caller that the thread counts for: the one who created it.
         turn: status before the active run.
         size: bytes of messages, state and metadata.
     """
 
     record: ThreadRecord
     number: int
+    account: str
     messages: dict[str, StoredMessage] = field(default_factory=dict)
     revisions: dict[str, int] = field(default_factory=dict)
     runs: dict[str, MemoryRun] = field(default_factory=dict)
@@ -137,7 +145,7 @@ class MemoryData:
         self._bounds = bounds
         self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._run_bytes = 0
-        self._thread_bytes = 0
+        self._eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
         self._last_number = 0
         self._evicted = 0
 
@@ -150,17 +158,23 @@ class MemoryData:
         self._last_number = (self._last_number or secrets.randbits(NUMBER_BITS) | 1 << NUMBER_BITS) + 1
         return self._last_number
 
-    def create_thread(self, record: ThreadRecord) -> MemoryThread:
-        """Create a thread."""
-        thread = self.threads[record.key] = MemoryThread(record, self.next_number())
+    def create_thread(self, record: ThreadRecord, account: str = "") -> MemoryThread:
+        """Create a thread that counts for an account; by default for its owner."""
+        thread = MemoryThread(record, self.next_number(), account or record.key.owner)
+        self.threads[record.key] = thread
+        self._eviction.put(record.key, thread.account, 0)
         return thread
+
+    def account_of(self, key: ThreadKey) -> str:
+        """Return the account that the data of a thread counts for."""
+        thread = self.threads.get(key)
+        return key.owner if thread is None else thread.account
 
     def change(self, thread: MemoryThread, change: Change) -> None:
         """Apply a change to a thread after ``touch``, and enforce the limits."""
-        self._thread_bytes -= thread.size
         thread.apply(change)
-        self._thread_bytes += thread.size
         self.threads.move_to_end(thread.record.key)
+        self._eviction.put(thread.record.key, thread.account, thread.size)
         self._evict_threads()
 
     def annotate(self, thread: MemoryThread, metadata: bytes | None) -> None:
@@ -168,7 +182,7 @@ class MemoryData:
         growth = len(metadata or b"") - len(thread.record.metadata or b"")
         thread.touch(replace(thread.record, metadata=metadata))
         thread.size += growth
-        self._thread_bytes += growth
+        self._eviction.resize(thread.record.key, thread.size)
         self._evict_threads()
 
     def mark_ended(self, run: MemoryRun) -> None:
@@ -195,7 +209,7 @@ class MemoryData:
     def remove(self, thread: MemoryThread) -> None:
         """Delete a thread with all its data."""
         del self.threads[thread.record.key]
-        self._thread_bytes -= thread.size
+        self._eviction.remove(thread.record.key)
         for run in thread.runs.values():
             self.forget(run)
             self.runs.pop(run.record.key, None)
@@ -210,9 +224,11 @@ class MemoryData:
 
     def _evict_threads(self) -> None:
         """Evict idle threads, but never the thread that changed last."""
-        while len(self.threads) > self._bounds.threads or self._thread_bytes > self._bounds.thread_bytes:
-            idle = next((thread for thread in self.threads.values() if thread.record.active_run is None), None)
-            if idle is None or idle is next(reversed(self.threads.values())):
+        last = next(reversed(self.threads), None)
+        while self._eviction.is_full:
+            threads = (self.threads[key] for key in self._eviction.candidates() if key != last)
+            idle = next((thread for thread in threads if thread.record.active_run is None), None)
+            if idle is None:
                 return
             self.remove(idle)
             self._evicted += 1

@@ -43,17 +43,18 @@ class MemoryRuns:
         key = claim.key.thread
         thread = self._data.threads.get(key)
         if thread is None:
-            thread = self._data.create_thread(ThreadRecord(key, ThreadStatus.NOT_STARTED, claim.now, claim.now))
+            record = ThreadRecord(key, ThreadStatus.NOT_STARTED, claim.now, claim.now)
+            thread = self._data.create_thread(record, claim.account)
         elif thread.record.active_run is not None:
             return ThreadBusy(thread.runs[thread.record.active_run].record)
-        record = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
-        run = MemoryRun(record, self._data.next_number())
+        active = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
+        run = MemoryRun(active, self._data.next_number())
         self._data.runs[claim.key] = thread.runs[claim.key.run_id] = run
         thread.turn = thread.record.status
         status, run_id = ThreadStatus.AGENT_TURN, claim.key.run_id
         thread.touch(replace(thread.record, changed_at=claim.now, status=status, active_run=run_id))
         self._data.change(thread, Change())
-        return Claimed(record)
+        return Claimed(active)
 
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
         """Append envelopes. Raises ``LeaseLost``, or ``ValueError`` for a gap."""

@@ -1,16 +1,49 @@
-"""The store in a database. All its parts share one ``Database``."""
+"""The store in a database, and the migration of an older database to the current schema.
+
+Rule: all parts share one ``Database``. All missing steps of a migration run in one transaction under one lock. If
+several replicas start at once, one of them migrates and the others find the work done. A released step never changes.
+``schema`` describes the result of all steps.
+"""
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from sqlalchemy import URL
+from alembic.operations import Operations
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, text
 
 from agui_container.ports.records import StoreWarning, ThreadKey
+from agui_container.ports.store import StoreUnavailable
 from agui_container.stores.sql.database import TIMEOUT_SECONDS, Database
-from agui_container.stores.sql.feedback import SqlFeedbacks
 from agui_container.stores.sql.interrupts import SqlInterrupts
-from agui_container.stores.sql.migration import upgrade
 from agui_container.stores.sql.runs import SqlRuns
-from agui_container.stores.sql.threads import SqlGoals, SqlThreads
+from agui_container.stores.sql.threads import SqlFeedbacks, SqlGoals, SqlThreads
+
+STEPS = Path(__file__).with_name("migrations")
+
+LOCK = 0x61677569
+"""Key of the advisory lock on PostgreSQL ("agui" in ASCII). SQLite needs none, because every write locks the file."""
+
+
+def upgrade(connection: Connection, to: str = "head") -> None:
+    """Apply the missing steps up to ``to``. The connection must be in a transaction for writing.
+
+    Raises:
+        StoreUnavailable: A later version of this program has migrated the database.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+    steps = ScriptDirectory(str(STEPS), version_locations=[str(STEPS)])
+    context = MigrationContext.configure(connection)
+    current = context.get_current_revision()
+    if current is not None and current not in {step.revision for step in steps.walk_revisions()}:
+        raise StoreUnavailable(f"the database was made by a later version of this program: step {current} is not known")
+    missing = [step for step in steps.iterate_revisions(to, current or "base") if step.revision != current]
+    with Operations.context(context):
+        for step in reversed(missing):
+            step.module.upgrade()
+            context.stamp(steps, step.revision)
 
 
 class SqlStore:

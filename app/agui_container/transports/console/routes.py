@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agui_container.transports.console.assets import Asset, load_assets
+from agui_container.transports.html_page import SECURITY_HEADERS
 
 NOT_MODIFIED = 304
 NOT_FOUND = 404
@@ -21,15 +22,6 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-
-SECURITY_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
 
 
 def routes(title: str, accent: str) -> list[BaseRoute]:
@@ -53,7 +45,13 @@ def routes(title: str, accent: str) -> list[BaseRoute]:
 
 def respond(asset: Asset, request: Request) -> Response:
     """Answer with the file, compressed if the browser takes it, or with 304 if it has it."""
-    headers = {**SECURITY_HEADERS, "Cache-Control": asset.cache_control, "ETag": asset.etag, "Vary": "Accept-Encoding"}
+    headers = {
+        **SECURITY_HEADERS,
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Cache-Control": asset.cache_control,
+        "ETag": asset.etag,
+        "Vary": "Accept-Encoding",
+    }
     if asset.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=NOT_MODIFIED, headers=headers)
     if asset.compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):

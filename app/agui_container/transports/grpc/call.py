@@ -10,6 +10,7 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from struct import Struct as Layout
@@ -22,8 +23,10 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
+from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
@@ -60,12 +63,16 @@ class CallAdmission:
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
+        accounts: chooses the account that the limits per caller are counted under.
+        ledgers: count the open calls of each caller.
     """
 
     max_bytes: int
     by_session: bool
     origins: Collection[str]
     authentication: CallerAuthentication
+    accounts: Accounts
+    ledgers: CallerLedgers
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
@@ -76,14 +83,19 @@ class CallAdmission:
         """
         headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in headers if name == "origin"), None)
-        caller = make_caller(
-            {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}, by_session=self.by_session
-        )
+        forwarded = {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}
+        caller = make_caller(forwarded, address_of(stream), self.accounts, by_session=self.by_session)
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.origins:
             raise AppError(ErrorCode.ACCESS_DENIED, "This origin may not call this server; see AGUI_CORS_ORIGINS.")
         check_session(headers, caller)
         return await self.authentication.authenticate(caller, headers)
+
+
+def address_of(stream: "Stream[In, Out]") -> str | None:
+    """Return the network address of a call's client, or None for a Unix socket."""
+    address: object = stream._stream._transport.get_extra_info("peername")
+    return str(address[0]) if isinstance(address, tuple) else None
 
 
 class Call(Generic[In, Out]):
@@ -191,11 +203,17 @@ def method(
     reply_type: type[Out],
     cardinality: Cardinality = Cardinality.STREAM_STREAM,
 ) -> Method:
-    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message."""
+    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message.
+
+    A method with one request and one reply, such as a health check, does not count as an open call.
+    """
+    is_brief = cardinality is Cardinality.UNARY_UNARY
 
     async def handle(stream: "Stream[In, Out]") -> None:
         try:
-            await handler(Call(stream, await admission.caller(stream), admission))
+            caller = await admission.caller(stream)
+            with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
+                await handler(Call(stream, caller, admission))
         except GRPCError:
             raise
         except Exception as failure:
@@ -228,6 +246,7 @@ def is_disconnect(failure: Exception) -> bool:
 
 async def end_with_error(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
     """End a call with an error. The trailers carry the error code and the request id."""
-    known = {"agui-code": error.code.value, "x-request-id": request_id}
+    retry_after = "" if error.wait_seconds is None else str(error.wait_seconds)
+    known = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
     metadata = {name: value for name, value in known.items() if value}
     await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)

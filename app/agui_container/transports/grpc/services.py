@@ -16,7 +16,14 @@ from agui_container.transports.grpc.server import GrpcServer
 
 def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
     """Build the gRPC server of an engine."""
-    admission = CallAdmission(options.max_bytes, options.by_session, frozenset(options.origins), options.authentication)
+    admission = CallAdmission(
+        options.max_bytes,
+        options.by_session,
+        frozenset(options.origins),
+        options.authentication,
+        options.accounts,
+        service.ledgers,
+    )
     open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health needs no token, as /ping does not
     agents: list[Servable] = [
         RozService(service, admission, options),

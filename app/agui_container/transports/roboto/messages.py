@@ -15,7 +15,7 @@ from ag_ui.core import Message as AguiMessage
 from msgspec import Struct, field
 from pydantic_core import from_json
 
-from agui_container.protocol.conversation.tool_results import DURATION, has_failed
+from agui_container.protocol.conversation.transcript import DURATION, has_failed
 from agui_container.transports.roboto.notes import MessageNotes, Notes, TurnFailure
 
 Block = dict[str, object]

@@ -17,7 +17,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.roboto.messages import TEXT, Block, Message, text_block
 
 TOKEN = re.compile(
-    r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})\.([01])\.([0-9a-f]{12})\.([0-9a-f]{12})\.([0-9a-f]{12})\.(\d{1,12})"
+    r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})\.([01])\.([0-9a-f]{12})\.([0-9a-f]{12})\.([0-9a-f]{12})\.(\d{1,15})"
 )
 DIGEST_BYTES = 6
 
@@ -32,7 +32,7 @@ class Position(Struct, frozen=True):
         prefix: digest of the messages that the client has.
         facts: digest of the status and the title.
         goals: digest of the goals.
-        unchanged_at: time of the last response without a change, in Unix seconds; 0 if there was none.
+        unchanged_at: time of the last response without a change, in Unix milliseconds; 0 if there was none.
     """
 
     count: int

@@ -143,7 +143,7 @@ def delta_record(view: View, position: Position, *, knows_reset: bool) -> JSON |
 
 def unchanged_record(view: View, now: float) -> JSON:
     """Return the Delta for a client that has everything."""
-    position = replace(view.position(), unchanged_at=int(now))
+    position = replace(view.position(), unchanged_at=int(now * 1000))
     return _delta(view, position, messages_by_idx={}, goals=None, reset_from_message_sequence_num=None)
 
 

@@ -31,8 +31,12 @@ from agui_container.transports.roboto.turn import FollowedTurn
 HOLD_SECONDS = 20.0
 """Seconds for which a poll waits for a change. Clients time out after 30 s."""
 
-POLLING_SECONDS = 2.0
-"""Seconds after a response without a change. A client whose next request is sooner is polling and must wait."""
+POLLING_SECONDS = 5.0
+"""Seconds after a response without a change. A client whose next request is sooner is polling and must wait.
+
+Clients ask again after 0.2 s. The rest is for a slow machine: a poll that arrives too late is answered at once, and if
+that happened to many clients, their polls would make the machine slower still.
+"""
 
 CHECK_SECONDS = 2.0
 """Seconds between two reads of a session without an active run, while a poll waits."""
@@ -213,7 +217,7 @@ class Views:
 
 def is_deferred(view: View, position: Position, now: float) -> bool:
     """True if a response without a change waits: while a run is active, and for a client that is polling."""
-    return view.status is ThreadStatus.AGENT_TURN or now - position.unchanged_at <= POLLING_SECONDS
+    return view.status is ThreadStatus.AGENT_TURN or now - position.unchanged_at / 1000 <= POLLING_SECONDS
 
 
 def declared_in(messages: Sequence[AguiMessage]) -> dict[str, tuple[str, Sequence[JSON]]]:

@@ -35,7 +35,7 @@ from agui_container.agents.assistant.toolbox import ToolResult
 from agui_container.ports import Permission, Policy, PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
-from agui_container.protocol.forwarded_props import read_forwarded_prop
+from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 
 LIFETIME = 3600.0

@@ -5,6 +5,7 @@ Rules:
   never starts the tool again on any replica, and a call that was never started stays open.
 - The model sees these calls as they were stored, not as the caller's messages have them.
 - A rejected call that the caller's messages no longer contain is left out of the history.
+- An answer to a call that no longer waits ends the run with an error. It must not end as if the call had been run.
 """
 
 from collections.abc import Collection, Container, Sequence
@@ -20,7 +21,7 @@ from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
 from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, failed_result, run_side_by_side
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
-from agui_container.protocol.errors import AppError
+from agui_container.protocol.errors import AppError, ErrorCode
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
 ABANDONED = "Error: the user did not want this call."
@@ -90,7 +91,9 @@ async def resume(request: RunAgentInput, approvals: Approvals, toolbox: Toolbox,
     at = scope_key(ctx)
     stored = await approvals.load(at)
     messages, entries = request.messages, request.resume or ()
-    warn_of_unknown({interrupt.id for approval in stored for interrupt in approval.interrupts}, entries, ctx)
+    known = {interrupt.id for approval in stored for interrupt in approval.interrupts}
+    check_answers_wait(known, stored, request, toolbox)
+    warn_of_unknown(known, entries, ctx)
     decisions = match_answers(stored, entries, approvals.now())
     attempts = [partial(try_decision, decision, approvals, at, toolbox, ctx) for decision in decisions]
     applied = approvals_of(await run_side_by_side(attempts, ctx))
@@ -124,6 +127,41 @@ def is_rejected(decision: Decision, approval: Approval) -> bool:
     if approval.answer is not None:
         return not approval.answer.approved
     return all(entry.status == "cancelled" for entry in decision.entries)
+
+
+def check_answers_wait(
+    known: Collection[str], stored: Sequence[Approval], request: RunAgentInput, toolbox: Toolbox
+) -> None:
+    """Check that no answer is for a call that no longer waits: it has expired, made room for others, or is lost.
+
+    Its interrupt is unknown, and the history ends with a call of the server that has no result and no approval, or
+    there is no history. Any other unknown interrupt is ignored, and so is the abandonment of one.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the entry.
+    """
+    answers = [at for at, entry in enumerate(request.resume or ()) if not is_harmless(entry, known)]
+    waiting = {approval.call.id for approval in stored}
+    lost = [
+        call.id
+        for call in open_calls(request.messages)
+        if call.id not in waiting and call.function.name not in toolbox.client
+    ]
+    if answers and (lost or not request.messages):
+        text = "this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{answers[0]}.interruptId: {text}")
+
+
+def is_harmless(entry: ResumeEntry, known: Collection[str]) -> bool:
+    """Return True if an entry names an interrupt in ``known``, or abandons its call."""
+    return entry.interrupt_id in known or entry.status == "cancelled"
+
+
+def open_calls(messages: Sequence[Message]) -> Sequence[ToolCall]:
+    """Return the calls in the assistant's last message that have no result."""
+    missing = set(unanswered_calls(messages))
+    made = [call for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()]
+    return [call for call in made if call.id in missing]
 
 
 def warn_of_unknown(known: Collection[str], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:
@@ -208,7 +246,8 @@ async def run_call(
 ) -> CallOutcome:
     """Run a call that has not started, or resume a suspended one."""
     if approval.suspension is None:
-        return await toolbox.run_one(approval.call, ctx)
+        is_edited = approval.answer is not None and approval.answer.edited_args is not None
+        return await toolbox.run_one(approval.call, ctx, is_edited=is_edited)
     return await toolbox.resume(approval.call, approval.suspension, entries, ctx)
 
 
@@ -250,6 +289,4 @@ def is_awaiting_client(messages: Sequence[Message], tools: Container[str]) -> bo
     """
     if not messages or not isinstance(messages[-1], ToolMessage):
         return False
-    missing = set(unanswered_calls(messages))
-    made = [call for m in messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()]
-    return any(call.id in missing and call.function.name in tools for call in made)
+    return any(call.function.name in tools for call in open_calls(messages))

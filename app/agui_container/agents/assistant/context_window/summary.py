@@ -19,7 +19,7 @@ from agui_container.agents.assistant.context_window.tokens import CountedMessage
 from agui_container.agents.assistant.model_turn import ModelTurn
 from agui_container.agents.run_limits import check_tokens
 from agui_container.ports import Model, Prompt, RunContext
-from agui_container.protocol.conversation.tool_results import has_failed
+from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.telemetry import ModelCall

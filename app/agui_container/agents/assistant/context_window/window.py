@@ -1,6 +1,7 @@
-"""The messages that a model call gets under a token budget, and the events that report changes to the client.
+"""The budget of a prompt, the messages that a model call gets under it, and the events that report changes.
 
 Rules:
+
 - The system text, the tools, trusted instructions and the current run are never dropped. The current run is the last
   user message and everything after it.
 - Of the earlier history the oldest turns are dropped first, each as a whole. A turn is a user message and the messages
@@ -10,16 +11,20 @@ Rules:
   calls and runs, so a provider's prompt cache stays valid and a summary can be used again.
 - A prompt that is too long without any history is sent nevertheless, because the count is an estimate. A model that
   finds the prompt too long fails with MODEL_CONTEXT_EXCEEDED.
-- Each message is counted once per run. Without a budget no message is counted.
+- Each message is counted once per run. Without a budget no message is counted and no event is emitted. A caller may
+  lower the budget, never raise it.
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Protocol
 
 from ag_ui.core import CustomEvent, DeveloperMessage, Message, SystemMessage, UserMessage
+from msgspec import Struct, field
 
+from agui_container.agents.assistant.context_window.summary import Summaries, Summariser
 from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter, total_tokens
-from agui_container.ports import Emit, Prompt
+from agui_container.ports import Emit, Model, Prompt, RunContext
 
 COMPACTED = "context.compacted"
 SNAPSHOT = "context.snapshot"
@@ -200,3 +205,35 @@ def split_entries(entries: Sequence[CountedMessage]) -> tuple[list[CountedMessag
 def is_instruction(message: Message) -> bool:
     """Return True for system and developer messages. Untrusted ones have been removed from the conversation before."""
     return isinstance(message, (SystemMessage, DeveloperMessage))
+
+
+class Overflow(StrEnum):
+    """Ways to shorten history that does not fit the budget."""
+
+    TRIM = "trim"
+    SUMMARISE = "summarise"
+
+
+class ContextBudget(Struct, frozen=True):
+    """The budget of every model call of an assistant.
+
+    Attributes:
+        tokens: maximum tokens of a prompt, without the answer; 0 means no budget.
+        overflow: the way to shorten history that does not fit.
+        summaries: cache of summaries, used with ``Overflow.SUMMARISE``.
+    """
+
+    tokens: int = 0
+    overflow: Overflow = Overflow.TRIM
+    summaries: Summaries = field(default_factory=Summaries)
+
+    def open_window(self, model: Model, prompt: Prompt, ctx: RunContext) -> Window:
+        """Return the window for a run that begins with this prompt. The caller's limit can only lower the budget."""
+        tokens = min(filter(None, (self.tokens, ctx.allowance.context_tokens)), default=0)
+        if not tokens:
+            return UnboundedWindow(prompt.messages)
+        counter = MessageTokenCounter.for_model(model)
+        if self.overflow is Overflow.TRIM:
+            return BoundedWindow(tokens, counter, prompt, ctx.emit)
+        summariser = Summariser(model, counter, tokens, self.summaries, ctx)
+        return BoundedWindow(tokens, counter, prompt, ctx.emit, summariser)

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from agui_container.ports import Goal
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.forwarded_props import read_forwarded_prop
+from agui_container.protocol.parser import read_forwarded_prop
 
 FIELD = "goals"
 MAX_GOALS = 16

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, StrictStr, TypeAdapter
 from agui_container.agents.assistant.prompt.system_text import read_text
 from agui_container.ports import RunContext, Tool, ToolError
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.forwarded_props import read_forwarded_prop
+from agui_container.protocol.parser import read_forwarded_prop
 
 FILE = "SKILL.md"
 MAX_SKILLS = 200

@@ -1,0 +1,254 @@
+"""Adapter from a user's generator function or object to an agent.
+
+Rules:
+
+- The signature is inspected once, when the agent is loaded: if ``ctx`` is passed, and if the function needs a thread.
+  Every ``run`` defined here returns an asynchronous generator, so the engine can always close it.
+- A plain generator runs in one daemon thread per run, from its first line to its last ``finally``. A cancelled run
+  returns at once, and its thread ends at the next ``yield``. A thread that never reaches a ``yield`` blocks no other
+  run, but it counts against ``THREADS``. When that many threads are alive, the next run is refused. One caller may use
+  half of them.
+"""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterator
+from contextlib import closing
+from functools import partial
+from typing import TypeVar
+
+from ag_ui.core import AgentCapabilities, RunAgentInput
+from msgspec import Struct, field
+
+from agui_container.ports import Agent, Item, Responder, RunContext, ThreadCleanup
+from agui_container.ports.store import Store, StoreUser
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.daemon_threads import (
+    AccountBusy,
+    CannotStartThread,
+    DaemonThreadPool,
+    ThreadPoolBusy,
+    ThreadStream,
+)
+from agui_container.runtime.user_code import CodePosition, suspended_at, user_exc_info
+
+T = TypeVar("T")
+
+ACCEPTED = (
+    "Accepted are an async or plain generator function of (input) or (input, ctx), "
+    "and an object with a method run(input) or run(input, ctx)."
+)
+
+
+class AgentLoadError(ValueError):
+    """Error at startup: the named object is not an agent. Its text is for the operator."""
+
+
+class GeneratorAgent(Struct, frozen=True):
+    """Implements ``ports.Agent`` with an async generator function or method. Its generator is returned unchanged."""
+
+    source: object
+    start: Callable[[RunAgentInput, RunContext], AsyncGenerator[Item, None]]
+
+    def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
+        """Return the user's own generator."""
+        return self.start(input, ctx)
+
+
+class StreamAgent(Struct, frozen=True):
+    """Implements ``ports.Agent`` with a method that returns an async iterator, or a coroutine that returns one."""
+
+    source: object
+    start: Callable[[RunAgentInput, RunContext], object]
+
+    async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
+        """Yield the items of the stream and close it.
+
+        Raises:
+            TypeError: the method returned no async iterator.
+        """
+        stream = self.start(input, ctx)
+        if inspect.isawaitable(stream):
+            stream = await stream
+        if not isinstance(stream, AsyncIterable):
+            raise TypeError(f"run() returned a {type(stream).__name__}, not an async iterator of events")
+        async with maybe_aclosing(aiter(stream)) as items:
+            async for item in items:
+                yield item
+
+
+def as_agent(source: object, name: str) -> Agent:
+    """Adapt a user's function or object to an agent. ``name`` is its name in error messages.
+
+    Raises:
+        AgentLoadError: the object has none of the accepted forms.
+    """
+    if inspect.isclass(source):
+        raise AgentLoadError(f"'{name}' is a class: name an instance of it. {ACCEPTED}")
+    run: object = getattr(source, "run", None)
+    if callable(run):
+        return _wrap(source, run, f"{name}.run") or StreamAgent(source, _with_arguments(run, f"{name}.run"))
+    adapted = _wrap(source, source, name) if callable(source) else None
+    if adapted is None:
+        raise AgentLoadError(f"'{name}' is {_kind(source)}. {ACCEPTED}")
+    return adapted
+
+
+def with_store(agent: Agent, store: Store, depth: int = 0) -> Agent:
+    """Return the agent bound to the store if it is a ``StoreUser``, else the agent itself."""
+    source: object = getattr(agent, "source", agent)
+    return as_agent(source.with_store(store, depth), "agent") if isinstance(source, StoreUser) else agent
+
+
+def capabilities_of(agent: Agent) -> AgentCapabilities | None:
+    """Return the capabilities that the agent or the wrapped object declares, or None.
+
+    Raises:
+        AgentLoadError: ``capabilities()`` raised an exception.
+    """
+    for candidate in _agent_and_source(agent):
+        describe: object = getattr(candidate, "capabilities", None)
+        if callable(describe) and not inspect.iscoroutinefunction(describe):
+            try:
+                described: object = describe()
+            except Exception as error:
+                raise AgentLoadError(f"the agent's capabilities() raised {type(error).__name__}: {error}") from error
+            if isinstance(described, AgentCapabilities):
+                return described
+    return None
+
+
+def responder_of(agent: Agent) -> Responder | None:
+    """Return the agent or the wrapped object if it is a ``Responder``, else None."""
+    return next((each for each in _agent_and_source(agent) if isinstance(each, Responder)), None)
+
+
+def thread_cleanup_of(agent: Agent) -> ThreadCleanup | None:
+    """Return the agent or the wrapped object if it is a ``ThreadCleanup``, else None."""
+    return next((each for each in _agent_and_source(agent) if isinstance(each, ThreadCleanup)), None)
+
+
+def _agent_and_source(agent: Agent) -> tuple[object, object]:
+    """Return the agent and the object that it wraps, if any."""
+    return agent, getattr(agent, "source", None)
+
+
+def _wrap(source: object, function: Callable[..., object], name: str) -> Agent | None:
+    if inspect.isasyncgenfunction(function):
+        return GeneratorAgent(source, _with_arguments(function, name))
+    if inspect.isgeneratorfunction(function):
+        return ThreadAgent(source, _with_arguments(function, name))
+    return None
+
+
+def _with_arguments(function: Callable[..., T], name: str) -> Callable[[RunAgentInput, RunContext], T]:
+    """Return the function with the signature (input, ctx).
+
+    ``ctx`` is passed by name if the function has a parameter ``ctx``, else as the second required argument, if any.
+
+    Raises:
+        AgentLoadError: the function takes other arguments.
+    """
+    signature = inspect.signature(function)
+    names = list(signature.parameters)
+    ctx = signature.parameters.get("ctx") if names[:1] != ["ctx"] else None
+    if names[:1] == ["self"]:
+        raise AgentLoadError(f"'{name}' is a method of a class: name that of an instance. {ACCEPTED}")
+    if ctx is not None and ctx.kind is not ctx.POSITIONAL_ONLY and _accepts(signature, 1, "ctx"):
+        return lambda request, ctx: function(request, ctx=ctx)
+    if ctx is None and _accepts(signature, 1):
+        return lambda request, _: function(request)
+    if _accepts(signature, 2) and names[:1] != ["ctx"]:
+        return function
+    bare = signature.replace(
+        parameters=[each.replace(annotation=each.empty) for each in signature.parameters.values()],
+        return_annotation=signature.empty,
+    )
+    raise AgentLoadError(f"'{name}' takes {bare}, which is neither (input) nor (input, ctx). {ACCEPTED}")
+
+
+def _accepts(signature: inspect.Signature, positional: int, *keywords: str) -> bool:
+    try:
+        signature.bind(*range(positional), **dict.fromkeys(keywords))
+    except TypeError:
+        return False
+    return True
+
+
+def _kind(source: object) -> str:
+    if inspect.iscoroutinefunction(source):
+        return "a coroutine function (async def without a yield)"
+    if inspect.isroutine(source):
+        return "a function without a yield"
+    return f"an object of type {type(source).__name__} without a method run"
+
+
+THREADS = 256
+"""Maximum number of live threads per agent."""
+
+CALLER_THREADS = 128
+"""Maximum number of live threads per agent and caller."""
+
+Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
+
+YieldedItem = tuple[Item, CodePosition | None]
+"""An item, and the position of the ``yield`` that it comes from."""
+
+
+class ThreadAgent(Struct, frozen=True):
+    """Implements ``ports.Agent`` with a plain generator function.
+
+    Attributes:
+        source: the user's function or object.
+        start: opens the user's generator.
+        threads: the pool that the runs of this agent share.
+    """
+
+    source: object
+    start: Start
+    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS, CALLER_THREADS))
+
+    async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
+        """Yield the items that the thread produces.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED, if no thread can be started.
+        """
+        stream = self._open_stream(input, ctx)
+        try:
+            while await stream.wait_for_items():
+                for item, _position in stream.take_items():  # the log finds the position (see ``suspended_at``)
+                    yield item
+        finally:
+            stream.stop()
+
+    def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[YieldedItem]:
+        try:
+            work = partial(self._run_generator, request, ctx)
+            return self.threads.stream(f"run-{ctx.run_id}", work, ctx.caller.account)
+        except CannotStartThread as error:
+            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The server has no thread left. Try again later.") from error
+        except AccountBusy as error:
+            message = f"You have reached the limit of {self.threads.per_account} threads of agents for one caller."
+            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message) from error
+        except ThreadPoolBusy as error:
+            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "Too many runs are open at once. Try again later.") from error
+
+    def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[YieldedItem]) -> None:
+        """Run the generator in this thread until it ends or the run is cancelled, then close it."""
+        try:
+            with closing(self.start(request, ctx)) as items:
+                stream.feed(_with_positions(items, ctx))
+        except BaseException as error:
+            if stream.is_stopped:
+                exc_info = user_exc_info(error)
+                ctx.logger.warning("agent failed after its run had ended run=%s", ctx.run_id, exc_info=exc_info)
+            raise
+
+
+def _with_positions(items: Generator[Item, None, None], ctx: RunContext) -> Iterator[YieldedItem]:
+    """Yield the items of a generator and their positions, until its end or the end of the run."""
+    for item in items:
+        if ctx.cancelled:
+            return
+        yield item, suspended_at(items)

@@ -1,1 +1,0 @@
-"""Adapters for a user's own generator functions and objects."""

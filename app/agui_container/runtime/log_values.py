@@ -1,0 +1,26 @@
+"""Values in log lines: quoted if they could pass for another field, and without the passwords of URLs."""
+
+import re
+from collections.abc import Mapping
+
+PLAIN_VALUE = re.compile(r"[^\s\"'=\\]+")
+URL_PASSWORD = re.compile(r"(://[^/\s:@]*):[^/\s\"']*@")
+QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&\s\"']+", re.IGNORECASE)
+
+
+def format_fields(fields: Mapping[str, object]) -> str:
+    """Return ``key=value key=value``."""
+    return " ".join(f"{name}={quote_value(value)}" for name, value in fields.items())
+
+
+def quote_value(value: object) -> str:
+    """Return the text of a value, quoted if it has spaces, quotes or ``=``, because callers choose some texts."""
+    text = str(value)
+    return text if PLAIN_VALUE.fullmatch(text) else repr(text)
+
+
+def mask_passwords(text: str) -> str:
+    """Return a text with ``***`` in place of the passwords in its URLs."""
+    if "://" not in text:
+        return text
+    return QUERY_PASSWORD.sub(r"\1***", URL_PASSWORD.sub(r"\1:***@", text))

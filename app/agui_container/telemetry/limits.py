@@ -1,0 +1,58 @@
+"""Metrics of the limits of the process and of callers.
+
+Rule: no attribute names a caller, because each value of an attribute is a time series of its own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Protocol
+from weakref import WeakSet
+
+from opentelemetry.metrics import CallbackOptions, ObservableGauge, Observation, get_meter
+from opentelemetry.metrics import Counter as MetricCounter
+
+from agui_container import __version__
+
+LIMIT, SCOPE = "agui.limit.name", "agui.limit.scope"
+
+
+def count_refusal(name: str, scope: str) -> None:
+    """Count a request, run or message that a limit has refused or ended. ``scope`` is ``caller`` or ``process``."""
+    _refusals().add(1, {LIMIT: name, SCOPE: scope})
+
+
+@cache
+def _refusals() -> MetricCounter:
+    meter = get_meter("agui-container", __version__)
+    return meter.create_counter("agui.limit.refusals", "{refusal}", "Refusals because a limit was reached.")
+
+
+class LimitUse(Protocol):
+    """Counts the use of the limits of one engine."""
+
+    def use(self) -> Mapping[str, int]:
+        """Return the amounts by the names of the limits."""
+
+
+_engines: WeakSet[LimitUse] = WeakSet()
+"""The engines of this process, usually one. Telemetry must not keep an engine that has ended."""
+
+
+def observe_use(engine: LimitUse) -> None:
+    """Report the use of the limits of an engine, as long as the engine exists."""
+    _make_gauge()
+    _engines.add(engine)
+
+
+@cache
+def _make_gauge() -> ObservableGauge:
+    meter = get_meter("agui-container", __version__)
+    return meter.create_observable_gauge("agui.limit.used", [_observe], "{unit}", "Use of the limits of this process.")
+
+
+def _observe(_: CallbackOptions) -> Iterable[Observation]:
+    total = Counter[str]()
+    for engine in _engines:
+        total.update(engine.use())
+    return [Observation(amount, {LIMIT: name}) for name, amount in total.items()]

@@ -1,0 +1,1 @@
+"""OpenAPI of the HTTP routes, and the page that shows it."""

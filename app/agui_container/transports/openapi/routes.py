@@ -1,0 +1,45 @@
+"""The routes ``/openapi.json`` and ``/docs``.
+
+Rule: the document is built when somebody asks for it. Nothing of it is imported before, and a thread builds it, so that
+it delays neither the start of the process nor a run.
+"""
+
+import anyio.to_thread
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from agui_container.transports.html_page import html_page
+
+NO_CACHE = {"Cache-Control": "no-cache"}
+"""Headers of the answers. Another version of the server has another document."""
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes."""
+
+    async def document(request: Request) -> Response:
+        body = await anyio.to_thread.run_sync(_document, request)
+        return Response(body, headers=NO_CACHE, media_type="application/json")
+
+    async def page(request: Request) -> Response:
+        response = await anyio.to_thread.run_sync(_page, request)
+        response.headers.update(NO_CACHE)
+        return response
+
+    return [Route("/openapi.json", document), Route("/docs", page)]
+
+
+def _document(request: Request) -> bytes:
+    """Return the document as JSON. ``servers`` names the prefix under which the application is mounted."""
+    document = request.app.openapi()
+    prefix = request.scope.get("root_path", "")
+    return to_json({**document, "servers": [{"url": prefix}]} if prefix else document)
+
+
+def _page(request: Request) -> Response:
+    from agui_container.transports.openapi.page import render  # noqa: PLC0415 - built when asked for
+
+    document = request.app.openapi()
+    return html_page(f"{document['info']['title']}: HTTP API", render(document))

@@ -1,0 +1,194 @@
+"""First event of a second caller, and ``GET /ping``, while a first caller does its worst.
+
+    python -m bench.two_callers              all attacks, about a minute
+    python -m bench.two_callers abandoned    one of them
+
+Starts a server of its own on a free port for each attack. Callers are sessions, as behind a gateway. The attacker is a
+process of its own. The second caller asks for a short run on a new connection every 50 ms, and so does a health check.
+The aims are 250 ms to the first event and 50 ms for a ping.
+"""
+
+import argparse
+import http.client
+import json
+import multiprocessing
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+
+from websockets.sync.client import connect
+
+from bench.ping import ping, server
+
+SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"
+WARM_SECONDS, MEASURED_SECONDS = 3.0, 6.0
+INTERVAL = 0.05
+POLICY = json.dumps([{"tool_pattern": "calculate", "policy": "ask"}])
+NUMBERS = count(1)
+
+
+def request(session: str, text: str, **fields: object) -> bytes:
+    """The request for a run on a thread of its own."""
+    run_id = f"{session}-{next(NUMBERS)}"
+    message = {"id": "m", "role": "user", "content": text}
+    body = json.dumps({"threadId": run_id, "runId": run_id, "messages": [message], **fields}).encode()
+    head = f"POST /invocations HTTP/1.1\r\nHost: x\r\n{SESSION}: {session}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def ask(port: int, data: bytes) -> socket.socket:
+    """Send a request on a new connection, and read the beginning of the answer."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+    connection.sendall(data)
+    connection.recv(1 << 12)
+    return connection
+
+
+# --- attacks, each until its process is ended ---
+
+
+def abandoned(port: int) -> None:
+    """Runs that wait for an hour, each left at once."""
+    while True:
+        ask(port, request("first", "wait 3600")).close()
+
+
+def unread(port: int) -> None:
+    """Long runs that nobody reads."""
+    kept = [ask(port, request("first", "stream 400000")) for _ in range(18)]
+    time.sleep(600)
+    kept.clear()
+
+
+def approvals(port: int) -> None:
+    """Approvals that are asked for and not answered."""
+    while True:
+        ask(port, request("first", 'call calculate {"expression": "1+1"}')).close()
+
+
+def threads(port: int) -> None:
+    """Threads of a megabyte."""
+    while True:
+        ask(port, request("first", "x" * 1_000_000)).close()
+
+
+def runs(port: int) -> None:
+    """Short runs on four connections, as fast as they are answered."""
+
+    def repeat() -> None:
+        while True:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            with suppress(OSError, http.client.HTTPException):
+                while True:
+                    head, _, body = request("first", "hi").partition(b"\r\n\r\n")
+                    connection.request("POST", "/invocations", body, {SESSION: "first"})
+                    connection.getresponse().read()
+                    del head
+
+    at_once(repeat, 4)
+
+
+def messages(port: int) -> None:
+    """Pings on 20 sockets, as fast as they are taken."""
+
+    def repeat() -> None:
+        with connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None) as socket:
+            while True:
+                socket.send('{"type":"ping"}')
+
+    at_once(repeat, 20)
+
+
+def sockets(port: int) -> None:
+    """As many sockets as there may be, and more that are refused."""
+    kept = []
+    while True:
+        try:
+            kept.append(connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None))
+        except Exception:  # noqa: BLE001 - a refusal is what is wanted
+            time.sleep(0.001)
+
+
+def at_once(work: Callable[[], None], times: int) -> None:
+    """Do the same in several threads."""
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(times)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+ATTACKS = {attack.__name__: attack for attack in (abandoned, unread, approvals, threads, runs, messages, sockets)}
+
+# --- the second caller ---
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Milliseconds to the first events and of the pings, and the answers that were no run."""
+
+    first_events: list[float]
+    pings: list[float]
+    refusals: list[str]
+
+
+def first_event(port: int) -> tuple[float, str | None]:
+    """Seconds to the first event of a short run, and the answer if it is none."""
+    data = request("second", "hi")
+    began = time.perf_counter()
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(data)
+        answer = b""
+        while b"\n\n" not in answer.partition(b"\r\n\r\n")[2] and (piece := connection.recv(1 << 16)):
+            answer += piece
+        seconds = time.perf_counter() - began
+    return seconds, None if b"RUN_STARTED" in answer else answer.decode(errors="replace")
+
+
+def measure(port: int) -> Figures:
+    """Ask and ping, one after the other, for a while."""
+    figures, end = Figures([], [], []), time.perf_counter() + MEASURED_SECONDS
+    while time.perf_counter() < end:
+        seconds, refusal = first_event(port)
+        figures.first_events.append(seconds * 1000)
+        if refusal is not None:
+            figures.refusals.append(refusal)
+        figures.pings.append(ping(port)[0] * 1000)
+        time.sleep(INTERVAL)
+    return figures
+
+
+def report(title: str, figures: Figures) -> None:
+    """Print one line."""
+    cells = []
+    for name, times in (("first event", figures.first_events), ("/ping", figures.pings)):
+        ordered = sorted(times)
+        cells.append(f"{name} p50 {ordered[len(ordered) // 2]:.1f} ms, max {ordered[-1]:.1f} ms")
+    sys.stdout.write(f"{title}: {'; '.join(cells)}; {len(figures.refusals)} of {len(figures.first_events)} refused\n")
+    if figures.refusals:
+        sys.stdout.write(f"{figures.refusals[0][-300:]}\n")
+
+
+def main() -> None:
+    """Attack and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=f"of {', '.join(ATTACKS)}; without one all")
+    for name in parser.parse_args().attacks or ATTACKS:
+        with server("assistant", AGUI_LIMIT_BY="session", AGUI_TOOL_POLICY=POLICY) as port:
+            attacker = multiprocessing.Process(target=ATTACKS[name], args=(port,), daemon=True)
+            attacker.start()
+            time.sleep(WARM_SECONDS)
+            try:
+                report(name, measure(port))
+            finally:
+                attacker.kill()
+                attacker.join()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""The log's lines about runs: one at the end of each, and where an agent went wrong."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from ag_ui.core import (
+    Interrupt,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    TextMessageContentEvent,
+    TokenUsage,
+    ToolCallStartEvent,
+)
+
+from agui_container import logging as logs
+from agui_container.engine.run.pipeline import EventPipeline
+from agui_container.logging import FACTS
+from agui_container.ports import Item, RunContext
+from agui_container.protocol.errors import AppError, ErrorCode
+from tests.conftest import Connect
+from tests.engine.doubles import ask
+from tests.requirements import requirement
+
+LOGGER = "agui_container.engine.run.run"
+IDS = "run=r1 thread=t1"
+
+pytestmark = pytest.mark.durable
+
+
+def ends(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The lines of runs that have ended."""
+    return [message for message in caplog.messages if message.startswith("run finished")]
+
+
+async def finished(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    ctx.usage.append(TokenUsage(input_tokens=40, output_tokens=2))
+    yield "hello"
+
+
+async def interrupted(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    waiting = RunFinishedInterruptOutcome(interrupts=[Interrupt(id="i", reason="r")])
+    yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id, outcome=waiting)
+
+
+async def failed(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hello"
+    raise ValueError
+
+
+async def overloaded(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hello"
+    raise AppError(ErrorCode.MODEL_ERROR, "The model is overloaded.")
+
+
+async def reported(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield RunErrorEvent(message="no", code="MINE outcome=finished")
+
+
+async def unnamed(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield RunErrorEvent(message="no")
+
+
+ENDS: list[tuple[object, dict[str, object]]] = [
+    (finished, {"outcome": "finished", "ms": 0, "events": 5, "tokens": 42}),
+    (interrupted, {"outcome": "interrupted", "ms": 0, "events": 2, "tokens": 0}),
+    (failed, {"outcome": "AGENT_ERROR", "ms": 0, "events": 5, "tokens": 0}),
+    (overloaded, {"outcome": "MODEL_ERROR", "ms": 0, "events": 5, "tokens": 0}),
+    (reported, {"outcome": "MINE outcome=finished", "ms": 0, "events": 2, "tokens": 0}),
+    (unnamed, {"outcome": "error", "ms": 0, "events": 2, "tokens": 0}),
+]
+
+
+@requirement("log.end")
+@pytest.mark.parametrize(("agent", "facts"), ENDS)
+async def test_the_end_of_a_run_is_one_line(
+    connect: Connect, agent: object, facts: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(agent)
+    with caplog.at_level(logging.INFO, LOGGER):
+        await client.run(ask())
+    outcome, *others = [
+        f"{name}={value!r}" if " " in str(value) else f"{name}={value}" for name, value in facts.items()
+    ]
+    assert ends(caplog) == [f"run finished {IDS} agent=agent {outcome} {' '.join(others)}"]
+    [written] = [getattr(record, FACTS) for record in caplog.records if hasattr(record, FACTS)]
+    assert written == {"agent": "agent", **facts}
+
+
+@requirement("log.end")
+async def test_a_run_that_is_cancelled_or_read_twice_has_one_line(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        await asyncio.Event().wait()
+
+    client = await connect(silent)
+    with caplog.at_level(logging.INFO, LOGGER):
+        stream = await client.start(ask())
+        await stream.until("TEXT_MESSAGE_CONTENT")
+        client.clock.advance(1.5)
+        await client.cancel("t1", "r1")
+        await stream.rest()
+        await client.run(ask())
+        await client.cancel("t1", "r1")
+    assert ends(caplog) == [f"run finished {IDS} agent=agent outcome=cancelled ms=1500 events=5 tokens=0"]
+
+
+@requirement("log.end")
+async def test_a_request_that_is_refused_is_no_run(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+    async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        await asyncio.Event().wait()
+
+    client = await connect(silent)
+    with caplog.at_level(logging.INFO, LOGGER):
+        stream = await client.start(ask())
+        await stream.until("TEXT_MESSAGE_CONTENT")
+        with pytest.raises(Exception, match="THREAD_BUSY"):
+            await client.run(ask(run="r2"))
+        assert ends(caplog) == []
+        await client.cancel("t1", "r1")
+        await stream.rest()
+
+
+# --- faults of agents ---
+
+EVENT = TextMessageContentEvent(message_id="m", delta="x")
+"""Illegal, because its message is not open."""
+
+OWN = str(Path(logs.__file__).parent)
+HERE = __file__
+
+
+async def yields_from_a_helper(_: RunAgentInput) -> AsyncIterator[Item]:
+    async for item in helper():
+        yield item  # the fault
+
+
+async def helper() -> AsyncIterator[Item]:
+    yield "hello"
+    yield EVENT
+
+
+async def yields(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hello"
+    if True:
+        yield EVENT  # the fault
+    yield "never"
+
+
+def yields_in_a_thread(_: RunAgentInput) -> Iterator[Item]:
+    yield "hello"
+    yield EVENT  # the fault
+    yield "never"
+
+
+class Yielding:
+    """An agent whose method returns an iterator, as frameworks do."""
+
+    async def run(self, _: RunAgentInput) -> AsyncGenerator[Item, None]:
+        return self._items()
+
+    async def _items(self) -> AsyncGenerator[Item, None]:
+        yield "hello"
+        yield EVENT  # the fault
+
+
+async def emits(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    yield "hello"
+    ctx.emit(EVENT)  # the fault
+
+
+@requirement("log.fault")
+@pytest.mark.parametrize("agent", [yields, yields_from_a_helper, yields_in_a_thread, Yielding(), emits])
+async def test_a_breach_of_the_protocol_names_the_line_of_the_agent(
+    connect: Connect, agent: Callable[..., object] | Yielding, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = Yielding._items.__code__ if isinstance(agent, Yielding) else agent.__code__
+    client = await connect(agent)
+    with caplog.at_level(logging.ERROR, LOGGER):
+        await client.run(ask())
+    [record] = caplog.records
+    line = fault_line(code.co_firstlineno)
+    assert record.getMessage() == f"agent broke the protocol error=\"text message 'm' is not open\" at={HERE}:{line}"
+    assert OWN not in caplog.text
+
+
+def fault_line(first: int) -> int:
+    """Number of the first line from ``first`` on that is marked as the fault."""
+    lines = Path(HERE).read_text().splitlines()
+    return next(number for number in range(first, len(lines)) if lines[number - 1].endswith("  # the fault"))
+
+
+@requirement("log.fault")
+async def test_a_run_that_is_finished_with_an_open_call_shows_no_frames_of_the_server(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="tool")
+
+    client = await connect(agent)
+    with caplog.at_level(logging.ERROR, LOGGER):
+        await client.run(ask())
+    [record] = caplog.records
+    first = agent.__code__.co_firstlineno
+    assert record.getMessage() == (
+        f"agent broke the protocol error='the run finished with a tool call open' at={HERE}:{first}"
+    )
+    assert OWN not in caplog.text
+
+
+async def raises(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "hello"
+    json.loads("no JSON")  # the fault
+
+
+def raises_in_a_thread(_: RunAgentInput) -> Iterator[Item]:
+    yield "hello"
+    json.loads("no JSON")  # the fault
+
+
+async def raises_from_another(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    yield "hello"
+    try:
+        ctx.emit(EVENT)
+    except Exception as error:
+        raise ValueError("Expecting value") from error  # the fault
+
+
+async def raises_a_group(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    yield "hello"
+    try:
+        ctx.emit(EVENT)
+    except Exception as error:  # noqa: BLE001 - shown below
+        raise ExceptionGroup("Expecting value", [error]) from None  # the fault
+
+
+@requirement("log.fault")
+@pytest.mark.parametrize("agent", [raises, raises_in_a_thread, raises_from_another, raises_a_group])
+async def test_an_exception_names_the_line_of_the_agent_and_has_no_frames_of_the_server(
+    connect: Connect, agent: Callable[..., object], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(agent)
+    with caplog.at_level(logging.ERROR, LOGGER):
+        await client.run(ask())
+    [record] = caplog.records
+    line = fault_line(agent.__code__.co_firstlineno)
+    assert record.getMessage().startswith("agent raised an exception type=")
+    assert record.getMessage().endswith(f" at={HERE}:{line}")
+    assert f'File "{HERE}", line {line}, in {agent.__name__}' in caplog.text
+    assert "Expecting value" in caplog.text
+    assert OWN not in caplog.text
+
+
+@requirement("log.fault")
+async def test_a_fault_of_the_server_itself_has_the_whole_traceback(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(EventPipeline, "submit", json.loads)
+    client = await connect(yields)
+    with caplog.at_level(logging.ERROR, LOGGER):
+        await client.run(ask())
+    assert OWN in caplog.text

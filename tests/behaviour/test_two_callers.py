@@ -1,0 +1,226 @@
+"""A second caller is served while the first one does its worst. Callers are sessions here, which a gateway names."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import RunAgentInput, UserMessage
+
+from agui_container.engine.caller_ledger import Resource
+from agui_container.engine.policy import CallerLimits, CapacityLimits
+from agui_container.ports import Item, RunContext
+from agui_container.transports.caller_middleware import SESSION_HEADER
+from tests.behaviour.client import Client, Refused, Stream, outcome, text
+from tests.conftest import Connect
+from tests.engine.doubles import ask, eventually
+from tests.requirements import requirement
+
+
+class Worker:
+    """An agent that does what its user says: ``wait`` until it may end, ``flood`` with text, or else answer briefly."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+
+    async def run(self, asked: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        said = asked.messages[-1].content if isinstance(asked.messages[-1], UserMessage) else ""
+        yield "hi"
+        if said == "wait":
+            await self.may_end.wait()
+        while said == "flood":
+            yield "x" * 100
+        if said == "background":
+            ctx.background(self.may_end.wait())
+
+
+def session(client: Client, name: str) -> Client:
+    """The client of one caller."""
+    return client.having(**{SESSION_HEADER.replace("-", "_"): name})
+
+
+async def begun(client: Client, thread: str, said: str = "wait") -> Stream:
+    stream = await client.start(ask(thread, text=said))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    return stream
+
+
+async def refusal(client: Client, thread: str, said: str = "wait") -> Refused:
+    with pytest.raises(Refused) as refused:
+        await client.start(ask(thread, text=said))
+    assert refused.value.code == "RATE_LIMIT_EXCEEDED"
+    return refused.value
+
+
+async def is_served(client: Client) -> bool:
+    """A whole run of a caller that asks for little."""
+    events = await client.run(ask("small", text="hello"))
+    return (text(events), outcome(events)) == ("hi", "success")
+
+
+@requirement("caller.runs")
+async def test_a_caller_with_all_its_runs_open_leaves_the_others_theirs(connect: Connect) -> None:
+    client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), limit_by="session")
+    first, second = session(client, "first"), session(client, "second")
+    for thread in ("t1", "t2"):
+        await begun(first, thread)
+    refused = await refusal(first, "t3")
+    assert refused.message == "You have reached the limit of 2 open runs for one caller (AGUI_CALLER_LIMITS, runs)."
+    assert await is_served(second)
+
+
+@requirement("caller.abandoned")
+async def test_runs_that_nobody_reads_take_no_room_from_their_caller_or_others(connect: Connect) -> None:
+    client = await connect(Worker(), CapacityLimits(open_runs=6), CallerLimits(runs=4), limit_by="session")
+    first, second = session(client, "first"), session(client, "second")
+    for number in range(20):
+        await (await begun(first, f"t{number}")).leave()
+        assert client.service.ledgers.used[Resource.RUNS] <= 4
+    statuses = [(await first.attach(f"t{number}", None)) for number in (0, 15)]
+    assert [outcome(await stream.rest()) for stream in statuses] == ["cancelled", "cancelled"]
+    assert await is_served(second)
+
+
+@requirement("caller.abandoned")
+async def test_when_the_process_is_full_the_run_that_was_left_first_gives_way(connect: Connect) -> None:
+    client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), limit_by="session")
+    first, other = session(client, "first"), session(client, "other")
+    for caller, thread in ((first, "t1"), (other, "t2"), (other, "t3"), (first, "t4")):
+        await (await begun(caller, thread)).leave()
+    assert await is_served(session(client, "second"))
+    assert outcome(await (await first.attach("t1", None)).rest()) == "cancelled"
+    assert [len(client.service._registry.queue(f"session:{name}", thread)) for name, thread in WAITING] == [1, 1, 1]
+
+
+WAITING = [("other", "t2"), ("other", "t3"), ("first", "t4")]
+
+
+@requirement("caller.abandoned")
+async def test_a_run_that_is_read_never_gives_way(connect: Connect) -> None:
+    worker = Worker()
+    client = await connect(worker, CapacityLimits(open_runs=2), CallerLimits(runs=2), limit_by="session")
+    first, second = session(client, "first"), session(client, "second")
+    read, left = await begun(first, "t1"), await begun(first, "t2")
+    await left.leave()
+    again = await first.attach("t2", None)
+    await again.until("TEXT_MESSAGE_CONTENT")
+    refused = await refusal(second, "t3")
+    assert refused.message == "This server has reached its limit of 2 open runs."
+    worker.may_end.set()
+    assert [outcome(await stream.rest()) for stream in (read, again)] == ["success", "success"]
+
+
+@requirement("caller.requests")
+async def test_large_requests_of_one_caller_leave_room_for_those_of_others(connect: Connect) -> None:
+    limits = CapacityLimits(open_bytes=20_000), CallerLimits(request_bytes=10_000)
+    client = await connect(Worker(), *limits, limit_by="session")
+    first, second = session(client, "first"), session(client, "second")
+    await first.start(ask("t1", text="wait", context=[{"description": "d", "value": "x" * 9_000}]))
+    with pytest.raises(Refused, match="bytes of requests of open runs") as refused:
+        await first.start(ask("t2", text="wait", context=[{"description": "d", "value": "x" * 9_000}]))
+    assert refused.value.code == "RATE_LIMIT_EXCEEDED"
+    assert await is_served(second)
+
+
+@requirement("caller.logs")
+async def test_events_of_one_caller_do_not_end_the_runs_of_another(connect: Connect) -> None:
+    worker = Worker()
+    client = await connect(worker, CapacityLimits(all_bytes=40_000), CallerLimits(log_bytes=20_000), limit_by="session")
+    first, second = session(client, "first"), session(client, "second")
+    waiting = await begun(second, "t1")
+    floods = [await first.start(ask(f"t{number}", text="flood")) for number in range(5)]
+    ends = [(await flood.rest())[-1] for flood in floods]
+    assert {(end["code"], end["metadata"]["retryable"]) for end in ends} == {("RATE_LIMIT_EXCEEDED", True)}
+    assert "AGUI_CALLER_LIMITS, logBytes" in ends[0]["message"]
+    worker.may_end.set()
+    assert outcome(await waiting.rest()) == "success"
+    assert await is_served(second)
+
+
+@requirement("caller.logs")
+async def test_ended_runs_of_a_caller_leave_room_for_its_next_ones(connect: Connect) -> None:
+    client = await connect(Worker(), caller_limits=CallerLimits(log_bytes=5_000), limit_by="session")
+    first = session(client, "first")
+    for number in range(20):
+        assert outcome(await first.run(ask(f"t{number}", text="hello"))) == "success"
+        await eventually(lambda: client.service.ledgers.used[Resource.STREAMS] == 0)
+
+
+@requirement("caller.kept")
+async def test_ended_runs_of_one_caller_do_not_push_out_those_of_another(connect: Connect) -> None:
+    client = await connect(Worker(), CapacityLimits(kept_runs=8), limit_by="session")
+    first, second = session(client, "first"), session(client, "second")
+    assert await is_served(second)
+    for number in range(20):
+        await first.run(ask(f"t{number}", text="hello"))
+    await eventually(lambda: client.service.ledgers.used[Resource.STREAMS] == 0)
+    assert outcome(await (await second.attach("small", None)).rest()) == "success"
+    with pytest.raises(Refused, match="no longer kept"):
+        await first.attach("t0", "r1")
+
+
+@requirement("caller.rate")
+async def test_a_caller_that_begins_too_many_runs_is_told_when_to_come_back(connect: Connect) -> None:
+    client = await connect(Worker(), caller_limits=CallerLimits(runs_per_minute=3), limit_by="session")
+    first, second = session(client, "first"), session(client, "second")
+    for number in range(3):
+        await first.run(ask(f"t{number}"))
+    refused = await refusal(first, "t3")
+    assert "3 runs in a minute" in refused.message
+    assert refused.retry_after == 20
+    assert await is_served(second)
+    client.clock.advance(20)
+    assert outcome(await first.run(ask("t3"))) == "success"
+
+
+@requirement("caller.rate")
+async def test_retries_and_readers_are_no_new_runs(connect: Connect) -> None:
+    client = await connect(Worker(), caller_limits=CallerLimits(runs_per_minute=1), limit_by="session")
+    first = session(client, "first")
+    for _ in range(3):
+        assert outcome(await first.run(ask())) == "success"
+        assert outcome(await (await first.attach("t1", None)).rest()) == "success"
+
+
+@requirement("caller.streams")
+async def test_readers_of_one_caller_leave_room_for_those_of_others(connect: Connect) -> None:
+    client = await connect(Worker(), CapacityLimits(open_streams=4), CallerLimits(streams=2), limit_by="session")
+    first, second = session(client, "first"), session(client, "second")
+    await begun(first, "t1")
+    reader = await first.attach("t1", None)
+    with pytest.raises(Refused, match="AGUI_CALLER_LIMITS, streams"):
+        await first.attach("t1", None)
+    await refusal(first, "t2")
+    assert not client.service._registry.queue("session:first", "t2")
+    assert await is_served(second)
+    await reader.leave()
+    await begun(first, "t2")
+
+
+@requirement("caller.background")
+async def test_background_work_of_one_caller_keeps_only_its_own_runs_waiting(connect: Connect) -> None:
+    worker = Worker()
+    client = await connect(
+        worker, CapacityLimits(background_tasks=4), CallerLimits(background_tasks=2), limit_by="session"
+    )
+    first, second = session(client, "first"), session(client, "second")
+    for thread in ("t1", "t2"):
+        assert outcome(await first.run(ask(thread, text="background"))) == "success"
+    refused = await refusal(first, "t3")
+    assert "2 background tasks for one caller" in refused.message
+    assert await is_served(second)
+    worker.may_end.set()
+    await eventually(lambda: client.service.ledgers.used[Resource.BACKGROUND_TASKS] == 0)
+    assert outcome(await first.run(ask("t3"))) == "success"
+
+
+@requirement("caller.runs", "caller.streams")
+async def test_nothing_is_counted_once_all_is_over(connect: Connect) -> None:
+    worker = Worker()
+    client = await connect(worker, limit_by="session")
+    first = session(client, "first")
+    streams = [await begun(first, f"t{number}") for number in range(3)]
+    await streams[0].leave()
+    worker.may_end.set()
+    assert [outcome(await stream.rest()) for stream in streams[1:]] == ["success", "success"]
+    counted = (Resource.RUNS, Resource.REQUEST_BYTES, Resource.STREAMS)
+    await eventually(lambda: [client.service.ledgers.used[resource] for resource in counted] == [0, 0, 0])

@@ -1,0 +1,58 @@
+"""The official client and refused requests, on a server that answers other clients with an error status."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from websockets.sync.client import connect
+
+from tests.official.conversations import SECONDS, Ask
+from tests.official.judge import Json, Judge, Turn
+from tests.official.servers import Server
+from tests.requirements import requirement
+
+
+@contextmanager
+def busy(server: Server, thread: str) -> Iterator[None]:
+    """A thread with an active run, until the block is left."""
+    ask = Ask("wait 60", thread)
+    with connect(server.ws, open_timeout=SECONDS, close_timeout=SECONDS) as socket:
+        socket.send(json.dumps({"threadId": thread, "runId": ask.run, "messages": ask.messages}))
+        assert json.loads(socket.recv(SECONDS))["type"] == "RUN_STARTED"
+        yield
+        socket.send(json.dumps({"command": {"type": "cancel"}}))
+        while json.loads(socket.recv(SECONDS)).get("type") != "RUN_FINISHED":
+            pass
+
+
+def refused(judge: Judge, server: Server, thread: str, **agent: object) -> Turn:
+    """A run that the client asks for on a busy thread."""
+    messages: list[Json] = [{"id": "u1", "role": "user", "content": "hello"}]
+    with busy(server, thread):
+        return judge.run(
+            server.invocations, [{"runId": "refused"}], threadId=thread, initialMessages=messages, **agent
+        ).turns[0]
+
+
+@requirement("http.refused-in-stream")
+def test_a_busy_thread_is_an_event_and_no_exception(judge: Judge, assistant: Server) -> None:
+    turn = refused(judge, assistant, "busy for 1.0")
+    assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
+    assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "THREAD_BUSY")]
+    assert turn.events[0]["metadata"]["retryable"] is True
+
+
+@requirement("http.refused-in-stream")
+def test_an_input_that_fails_validation_is_an_event_too(judge: Judge, assistant: Server) -> None:
+    turn = judge.run(assistant.invocations, [{"runId": 513 * "r"}], threadId="long run id").turns[0]
+    assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
+    assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "VALIDATION_ERROR")]
+    assert turn.events[0]["message"].startswith("runId: ")
+
+
+@requirement("http.refused-in-stream")
+def test_a_client_before_1_0_gets_the_status(judge: Judge, assistant: Server) -> None:
+    turn = refused(judge, assistant, "busy for 0.0.59", older=True)
+    assert turn.wire["status"] == 409
+    assert turn.error is not None
+    assert "THREAD_BUSY" in turn.error
