@@ -94,6 +94,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             "AGUI_AUTH": "jwt",
             "AGUI_AUTH_DISCOVERY_URL": f"{issuer}/.well-known/openid-configuration",
             "AGUI_AUTH_ALLOWED_AUDIENCE": "my-agent",
+            "AGUI_LOG_LEVEL": "debug",
             "AGUI_ROBOTO": "on",
             "AGUI_STORE": f"sqlite:///{store}",
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
