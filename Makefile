@@ -15,6 +15,7 @@ SHIPPED := $(VENV)/shipped
 JS := tests/js
 TS := clients/typescript
 WEB := clients/web
+GRPC := tests/grpc/clients
 IMAGE ?= agui-container
 PLATFORM ?= linux/arm64
 
@@ -98,7 +99,7 @@ image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base, PLATFO
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) $(JS)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build $(WEB)/node_modules
+	rm -rf $(VENV) $(JS)/node_modules $(GRPC)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build $(WEB)/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
@@ -151,20 +152,26 @@ $(BENCH)/.done: requirements-bench.lock | $(BIN)/python
 $(SHIPPED)/.done: requirements.lock | $(BIN)/python
 	$(environment)
 
-# --- what Node.js runs: the official AG-UI client, which judges the server in the tests, and the TypeScript client ------
+# --- what Node.js runs: the official AG-UI client and gRPC clients, which the tests use, and the TypeScript client ------
 
 .PHONY: js
-js: ## Install the official AG-UI client and what the TypeScript client needs
+js: ## Install the official AG-UI client, gRPC clients, and what the TypeScript client needs
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
-		$(MAKE) --silent $(JS)/node_modules/.done $(TS)/node_modules/.done; \
+		$(MAKE) --silent $(JS)/node_modules/.done $(GRPC)/node_modules/.done $(TS)/node_modules/.done; \
 	else \
-		echo "Node.js with npm is not installed: the tests with the official AG-UI client cannot run" >&2; \
+		echo "Node.js with npm is not installed: the tests with clients in JavaScript cannot run" >&2; \
 		test "$(CI)" != true; \
 	fi
 
 %/node_modules/.done: %/package.json %/package-lock.json
 	@echo "Installing $*/package-lock.json into $*/node_modules"
 	@cd $* && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# Without the scripts of packages: buf's program comes as a package of its own.
+$(GRPC)/node_modules/.done: $(GRPC)/package.json $(GRPC)/package-lock.json
+	@echo "Installing $(GRPC)/package-lock.json into $(@D)"
+	@cd $(GRPC) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
 	@touch $@
 
 # --- the chat page: what builds it, and the browser that tests it -----------------------------------------------------

@@ -1,4 +1,4 @@
-"""``make bench``: every scenario, one table of ratios, and the tables of what is not a ratio.
+"""``make bench``: every scenario, one table of ratios, and the other tables.
 
     python -m bench                    all of it, under ten minutes
     python -m bench --quick            two minutes that show that everything works; its figures mean little
@@ -35,7 +35,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 
 def main() -> None:
-    """Measure what is asked for, and print it."""
+    """Measure the chosen scenarios, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two minutes, to see that it works")
     parser.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, separated by commas")

@@ -1,4 +1,4 @@
-"""What the measured server runs: the offline assistant with a tool that blocks its thread, and a paced stream."""
+"""Agents of the measured server: the offline assistant with a tool that blocks its thread, and a paced stream."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ ASSISTANT = Assistant(OfflineModel(), TOOLS, "", max_steps=4)
 
 
 async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """``paced SECONDS``, or whatever the offline assistant can do."""
+    """Stream ``paced SECONDS``, or any command of the offline assistant."""
     last = run_input.messages[-1]
     said = last.content if isinstance(last, UserMessage) and isinstance(last.content, str) else ""
     if said.startswith("paced "):

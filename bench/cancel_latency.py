@@ -1,10 +1,10 @@
-"""How long a stop takes: from the request to cancel until the reader has the run's end.
+"""Duration of a stop: from the request to cancel until the reader has the run's end.
 
     python -m bench.cancel_latency [STORE] [BUS]
 
 Each line is one way: an agent that waits for its model, and one whose tool blocks a thread; read over SSE and over a
-WebSocket; cancelled by a route, and by a frame of the same socket. Where a store is named that outlives the process,
-a second replica cancels what the first one runs; ``BUS`` is what they share besides.
+WebSocket; cancelled by a route, and by a frame of the same socket. With a store that survives the process,
+a second replica cancels the runs of the first one; ``BUS`` connects the two.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from bench.server import Contestant, Server, ours, running
 
 ROUNDS = 30
 SAYS = {"a stalled model": ("wait 3600", "TEXT_MESSAGE_CONTENT"), "a blocking tool": ("call block {}", "TOOL_CALL_END")}
-"""What is asked, and the event after which nothing comes."""
+"""The message of a run, and the last event before the agent is silent."""
 
 RUNS = count(1)
 
@@ -76,7 +76,7 @@ async def until(lines: AsyncIterator[str], wanted: str) -> None:
 
 
 async def measured(name: str, way: Way, reading: Server, asked: Server) -> None:
-    """One way's lines."""
+    """Return the lines of one way."""
     for what, (said, last) in SAYS.items():
         seconds = [await way(reading, asked, said, last) for _ in range(ROUNDS)]
         median, most = statistics.median(seconds) * 1e3, max(seconds) * 1e3
@@ -84,7 +84,7 @@ async def measured(name: str, way: Way, reading: Server, asked: Server) -> None:
 
 
 def replica(store: str, bus: str) -> Contestant:
-    """This container, on what replicas share."""
+    """Return this container with the store and the bus that replicas share."""
     contestant = ours("assistant")
     settings = {**contestant.environment, "AGUI_STORE": store, "AGUI_BUS": bus, "AGUI_TOOLS": "bench.agents:TOOLS"}
     return replace(contestant, environment=settings)

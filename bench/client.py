@@ -1,4 +1,4 @@
-"""The measuring clients: as little work as possible for each byte, so that the server is what is measured.
+"""The measuring clients, which do as little work as possible for each byte, so that the server dominates the figures.
 
 Rule: a client counts frames and looks for marks; it parses nothing. Nothing in JSON can look like what is counted.
 """
@@ -20,7 +20,7 @@ NUMBERS = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one run gave: events, deltas among them, and the seconds to the first event, the first delta and the end."""
+    """Result of one run: events, deltas among them, and the seconds to the first event, the first delta and the end."""
 
     events: int
     deltas: int

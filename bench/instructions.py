@@ -70,7 +70,7 @@ def counted(contestant: Contestant, load: Load, size: int) -> int:
 
 
 async def warmed(server: Server, load: Load, size: int) -> None:
-    """The load, behind a run that loads what is loaded on first use."""
+    """Run the load after a first run, which causes all lazy imports."""
     await crowded(server, "deltas 3", 1)
     await load(server, size)
     await asyncio.sleep(1.0)

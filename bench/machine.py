@@ -1,4 +1,4 @@
-"""Where and on what the figures were taken, so that a figure never stands without them."""
+"""Description of the machine and the versions of a measurement, which the report always has beside the figures."""
 
 import platform
 import re
@@ -21,7 +21,7 @@ TURNS = 500_000
 
 
 def described(seconds: float, paces: Sequence[float]) -> str:
-    """A paragraph: of how long it took, too, and what ``pace`` gave while the figures were taken."""
+    """Return a paragraph on the machine, the duration of the measurement, and the results of ``pace`` during it."""
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     cpu = model[1] if model else platform.machine()
     return (
@@ -35,7 +35,7 @@ def described(seconds: float, paces: Sequence[float]) -> str:
 
 
 def commit() -> str:
-    """What is measured: the repository's, and whether it was changed since."""
+    """Return the commit of the repository, marked if files have changed since."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         found = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - a tool's name
@@ -45,7 +45,7 @@ def commit() -> str:
 
 
 def pace() -> float:
-    """Milliseconds of the server's core for a fixed piece of work: a virtual core is not always as fast."""
+    """Return the milliseconds that the server's core needs for a fixed computation: a virtual core's speed varies."""
     pin(SERVER_CORE)
     taken = statistics.median(work() for _ in range(3))
     pin(CLIENT_CORE)
@@ -53,7 +53,7 @@ def pace() -> float:
 
 
 def work() -> float:
-    """Seconds of CPU for it: the interpreter's own work, in little memory."""
+    """Return the seconds of CPU for the computation, which uses the interpreter and little memory."""
     began, numbers = time.process_time(), dict[int, int]()
     for number in range(TURNS):
         numbers[number & 1023] = number
@@ -61,7 +61,7 @@ def work() -> float:
 
 
 def peers() -> list[str]:
-    """What is installed beside us."""
+    """Return the versions of the peers."""
     command = [str(PEERS_PYTHON), "-c", VERSIONS, *PEERS]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()  # noqa: S603 - as above
     return [f"{name} {number}" for name, number in zip(PEERS, found, strict=True)]

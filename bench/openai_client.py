@@ -1,4 +1,4 @@
-"""What reading a chat completions stream costs: httpx with our own SSE reader, the same with httpx2, and `openai`.
+"""Cost of reading a chat completions stream: httpx with our own SSE reader, the same with httpx2, and `openai`.
 
     python -m venv /tmp/bench && /tmp/bench/bin/pip install openai httpx ag-ui-protocol pydantic-core
     /tmp/bench/bin/python bench/openai_client.py
@@ -92,14 +92,14 @@ Read = Callable[[], Awaitable[int]]
 
 
 async def with_httpx(url: str) -> Read:
-    """Httpx and our SSE reader, chunks as dicts."""
+    """Read with httpx and our SSE reader; chunks are dicts."""
     import httpx
 
     return reading(httpx, url)
 
 
 async def with_httpx2(url: str) -> Read:
-    """Its successor, used in the same way."""
+    """Read with httpx2, the successor of httpx, in the same way."""
     import httpx2
 
     return reading(httpx2, url)
@@ -127,7 +127,7 @@ def reading(library: object, url: str) -> Read:
 
 
 async def with_openai(url: str) -> Read:
-    """The vendor's library, chunks as its models."""
+    """Read with the vendor's library; chunks are its models."""
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(api_key="none", base_url=url, max_retries=0)
@@ -142,7 +142,7 @@ async def with_openai(url: str) -> Read:
 
 
 async def with_model(url: str) -> Read:
-    """All of ``OpenAIModel``: from bytes to deltas."""
+    """Read with ``OpenAIModel``, from bytes to deltas."""
     from ag_ui.core import UserMessage
 
     from agui_container.models.openai import OpenAIModel
@@ -182,7 +182,7 @@ async def measure(name: str, url: str) -> None:
 
 
 def import_time(module: str) -> str:
-    """Milliseconds that importing ``module`` adds to a process that has what ours always has."""
+    """Return the milliseconds that importing ``module`` adds to a process with the imports of our server."""
     code = (
         "import time, asyncio, anyio, ag_ui.core; t = time.perf_counter();"
         f"import {module}; print((time.perf_counter() - t) * 1e3)"
@@ -192,7 +192,7 @@ def import_time(module: str) -> str:
 
 
 def output(command: list[str]) -> str:
-    """What a program prints."""
+    """Return the output of a program."""
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent.parent).stdout
 
 
@@ -216,7 +216,7 @@ def compare() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Compare, or play one part of it."""
+    """Compare the clients, or be one process of the comparison."""
     if not arguments:
         compare()
     elif arguments == ["serve"]:

@@ -1,4 +1,4 @@
-"""How long to measure, and what a measurement gives back."""
+"""Sizes of a measurement, and its result."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -39,12 +39,12 @@ QUICK = Options(
 
 
 class MeasureError(Exception):
-    """A contestant did not do what was asked, so there is nothing to compare."""
+    """A contestant did not deliver the whole run, so there is nothing to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A table of its own: what is not a ratio to a peer."""
+    """A separate table for figures that are not ratios to a peer."""
 
     title: str
     head: tuple[str, ...]
@@ -53,7 +53,7 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What one scenario found."""
+    """The result of one scenario."""
 
     rows: list[Row] = field(default_factory=list)
     extras: list[Extra] = field(default_factory=list)

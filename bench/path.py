@@ -34,6 +34,9 @@ SETTLED = 5
 
 COUNTED = {Path(module.__file__ or "").parent: module.__name__ for module in (agui_container, uvicorn)}
 
+DESCRIPTORS = 1_024
+"""Files that the measured server may have open."""
+
 
 class Recorder:
     """Records the calls between each item of the agent and the write that carries it.
@@ -78,7 +81,7 @@ async def serve_and_read(recorder: Recorder) -> None:
     settings = Settings(agent="bench.script:agent", host="127.0.0.1", port=0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        server = uvicorn.Server(uvicorn_config(build_app(settings), settings))
+        server = uvicorn.Server(uvicorn_config(build_app(settings), settings, DESCRIPTORS))
         serving = asyncio.create_task(server.serve([listener]), name="serve")
         while not server.started:
             if serving.done():

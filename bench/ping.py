@@ -1,4 +1,4 @@
-"""How long ``GET /ping`` takes while a tool blocks its thread for 2 s, again and again, and 50 runs stream.
+"""Duration of ``GET /ping`` while a tool blocks its thread for 2 s, again and again, and 50 runs stream.
 
     python bench/ping.py                 50 runs of 50 deltas a second each
     python bench/ping.py --full-speed    50 runs that stream as fast as they can: the worst case

@@ -1,10 +1,11 @@
-"""Where a server's time goes while it streams, in microseconds per event and step, by py-spy's samples.
+"""CPU time of a streaming server by step, in microseconds per event, from py-spy's samples.
 
     python -m bench.profile_steps                 runs of 1,000 deltas, as in the scenario ``ready``
     python -m bench.profile_steps "paced 400 0.05"    200 streams of that kind, as in the scenario ``paced``
 
-A sample belongs to the first step below that has a function on the stack, so inner steps come first. What has none is
-the event loop: uvloop, which also writes to sockets by itself, the kernel, callbacks. py-spy is in ``.venv/bench``.
+A sample belongs to the first step below that has a function on the stack, so inner steps come first. A sample without
+such a function belongs to the event loop: uvloop, which also writes to sockets by itself, the kernel, and callbacks.
+py-spy is in ``.venv/bench``.
 """
 
 import asyncio
@@ -30,10 +31,10 @@ MICRO = 1e6
 
 STEPS: Sequence[tuple[str, Sequence[str]]] = (
     ("uvicorn and the socket", ("send (uvicorn/", "write_chunk (app/agui_container/server/")),
-    ("frame", ("sse (app/agui_container/protocol/wire/envelope",)),
+    ("frame", ("(app/agui_container/protocol/wire/sse_frames", "(app/agui_container/transports/formats")),
     ("fast path of equal deltas", ("(app/agui_container/protocol/delta_template",)),
-    ("encode", ("(app/agui_container/protocol/encoder", "laid_out (<string>")),
-    ("check order and duties", ("(app/agui_container/protocol/validator", "(app/agui_container/protocol/validator")),
+    ("encode", ("(app/agui_container/protocol/encoder", "plan (<string>")),
+    ("check order and duties", ("(app/agui_container/protocol/validator", "(app/agui_container/protocol/grammar")),
     ("fold into messages", ("(app/agui_container/protocol/conversation/transcript",)),
     ("append", ("append (app/agui_container/engine/log/event_log",)),
     ("expand", ("(app/agui_container/protocol/expander",)),
@@ -54,13 +55,13 @@ STEPS: Sequence[tuple[str, Sequence[str]]] = (
 
 
 def step_of(stack: str) -> str:
-    """The step that a sampled stack belongs to."""
+    """Return the step that a sampled stack belongs to."""
     calls = stack.split("Runner.run", 1)[-1]
     return next((step for step, marks in STEPS if any(mark in calls for mark in marks)), "event loop")
 
 
 async def stream(server: Server, text: str, profiler: subprocess.Popen[bytes]) -> int:
-    """Paced streams until the profiler is done; the deltas that came."""
+    """Read paced streams until the profiler has ended, and return the number of deltas."""
     crowd = Crowd(server.port)
     await crowd.open(STREAMS, text, 1.0)
     before = crowd.watch.deltas
@@ -71,7 +72,7 @@ async def stream(server: Server, text: str, profiler: subprocess.Popen[bytes]) -
 
 
 def repeat(server: Server, text: str, profiler: subprocess.Popen[bytes]) -> int:
-    """One run after another until the profiler is done; the deltas that came."""
+    """Read one run after another until the profiler has ended, and return the number of deltas."""
     count = 0
     with Connection(server.port) as connection:
         while profiler.poll() is None:
@@ -80,7 +81,7 @@ def repeat(server: Server, text: str, profiler: subprocess.Popen[bytes]) -> int:
 
 
 def sampled(server: Server, text: str, path: Path) -> tuple[float, int]:
-    """Record into ``path``; the seconds of CPU meanwhile, and the deltas."""
+    """Record samples into ``path``, and return the seconds of CPU and the deltas of that time."""
     command = [str(PEERS_PYTHON.parent / "py-spy"), "record", "-d", str(SECONDS), "-r", str(SAMPLES)]
     command += ["-f", "raw", "-o", str(path), "-p", str(server.pid)]
     cpu = server.cpu()
@@ -91,7 +92,7 @@ def sampled(server: Server, text: str, path: Path) -> tuple[float, int]:
 
 
 def main(text: str) -> None:
-    """Record, fold and print."""
+    """Record samples, add them up by step, and print a table."""
     pin(CLIENT_CORE)
     many_files()
     with tempfile.TemporaryDirectory() as folder, Server(TRANSPORT) as server:

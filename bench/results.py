@@ -1,6 +1,6 @@
-"""Samples to ratios, and ratios to one table.
+"""Ratios of samples, and the table of ratios.
 
-Rule: a ratio is taken within a round, between figures measured seconds apart, so what else the machine does hits both.
+Rule: a ratio is taken within a round, between figures measured seconds apart, so other load affects both.
 The figure shown is the median over rounds, and the spread is the lowest and the highest. Above 1 is better for us.
 """
 
@@ -32,14 +32,14 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Whether the goal is reached, and whether every round says so."""
+        """Return "reached" or "missed", by every round or by the median."""
         if self.goal is None:
             return ""
         verdict = "reached" if self.ratio >= self.goal else "missed"
         return verdict if min(self.ratios) >= self.goal or max(self.ratios) < self.goal else f"{verdict} by its median"
 
     def cells(self) -> tuple[str, ...]:
-        """The line as text. There is no ratio to what did not come."""
+        """Return the line as text. There is no ratio if the peer did not answer."""
         most = f" to {max(self.ratios):.2f}" if math.isfinite(max(self.ratios)) else " and more"
         ratio, spread = f"{self.ratio:.2f}", f"{min(self.ratios):.2f}{most}"
         goal = "" if self.goal is None else f"{self.goal:g}"
@@ -58,7 +58,7 @@ LARGER = {"µs": "ms", "ms": "s"}
 
 
 def figure(value: float, unit: str) -> str:
-    """Three digits, and what they are."""
+    """Return a number with three digits and its unit."""
     if math.isinf(value):
         return "none came"
     if value >= 999.5 and unit in LARGER:  # noqa: PLR2004 - what would be written as a thousand
@@ -97,6 +97,6 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that this share of all stays below."""
+    """Return the value below which this share of all values lies."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

@@ -1,11 +1,11 @@
-"""The agent that every contestant serves: one generator of official events, told by the last user message what to do.
+"""The agent that every contestant serves: a generator of official events. The last user message is its command.
 
     deltas N [S]     N text deltas, each event made when it is yielded, after S seconds
     ready N          the same events, made beforehand: what is left is the server's own work
     paced N S        N text deltas, one every S seconds, each saying when it was sent (monotonic nanoseconds)
     state BYTES N    a state of that size, and N small changes to it
 
-Rule: it knows neither ``app`` nor any peer, so that all of them run the same lines.
+Rule: this module imports neither ``agui_container`` nor any peer, so that all of them run the same lines.
 """
 
 import asyncio

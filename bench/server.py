@@ -19,7 +19,7 @@ from typing import Self
 ROOT = Path(__file__).parents[1]
 PEERS_PYTHON = ROOT / ".venv" / "bench" / "bin" / "python"
 OUR_PYTHON = ROOT / ".venv" / "shipped" / "bin" / "python"
-"""Of what the image has: a start looks through all packages that are installed, and tests need as many again."""
+"""Python with the packages of the image only, because a start looks through all installed packages."""
 SERVER_CORE, CLIENT_CORE = 0, 1
 START_SECONDS = 120.0
 """Under valgrind a start takes half a minute."""
@@ -27,7 +27,7 @@ START_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """Who is measured. ``{port}`` in a command or a value becomes the port."""
+    """A measured server. ``{port}`` in a command or a value becomes the port."""
 
     name: str
     command: tuple[str, ...]
@@ -35,7 +35,7 @@ class Contestant:
 
 
 def ours(agent: str) -> Contestant:
-    """This container, as its image starts it; ``agent`` is AGUI_AGENT."""
+    """Return this container as its image starts it. ``agent`` is AGUI_AGENT."""
     settings = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "{port}", "AGUI_AGENT": agent}
     settings["AGUI_CALLER_LIMITS"] = '{{"runsPerMinute": 1000000000}}'  # all clients have one address
     return Contestant("ours", (str(OUR_PYTHON), "-m", "agui_container", "serve"), settings)
@@ -102,7 +102,7 @@ class Server:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def said(self) -> str:
-        """What it has written so far."""
+        """Return the output so far."""
         self.output.seek(0)
         return self.output.read().decode(errors="replace")
 
@@ -123,7 +123,7 @@ class Server:
 
 @contextmanager
 def running(*contestants: Contestant) -> Iterator[list[Server]]:
-    """All of them at once; those that are not asked anything do nothing."""
+    """Run all contestants at once. Contestants without requests do nothing."""
     with ExitStack() as stack:
         yield [stack.enter_context(Server(contestant)) for contestant in contestants]
 

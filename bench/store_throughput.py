@@ -1,4 +1,4 @@
-"""What a store costs: appending events in batches, and attaching to a long run.
+"""Cost of a store: appending events in batches, and attaching to a long run.
 
     python -m bench.store_throughput [memory] [sqlite:///PATH] [postgresql://...]
 
@@ -51,7 +51,7 @@ async def appending(store: Store, batch: int, count: int) -> float:
 
 
 async def attaching(store: Store, key: RunKey, after: int) -> tuple[int, float]:
-    """How many events come after that one, and the seconds to read them."""
+    """Return the number of events after ``after``, and the seconds to read them."""
     count, started = 0, time.perf_counter()
     while part := await store.runs.envelopes(key, after + count):
         count += len(part)

@@ -1,9 +1,9 @@
-"""What it costs to keep a paced stream: CPU for each event, and how late events come, with each store.
+"""Cost of storing a paced stream with each store: CPU for each event, and the delay of events.
 
     python -m bench.stored_runs [sqlite:///PATH] [postgresql://...]
 
-Streams of 50 tokens a second over SSE, as fast models give them. Memory is always measured first. An event is late by
-what is more than the pace between it and the one before.
+Streams of 50 tokens a second over SSE, as fast models give them. Memory is always measured first. The delay of an
+event is the time since the event before, minus the pace.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ SECONDS = 5
 
 
 def keeping(store: str) -> Contestant:
-    """This container with a store."""
+    """Return this container with a store."""
     contestant = ours("bench.agents:agent")
     return replace(contestant, environment={**contestant.environment, "AGUI_STORE": store})
 
 
 async def streamed(client: httpx.AsyncClient, port: int, name: str) -> list[float]:
-    """Read one stream; when its tokens came."""
+    """Read one stream, and return the times of its tokens."""
     body = {"threadId": name, "runId": name, "messages": [{"id": "m", "role": "user", "content": f"paced {SECONDS}"}]}
     async with client.stream("POST", f"http://127.0.0.1:{port}/invocations", json=body) as stream:
         return [time.perf_counter() async for line in stream.aiter_lines() if "TEXT_MESSAGE_CONTENT" in line]

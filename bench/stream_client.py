@@ -1,6 +1,6 @@
 """Many streams at once: a client on uvloop's protocols, without a task per stream.
 
-Rule: what arrives is timed before anything else is done with it.
+Rule: data is timed on arrival, before any other work.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ LONGEST = 40
 
 
 class Watch:
-    """What all streams of one measurement have seen."""
+    """Counts and times of all streams of one measurement."""
 
     def __init__(self) -> None:
         self.deltas = 0

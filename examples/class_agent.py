@@ -10,7 +10,7 @@ from ag_ui.core import BaseEvent, RunAgentInput, TextMessageContentEvent, TextMe
 
 
 class Parrot:
-    """Repeats what the user said last, with full control over the events."""
+    """Repeats the last user message, with full control over the events."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix

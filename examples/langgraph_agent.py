@@ -1,6 +1,6 @@
 """A LangGraph graph of two nodes, a model and its tools. The model is LangChain's fake one: it runs without an account.
 
-    .venv/bin/pip install '.[langgraph]'
+    .venv/bin/pip install -e '.[langgraph]'
     AGUI_AGENT=examples.langgraph_agent:agent make run
 
 Say: roll

@@ -1,6 +1,6 @@
 """A Pydantic AI agent with a tool. Its model is Pydantic AI's ``FunctionModel``: it runs without an account.
 
-    .venv/bin/pip install '.[pydantic-ai]'
+    .venv/bin/pip install -e '.[pydantic-ai]'
     AGUI_AGENT=examples.pydantic_ai_agent:agent make run
 
 Say: roll

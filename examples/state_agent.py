@@ -1,4 +1,4 @@
-"""A shopping list that the user's page and the assistant share, and a tool that shows how far it is.
+"""A shopping list that the user's page and the assistant share, and a tool that reports its progress.
 
     AGUI_AGENT=examples.state_agent:agent make run
 

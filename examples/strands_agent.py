@@ -1,6 +1,6 @@
 """A Strands agent with a tool. Its model follows a rule, so that it runs without an account.
 
-    .venv/bin/pip install '.[strands]'
+    .venv/bin/pip install -e '.[strands]'
     AGUI_AGENT=examples.strands_agent:agent make run
 
 Say: roll
@@ -49,15 +49,15 @@ class RuleModel(Model):
         yield {"messageStop": {"stopReason": "end_turn"}}
 
     async def structured_output(self, *_: object, **__: object) -> AsyncIterator[object]:
-        """Nobody here asks for it."""
+        """Raise: this example needs no structured output."""
         raise NotImplementedError
         yield
 
     def update_config(self, **_: object) -> None:
-        """Nothing can be set."""
+        """Do nothing: the model has no configuration."""
 
     def get_config(self) -> dict[str, object]:
-        """Nothing is set."""
+        """Return an empty configuration."""
         return {}
 
 

@@ -16,7 +16,7 @@ from agui_container.tools import builtin_tools
 
 
 async def verses(input: RunAgentInput) -> AsyncIterator[str]:
-    """Write about whatever the task is. Any agent can be a subagent: a framework's, or a function like this."""
+    """Write a verse about the task. Any agent can be a subagent: a framework's, or a function like this."""
     task = input.messages[-1].content
     yield f"O {task}, "
     yield "how you rhyme."

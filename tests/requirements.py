@@ -14,6 +14,7 @@ from tests.requirements_conversations import FEEDBACK, THREADS
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_limits import CALLERS
 from tests.requirements_memory import MEMORY
+from tests.requirements_protocols import PROTOCOLS
 from tests.requirements_security import AUTH
 from tests.requirements_speed import SPEED
 from tests.requirements_telemetry import TELEMETRY
@@ -451,6 +452,7 @@ GROUPS = (
     THREADS,
     FEEDBACK,
     TELEMETRY,
+    PROTOCOLS,
 )
 
 REQUIREMENTS: dict[str, Requirement] = {key: Requirement(*row) for group in GROUPS for key, row in group.items()}

@@ -39,7 +39,7 @@ POSTGRES_SETTINGS = {
 
 
 def folder_of(package: str) -> Path | None:
-    """Where a package is installed; it is not imported."""
+    """Return the folder of an installed package, without importing it."""
     spec = find_spec(package)
     return Path(spec.origin).parent if spec and spec.origin else None
 
@@ -89,21 +89,21 @@ class Program:
         pytest.fail(f"the server did not start: {self._log.read_text(errors='replace')}", pytrace=False)
 
     def pause(self) -> None:
-        """It and its children stand still."""
+        """Stop the process and its children with SIGSTOP."""
         self._tell(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """They go on."""
+        """Let them continue."""
         self._tell(signal.SIGCONT)
 
     def kill(self) -> None:
-        """It and its children are gone, without a last word."""
+        """Kill the process and its children."""
         self._tell(signal.SIGKILL)
         if self._process is not None:
             self._process.wait(STOP_SECONDS)
 
     def stop(self) -> None:
-        """It ends in order, if it is there."""
+        """End the process in order, if it is running."""
         if self._process is None:
             return
         self._process.terminate()

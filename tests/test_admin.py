@@ -1,4 +1,4 @@
-"""What operators do on the command line, and what they are told when it cannot be done."""
+"""Commands of operators, and their messages on failure."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ async def rated(store: Store, owner: str, count: int) -> None:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Json]:
-    """What a command prints, line by line."""
+    """Return the lines that a command prints."""
     assert main(["feedback", *arguments]) == 0
     shown = capsys.readouterr()
     assert shown.err == ""

@@ -56,6 +56,7 @@ from agui_container.transports.accounts import Accounts
 from agui_container.transports.application import Application
 from agui_container.transports.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
 from agui_container.transports.browser_policy import BrowserPolicy
+from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.caller_middleware import CallerMiddleware, ErrorForm
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
@@ -118,7 +119,8 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
     service = service or build_service(settings)
     closers: list[Callable[[], Awaitable[None]]] = []
     authentication = build_authentication(settings, service.clock, closers)
-    http2 = hand_over(service, settings, authentication) if settings.grpc else None
+    budget = ByteBudget(settings.max_bytes_in_flight)
+    http2 = hand_over(service, settings, authentication, budget) if settings.grpc else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, object]]:
@@ -149,6 +151,7 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
         version=__version__,
         lifespan=lifespan,
         openapi_url=None,
+        redirect_slashes=False,  # the redirect would name the host that the caller has written
         routes=routes,
         telemetry={"exclude": rest.is_ping},
     )
@@ -157,11 +160,13 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)
-    admit_callers(app, settings, service, authentication)
+    admit_callers(app, settings, service, authentication, budget)
     return app
 
 
-def admit_callers(app: FastAPI, settings: Settings, service: Service, authentication: CallerAuthentication) -> None:
+def admit_callers(
+    app: FastAPI, settings: Settings, service: Service, authentication: CallerAuthentication, budget: ByteBudget
+) -> None:
     """Put the middleware in front of the routes that every request and socket passes."""
     app.add_middleware(
         CallerMiddleware,
@@ -170,6 +175,7 @@ def admit_callers(app: FastAPI, settings: Settings, service: Service, authentica
         by_session=settings.scope is Scope.SESSION,
         accounts=accounts_of(settings),
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
+        budget=budget,
         ensure_open=partial(ensure_open, service),
         error_forms=roboto_error_form() if settings.roboto else {},
     )
@@ -223,14 +229,16 @@ async def ensure_open(service: Service) -> None:
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 
-def hand_over(service: Service, settings: Settings, authentication: CallerAuthentication) -> Handover:
+def hand_over(
+    service: Service, settings: Settings, authentication: CallerAuthentication, budget: ByteBudget
+) -> Handover:
     """Return the hand-over of HTTP/2 connections to gRPC. The first connection imports gRPC."""
     options = grpc_options(service, settings, authentication)
 
     def load() -> Callable[[], Http2Server]:
         from agui_container.transports.grpc.services import build_server  # noqa: PLC0415 - see above
 
-        return partial(build_server, service, options)
+        return partial(build_server, service, options, budget)
 
     return Handover(load)
 

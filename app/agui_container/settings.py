@@ -9,7 +9,7 @@ import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 PREFIX = "AGUI_"
 
@@ -121,6 +121,7 @@ class Settings(BaseModel):
     store: SecretStr = SecretStr("memory")
     bus: SecretStr = SecretStr("memory")
     max_body_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 10_000_000
+    max_bytes_in_flight: Annotated[int, Field(ge=40_000_000)] = 200_000_000
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     grpc: bool = True
@@ -169,6 +170,14 @@ class Settings(BaseModel):
             if not HOST_NAME.fullmatch(name):
                 raise ValueError(f"{name} is not a host name such as agent.example, without a port")
         return names
+
+    @field_validator("max_bytes_in_flight")
+    @classmethod
+    def _check_budget(cls, budget: int, info: ValidationInfo) -> int:
+        """One caller may use half of the budget, so a body of the largest size must fit into that."""
+        if budget < 2 * info.data.get("max_body_bytes", 0):
+            raise ValueError("must be at least twice AGUI_MAX_BODY_BYTES")
+        return budget
 
     @property
     def disconnect_grace(self) -> float | None:

@@ -1,7 +1,7 @@
-"""The least a server can do with what an agent makes: the text of each delta becomes JSON, and all of a run one write.
+"""The least work that a server can do for an agent's events: encode the text of each delta, and write a run at once.
 
-Nothing is checked, numbered or kept, only the class of an event is looked at, and what stands around a text is known
-beforehand; what a request asks is validated because the agent needs it. Whoever does more is slower.
+Nothing is checked, numbered or stored. Only the class of an event is read, and the JSON around a text is prepared. The
+request is validated, because the agent needs its input. Any other server does more and is slower.
 """
 
 from json.encoder import encode_basestring as quoted

@@ -1,7 +1,7 @@
-"""Plain ASGI that reads the wish and sends bytes encoded beforehand, one send per event: no work but the server's.
+"""Plain ASGI that reads the request and sends bytes encoded beforehand, one send per event: the cost of uvicorn alone.
 
-What a framework adds to this is its own cost; what sends several events in one write can be cheaper. Of a paced event
-only the time is put into the bytes, so this is what it costs on uvicorn without any protocol.
+A framework's cost comes on top of this. A server that sends several events in one write can be cheaper. In a paced
+event only the time is written into the bytes, so the figure is the cost of such an event without any protocol.
 """
 
 import asyncio

@@ -15,7 +15,7 @@ class FakeModel(Model):
     """``stream N`` gives N text deltas."""
 
     async def stream(self, messages: Messages, *_: object, **__: object) -> AsyncIterator[StreamEvent]:
-        """What a provider of Strands yields for one answer."""
+        """Yield the events of one answer, as a provider of Strands does."""
         times = int(messages[-1]["content"][0]["text"].split()[1])
         yield {"messageStart": {"role": "assistant"}}
         yield {"contentBlockStart": {"start": {}}}
@@ -25,15 +25,15 @@ class FakeModel(Model):
         yield {"messageStop": {"stopReason": "end_turn"}}
 
     async def structured_output(self, *_: object, **__: object) -> AsyncIterator[object]:
-        """Not asked for."""
+        """Raise: the benchmark needs no structured output."""
         raise NotImplementedError
         yield
 
     def update_config(self, **_: object) -> None:
-        """There is nothing to configure."""
+        """Do nothing: the model has no configuration."""
 
     def get_config(self) -> Mapping[str, object]:
-        """No configuration."""
+        """Return an empty configuration."""
         return {}
 
 

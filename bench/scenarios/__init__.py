@@ -1,1 +1,1 @@
-"""What is measured, one module each: a function from ``OpenAIOptions`` to sections of the report."""
+"""Scenarios, one module each: a function from ``Options`` to sections of the report."""

@@ -84,7 +84,7 @@ def wait_until_healthy(server: Server) -> None:
 
 
 def healthy(port: int) -> bool:
-    """Whether ``/ping`` says 200."""
+    """Return True if ``/ping`` answers 200."""
     connection = HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/ping")

@@ -1,4 +1,4 @@
-"""How long a new run waits for its first event and its first delta while the server is busy with others.
+"""Time to the first event and the first delta of a new run while the server is busy with others.
 
 Two loads: streams at the speed of a model, and runs whose agents never wait. The probe is a new connection each time.
 """
@@ -60,7 +60,7 @@ def probes(server: Server, count: int) -> tuple[list[float], list[float]]:
 
 
 def probe(port: int) -> tuple[float, float]:
-    """Seconds; infinite where nothing came within ``GIVEN_UP``."""
+    """Return the seconds, infinite without an event within ``GIVEN_UP``."""
     began = time.perf_counter()
     try:
         with Connection(port, GIVEN_UP) as connection:

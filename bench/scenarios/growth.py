@@ -1,4 +1,4 @@
-"""Whether cost grows with what is sent or with what is stored: each at three sizes, as cost per unit.
+"""Growth of cost with the amount of sent or stored data: each at three sizes, as cost per unit.
 
 Rule: a figure per unit that stays the same from row to row is linear growth; the last column is the largest size's
 figure by the smallest's, and should be near 1 or below it. Only our own server is measured here.
@@ -121,7 +121,7 @@ async def readers(server: Server, options: Options) -> list[Line]:
 
 
 def kept(options: Options) -> list[Line]:
-    """Ended runs that can still be read: what a short run costs beside few and beside many, in turn."""
+    """Measure the cost of a short run beside few and beside many ended runs that can still be read, in turn."""
     sizes = sized(options, 100, 1_000, 12_000)  # more than the threads and runs that memory keeps
     with running(*[TRANSPORT] * len(sizes)) as servers, ExitStack() as stack:
         connections = [stack.enter_context(Connection(server.port)) for server in servers]

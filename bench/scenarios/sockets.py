@@ -1,4 +1,4 @@
-"""Idle WebSockets: what a connection holds while nothing happens on it."""
+"""Memory of idle WebSockets."""
 
 import asyncio
 

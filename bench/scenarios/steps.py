@@ -1,4 +1,4 @@
-"""What each step of an event's way costs in this process, without a socket, and the encoder beside the official one.
+"""Cost of each step of an event in this process, without a socket, and of our encoder beside the official one.
 
 The steps are called as the engine calls them, on events of the measured run. The sum of the parts is less than the
 whole by what lies between them (calls, the generator, turns, waking the reader).

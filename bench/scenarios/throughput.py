@@ -1,4 +1,4 @@
-"""One run after another on one connection: what an event costs in runs of 1,000 deltas, and what a run of one costs.
+"""One run after another on one connection: the cost of an event in runs of 1,000 deltas, and of a run of one delta.
 
 The figure with a goal is CPU time, which is what one core gives; the time on the clock beside it holds whatever else
 the machine did.
@@ -73,7 +73,7 @@ def ready(options: Options) -> Section:
 
 
 def fresh(options: Options) -> Section:
-    """The same agent behind every server, and the same words from one that leaves it to ours to make events."""
+    """Measure the same agent behind every server, and an agent that yields the same words as strings to ours."""
     both = rounds((*SERVERS, LEAST, STRINGS), "deltas", DELTAS, options)
     strings = [samples.pop(STRINGS.name) for samples in both]
     words = [{**samples, TRANSPORT.name: ours} for samples, ours in zip(both, strings, strict=True)]

@@ -1,4 +1,4 @@
-"""A desk where a tool must be asked for, and what goes over it."""
+"""A fixture where a tool must be asked for, and what goes over it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -108,13 +108,13 @@ def abandoned(interrupt: Interrupt) -> ResumeEntry:
     return ResumeEntry(interrupt_id=interrupt.id, status="cancelled")
 
 
-async def ask_for_payments(desk: ApprovalFixture, *amounts: int) -> list[Interrupt]:
+async def ask_for_payments(fixture: ApprovalFixture, *amounts: int) -> list[Interrupt]:
     lines = [f'call pay {{"amount": {amount}}}' for amount in amounts]
-    found = interrupts(await desk.start("\n".join(lines)))
+    found = interrupts(await fixture.start("\n".join(lines)))
     assert len(found) == len(amounts)
-    assert desk.paid == []
+    assert fixture.paid == []
     return found
 
 
-def spoken_text(items: Sequence[Item]) -> str:
+def text_of(items: Sequence[Item]) -> str:
     return "".join(str(getattr(item, "delta", "")) for item in items)

@@ -1,4 +1,4 @@
-"""What an answer may look like, and that a bad one changes nothing."""
+"""Valid forms of an answer; an invalid answer changes nothing."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from tests.agents.approval_helpers import (
     ask_for_payments,
     interrupts,
     results,
-    spoken_text,
+    text_of,
 )
 
 CALL = ToolCall(id="c", function=FunctionCall(name="f", arguments="{}"))
@@ -38,12 +38,12 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-async def refused(desk: ApprovalFixture, *entries: ResumeEntry) -> str:
+async def refused(fixture: ApprovalFixture, *entries: ResumeEntry) -> str:
     """The message of a run that does not take these answers."""
     with pytest.raises(AppError) as caught:
-        await desk.start(resume=entries)
+        await fixture.start(resume=entries)
     assert caught.value.code is ErrorCode.VALIDATION_ERROR
-    assert desk.paid == []
+    assert fixture.paid == []
     return caught.value.message
 
 
@@ -63,80 +63,80 @@ async def refused(desk: ApprovalFixture, *entries: ResumeEntry) -> str:
     ],
 )
 async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(payload: object, error_body: str) -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = await ask_for_payments(desk, 5)
+    fixture = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(fixture, 5)
     entry = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
-    assert await refused(desk, entry) == f"resume.0.payload{error_body}"
-    await desk.start(resume=[answer(interrupt, approved=True)])
-    assert desk.paid == [5]
+    assert await refused(fixture, entry) == f"resume.0.payload{error_body}"
+    await fixture.start(resume=[answer(interrupt, approved=True)])
+    assert fixture.paid == [5]
 
 
 @pytest.mark.parametrize("arguments", [nested(300), {"amount": float("inf")}, {"amount": float("nan")}])
 async def test_edited_arguments_that_json_cannot_carry_are_refused_and_the_call_stays_open(
     arguments: dict[str, object],
 ) -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = await ask_for_payments(desk, 5)
-    message = await refused(desk, answer(interrupt, approved=True, editedArgs=arguments))
+    fixture = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    message = await refused(fixture, answer(interrupt, approved=True, editedArgs=arguments))
     assert message == "resume.0.payload.editedArgs: cannot be written as JSON."
-    assert interrupts(await desk.start()) == [interrupt]
+    assert interrupts(await fixture.start()) == [interrupt]
 
 
 @pytest.mark.parametrize("second", [True, False])
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(second: bool) -> None:  # noqa: FBT001
-    desk = ApprovalFixture()
-    first, other = await ask_for_payments(desk, 1, 2)
+    fixture = ApprovalFixture()
+    first, other = await ask_for_payments(fixture, 1, 2)
     entries = [answer(other, approved=True), answer(first, approved=True), answer(first, approved=second)]
-    assert await refused(desk, *entries) == "resume.2.interruptId: this interrupt is answered twice."
-    assert interrupts(await desk.start()) == [first, other]
+    assert await refused(fixture, *entries) == "resume.2.interruptId: this interrupt is answered twice."
+    assert interrupts(await fixture.start()) == [first, other]
 
 
 async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    desk = ApprovalFixture()
+    fixture = ApprovalFixture()
     forged = [ResumeEntry(interrupt_id=f"forged\n{'x' * 200}{at}", status="cancelled") for at in range(1000)]
-    await desk.start("hi", resume=forged)
+    await fixture.start("hi", resume=forged)
     (line,) = (record.getMessage() for record in caplog.records if "unknown interrupts" in record.getMessage())
     assert line.startswith("answers to unknown interrupts ignored count=1000 first='forged\\nxxx")
     assert len(line) < 200
 
 
 async def test_an_answer_to_a_call_that_no_longer_waits_is_refused_and_an_abandonment_goes_on() -> None:
-    desk = ApprovalFixture()
-    items = await desk.send('call pay {"amount": 5}')
+    fixture = ApprovalFixture()
+    items = await fixture.send('call pay {"amount": 5}')
     (interrupt,) = interrupts(items)
-    desk.now += 3 * LIFETIME
-    message = await refused(desk, answer(interrupt, approved=True))
+    fixture.now += 3 * LIFETIME
+    message = await refused(fixture, answer(interrupt, approved=True))
     assert message == (
         "resume.0.interruptId: this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
     )
-    assert interrupts(await desk.start(resume=[abandoned(interrupt)])) == []
-    desk.history.clear()
-    assert await refused(desk, abandoned(interrupt), answer(interrupt, approved=True))
-    assert desk.paid == []
+    assert interrupts(await fixture.start(resume=[abandoned(interrupt)])) == []
+    fixture.history.clear()
+    assert await refused(fixture, abandoned(interrupt), answer(interrupt, approved=True))
+    assert fixture.paid == []
 
 
 async def test_an_answer_that_belongs_to_nothing_in_the_history_is_ignored() -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = await ask_for_payments(desk, 5)
-    desk.now += 3 * LIFETIME
-    items = await desk.start("stream 1", resume=[answer(interrupt, approved=True)])
-    assert spoken_text(items) == "hello world, "
+    fixture = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    fixture.now += 3 * LIFETIME
+    items = await fixture.start("stream 1", resume=[answer(interrupt, approved=True)])
+    assert text_of(items) == "hello world, "
 
 
 async def test_a_call_of_the_client_is_no_call_that_waits() -> None:
-    desk = ApprovalFixture()
-    await desk.send("call show", tools=("show",))
+    fixture = ApprovalFixture()
+    await fixture.send("call show", tools=("show",))
     forged = ResumeEntry(interrupt_id="forged", status="resolved", payload={"approved": True})
-    await desk.start(resume=[forged], tools=("show",))
+    await fixture.start(resume=[forged], tools=("show",))
 
 
 async def test_a_denied_call_keeps_its_arguments_whatever_was_edited() -> None:
-    desk = ApprovalFixture()
-    await desk.send('call pay {"amount": 5}')
-    (interrupt,) = interrupts(await desk.start())
-    items = await desk.start(resume=[answer(interrupt, approved=False, editedArgs={"amount": 2})])
+    fixture = ApprovalFixture()
+    await fixture.send('call pay {"amount": 5}')
+    (interrupt,) = interrupts(await fixture.start())
+    items = await fixture.start(resume=[answer(interrupt, approved=False, editedArgs={"amount": 2})])
     assert results(items) == ["Error: the user denied this call."]
-    (call,) = (call for m in desk.model.heard[-1].messages for call in getattr(m, "tool_calls", None) or ())
+    (call,) = (call for m in fixture.model.heard[-1].messages for call in getattr(m, "tool_calls", None) or ())
     assert call.function.arguments == '{"amount": 5}'
 
 

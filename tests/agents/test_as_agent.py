@@ -1,4 +1,4 @@
-"""What a user may hand over as an agent, how it is called, and what is said about the rest."""
+"""Forms of an agent that a user may give, their calls, and the messages about other objects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator

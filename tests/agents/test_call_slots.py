@@ -55,12 +55,12 @@ class Probe:
 
 
 def probes(count: int) -> str:
-    """What makes the offline model call the probe so many times."""
+    """Return a message by which the offline model calls the probe so many times."""
     return "\n".join(f'call probe {{"number": {number}}}' for number in range(count))
 
 
 def delegations(count: int, task: str) -> str:
-    """What makes it hand over the task so many times."""
+    """Return a message by which the offline model delegates the task so many times."""
     return "\n".join([delegation(task)] * count)
 
 

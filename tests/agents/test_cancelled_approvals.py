@@ -1,4 +1,4 @@
-"""What a run makes of a model that stopped before it was done."""
+"""Results of a run whose model stopped early."""
 
 from collections.abc import AsyncIterator, Sequence
 

@@ -19,7 +19,7 @@ def result(call: str) -> ToolMessage:
 
 
 async def went_on(*history: Message, client: tuple[str, ...] = ("paint", "hang")) -> bool:
-    """Whether the model is asked again behind this history; if not, the run is a success without a word."""
+    """Return True if the model is called after this history. If not, the run is a success without text."""
     model = ScriptedModel([DONE])
     request = run_input("go", *history, tools=[client_tool(name) for name in client])
     yielded = expanded(await collected(Assistant(model, [answering("add")]).run(request, run_context())))

@@ -1,5 +1,10 @@
 """A caller's schema is taken or refused by its place, and a check ends soon whatever the schema and the data are."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
 import pytest
 
 from agui_container.agents.assistant.goals.schema_validation import (
@@ -194,3 +199,35 @@ def test_a_check_that_makes_many_patterns_ready_is_given_up() -> None:
     assert validation_errors(schema, {f"p{at}": f"given up {at}" for at in range(40)}) == [
         "takes too much work to check"
     ]
+
+
+class CountingHandler(BaseHTTPRequestHandler):
+    """Serves a schema, and counts the requests."""
+
+    requests = 0
+
+    def do_GET(self) -> None:
+        type(self).requests += 1
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"true")
+
+
+@pytest.fixture
+def schema_url() -> Iterator[str]:
+    """The address of a schema on a server of this machine."""
+    with HTTPServer(("127.0.0.1", 0), CountingHandler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/schema"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$schema", "$id"])
+def test_a_schema_of_another_server_is_never_fetched(schema_url: str, keyword: str) -> None:
+    schema = of(a={keyword: schema_url})
+    assert schema_problem(schema) is not None
+    with suppress(Exception):  # a schema that was not refused could not be checked either
+        validation_errors(schema, {"a": 1})
+    assert CountingHandler.requests == 0

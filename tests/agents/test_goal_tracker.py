@@ -1,4 +1,4 @@
-"""Where the goals of a run stand is told, recorded and held in order, whatever becomes of the run."""
+"""The status of a run's goals is reported, recorded and stored in order, however the run ends."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +9,7 @@ from ag_ui.core import AssistantMessage, CustomEvent, RunAgentInput, RunFinished
 
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
 from agui_container.agents.assistant.assistant import Assistant
+from agui_container.agents.assistant.goals import goal_tracker
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.interrupt_scope import ScopeKey
 from agui_container.ports import Delta, Goal, GoalRecord, GoalStatus, Item, RunContext, TextDelta
@@ -91,6 +92,17 @@ async def test_goals_that_are_never_achieved_fail_once_the_prompts_are_used() ->
     assert (
         said[1:] == ["Achieve the goals: achieve_note. Call each of these tools with the data that it describes."] * 2
     )
+
+
+async def test_the_checks_of_a_run_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(goal_tracker, "RUN_WORK", 10)
+    diary = Diary()
+    wrong = asks(*[("achieve_sum", "{}")] * 10)
+    model, told, _ = await run(diary, asking(SUM), wrong, asks(("achieve_sum", '{"amount": 1}')), DONE, goal_prompts=0)
+    assert told == ["goals.declared", "goal.failed"]
+    results = [str(message.content) for message in model.prompts[-1].messages if isinstance(message, ToolMessage)]
+    assert "is a required property" in results[0]
+    assert "takes too much work to check" in results[-1]
 
 
 async def test_a_client_call_beside_a_goal_asks_nobody_again() -> None:

@@ -1,4 +1,4 @@
-"""What a model is shown of a caller's messages."""
+"""A caller's messages as a model gets them."""
 
 import pytest
 from ag_ui.core import (

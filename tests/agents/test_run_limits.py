@@ -1,4 +1,4 @@
-"""What a run may use is the least that anybody allows, and a model that reports nothing is not counted in silence."""
+"""The strictest limit of a run counts, and a model that reports no usage causes a warning."""
 
 import logging
 

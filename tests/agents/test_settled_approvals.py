@@ -30,7 +30,7 @@ from agui_container.ports import (
     ToolContent,
     ToolError,
 )
-from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, spoken_text
+from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.contexts import of_type, run_context
 from tests.requirements import requirement
 
@@ -72,96 +72,96 @@ class Odd:
 
 
 def odd_desk(answers: object) -> tuple[ApprovalFixture, Odd]:
-    """A desk with an odd tool that must be asked for."""
-    desk, odd = ApprovalFixture(), Odd(answers)
+    """A fixture with an odd tool that must be asked for."""
+    fixture, odd = ApprovalFixture(), Odd(answers)
     rule = PolicyDecision(Permission.ASK)
-    desk.assistant = replace(desk.assistant, tools=(odd,), policy=lambda _: rule)
-    return desk, odd
+    fixture.assistant = replace(fixture.assistant, tools=(odd,), policy=lambda _: rule)
+    return fixture, odd
 
 
 # --- an answer that comes again ---------------------------------------------------------------------------------------
 
 
 async def test_a_client_that_lost_the_answer_and_sends_its_own_again_gets_the_result_and_the_model_is_told_it() -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = interrupts(await desk.send('call pay {"amount": 5}'))
-    first = await desk.start(resume=[answer(interrupt, approved=True)])
-    again = await desk.start(resume=[answer(interrupt, approved=True)])
-    assert desk.paid == [5]
+    fixture = ApprovalFixture()
+    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
+    first = await fixture.start(resume=[answer(interrupt, approved=True)])
+    again = await fixture.start(resume=[answer(interrupt, approved=True)])
+    assert fixture.paid == [5]
     assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
-    assert desk.tool_results() == [("paid 5", None)]
-    assert spoken_text(again) == spoken_text(first) == "The result of pay is paid 5."
+    assert fixture.tool_results() == [("paid 5", None)]
+    assert text_of(again) == text_of(first) == "The result of pay is paid 5."
 
 
 async def test_a_client_that_sends_no_history_with_its_second_answer_gets_the_same() -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = await ask_for_payments(desk, 5)
-    await desk.start(resume=[answer(interrupt, approved=True)])
-    assert spoken_text(await desk.start(resume=[answer(interrupt, approved=True)])) == "The result of pay is paid 5."
+    fixture = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    await fixture.start(resume=[answer(interrupt, approved=True)])
+    assert text_of(await fixture.start(resume=[answer(interrupt, approved=True)])) == "The result of pay is paid 5."
 
 
 async def test_a_message_after_a_lost_answer_does_not_make_the_call_an_unanswered_one() -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = interrupts(await desk.send('call pay {"amount": 5}'))
-    await desk.start(resume=[answer(interrupt, approved=True)])
-    items = await desk.start("what now")
+    fixture = ApprovalFixture()
+    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
+    await fixture.start(resume=[answer(interrupt, approved=True)])
+    items = await fixture.start("what now")
     assert results(items) == ["paid 5"]
-    assert desk.tool_results() == [("paid 5", None)]
+    assert fixture.tool_results() == [("paid 5", None)]
 
 
 async def test_a_client_that_has_the_result_is_not_sent_it_again() -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = interrupts(await desk.send('call pay {"amount": 5}'))
-    desk.keep(await desk.start(resume=[answer(interrupt, approved=True)]))
-    assert results(await desk.start("what now")) == []
-    assert results(await desk.start("again", resume=[answer(interrupt, approved=True)])) == []
-    assert desk.tool_results() == [("paid 5", None)]
+    fixture = ApprovalFixture()
+    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
+    fixture.keep(await fixture.start(resume=[answer(interrupt, approved=True)]))
+    assert results(await fixture.start("what now")) == []
+    assert results(await fixture.start("again", resume=[answer(interrupt, approved=True)])) == []
+    assert fixture.tool_results() == [("paid 5", None)]
 
 
 @pytest.mark.parametrize("payload", [{"approved": False}, {"approved": True, "editedArgs": {"amount": 9}}, None])
 async def test_an_answer_that_contradicts_what_was_decided_changes_nothing(
     payload: dict[str, object] | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = await ask_for_payments(desk, 5)
-    await desk.start(resume=[answer(interrupt, approved=True)])
+    fixture = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    await fixture.start(resume=[answer(interrupt, approved=True)])
     status = "resolved" if payload else "cancelled"
-    items = await desk.start(resume=[ResumeEntry(interrupt_id=interrupt.id, status=status, payload=payload)])
-    assert (desk.paid, results(items)) == ([5], ["paid 5"])
+    items = await fixture.start(resume=[ResumeEntry(interrupt_id=interrupt.id, status=status, payload=payload)])
+    assert (fixture.paid, results(items)) == ([5], ["paid 5"])
     assert "answer ignored, call already decided" in caplog.text
 
 
 async def test_a_denied_call_is_not_run_by_a_second_thought() -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = await ask_for_payments(desk, 5)
-    await desk.start(resume=[answer(interrupt, approved=False)])
-    items = await desk.start(resume=[answer(interrupt, approved=True)])
-    assert (desk.paid, results(items)) == ([], ["Error: the user denied this call."])
+    fixture = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    await fixture.start(resume=[answer(interrupt, approved=False)])
+    items = await fixture.start(resume=[answer(interrupt, approved=True)])
+    assert (fixture.paid, results(items)) == ([], ["Error: the user denied this call."])
 
 
 async def test_what_was_decided_is_remembered_for_as_long_as_an_approval_lives() -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = interrupts(await desk.send('call pay {"amount": 5}'))
-    desk.now += 3599
-    await desk.start(resume=[answer(interrupt, approved=True)])
-    desk.now += 3599
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
-    desk.now += 1
+    fixture = ApprovalFixture()
+    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
+    fixture.now += 3599
+    await fixture.start(resume=[answer(interrupt, approved=True)])
+    fixture.now += 3599
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
+    fixture.now += 1
     other = replace(run_context(), thread_id="other")
-    (another,) = interrupts(await desk.start('call pay {"amount": 1}', ctx=other))
-    await desk.start(resume=[answer(another, approved=True)], ctx=other)
-    await desk.start("what now", resume=[answer(interrupt, approved=True)])
-    assert desk.paid == [5, 1]
-    assert desk.tool_results() == [("", NO_RESULT)]
+    (another,) = interrupts(await fixture.start('call pay {"amount": 1}', ctx=other))
+    await fixture.start(resume=[answer(another, approved=True)], ctx=other)
+    await fixture.start("what now", resume=[answer(interrupt, approved=True)])
+    assert fixture.paid == [5, 1]
+    assert fixture.tool_results() == [("", NO_RESULT)]
 
 
 async def test_of_two_answers_that_come_one_behind_the_other_the_second_finds_the_result() -> None:
-    desk = ApprovalFixture()
-    first, second = interrupts(await desk.send('call pay {"amount": 1}\ncall pay {"amount": 2}'))
-    await desk.start(resume=[answer(first, approved=True)])
-    items = await desk.start(resume=[answer(first, approved=True), answer(second, approved=True)])
-    assert desk.paid == [1, 2]
-    assert desk.tool_results() == [("paid 1", None), ("paid 2", None)]
+    fixture = ApprovalFixture()
+    first, second = interrupts(await fixture.send('call pay {"amount": 1}\ncall pay {"amount": 2}'))
+    await fixture.start(resume=[answer(first, approved=True)])
+    items = await fixture.start(resume=[answer(first, approved=True), answer(second, approved=True)])
+    assert fixture.paid == [1, 2]
+    assert fixture.tool_results() == [("paid 1", None), ("paid 2", None)]
     assert interrupts(items) == []
 
 
@@ -184,74 +184,74 @@ async def test_of_two_answers_that_come_one_behind_the_other_the_second_finds_th
 async def test_a_result_that_cannot_be_sent_is_an_error_to_the_model_and_the_thread_goes_on(
     answers: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk, odd = odd_desk(answers)
-    (interrupt,) = interrupts(await desk.send("call odd {}"))
-    items = await desk.start(resume=[answer(interrupt, approved=True)])
+    fixture, odd = odd_desk(answers)
+    (interrupt,) = interrupts(await fixture.send("call odd {}"))
+    items = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert results(items) == [NOT_SENDABLE]
-    assert spoken_text(items).startswith("The call of odd failed: ")
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
+    assert text_of(items).startswith("The call of odd failed: ")
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
     assert len(odd.called) == 1
     assert "tool result cannot be encoded tool=odd" in caplog.text
 
 
 @pytest.mark.parametrize("content", ["x" * 1_000_000, "\0" * 1_000_000, "\u00e9" * 1_000_000, "x" * 7_900_000])
 async def test_a_large_result_is_sent_as_it_is(content: str) -> None:
-    desk, _ = odd_desk(content)
-    (interrupt,) = interrupts(await desk.start("call odd {}"))
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [content]
+    fixture, _ = odd_desk(content)
+    (interrupt,) = interrupts(await fixture.start("call odd {}"))
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [content]
 
 
 async def test_a_question_that_cannot_be_sent_is_an_error_to_the_model() -> None:
     question = Interrupt(id="i", reason="r", message="x" * 9_000_000)
-    desk, _ = odd_desk(Suspended(Suspension([question], "part", ())))
-    (interrupt,) = interrupts(await desk.start("call odd {}"))
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
+    fixture, _ = odd_desk(Suspended(Suspension([question], "part", ())))
+    (interrupt,) = interrupts(await fixture.start("call odd {}"))
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 
 
 async def test_a_conversation_that_is_too_large_to_be_kept_is_an_error_to_the_model() -> None:
     messages = [UserMessage(id="u", content="x" * 9_000_000)]
-    desk, _ = odd_desk(Suspended(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
-    (interrupt,) = interrupts(await desk.start("call odd {}"))
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
+    fixture, _ = odd_desk(Suspended(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
+    (interrupt,) = interrupts(await fixture.start("call odd {}"))
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 
 
 # --- a tool that is not there -----------------------------------------------------------------------------------------
 
 
 def boxed_desk() -> tuple[ApprovalFixture, Box, Odd]:
-    """A desk whose odd tool comes from a source, and must be asked for."""
-    desk, odd = odd_desk("done")
+    """A fixture whose odd tool comes from a source, and must be asked for."""
+    fixture, odd = odd_desk("done")
     box = Box([odd])
-    desk.assistant = replace(desk.assistant, tools=(), sources=(box,))
-    return desk, box, odd
+    fixture.assistant = replace(fixture.assistant, tools=(), sources=(box,))
+    return fixture, box, odd
 
 
 @requirement("approval.down")
 async def test_an_approval_is_not_used_up_while_the_source_of_its_tool_is_down() -> None:
-    desk, box, odd = boxed_desk()
-    (interrupt,) = interrupts(await desk.start("call odd {}"))
+    fixture, box, odd = boxed_desk()
+    (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.found = None
-    items = await desk.start(resume=[answer(interrupt, approved=True)])
+    items = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert [getattr(item, "name", None) for item in items] == ["tools.unavailable", None]
     assert interrupts(items) == [interrupt]
     box.found = [odd]
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == ["done"]
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["done"]
     assert len(odd.called) == 1
 
 
 async def test_a_call_can_be_abandoned_while_the_source_of_its_tool_is_down() -> None:
-    desk, box, _ = boxed_desk()
-    (interrupt,) = interrupts(await desk.start("call odd {}"))
+    fixture, box, _ = boxed_desk()
+    (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.found = None
-    items = await desk.start(resume=[ResumeEntry(interrupt_id=interrupt.id, status="cancelled")])
+    items = await fixture.start(resume=[ResumeEntry(interrupt_id=interrupt.id, status="cancelled")])
     assert results(items) == [ABANDONED]
 
 
 async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:
-    desk, box, _ = boxed_desk()
-    (interrupt,) = interrupts(await desk.start("call odd {}"))
+    fixture, box, _ = boxed_desk()
+    (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.found = []
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [
         "Error: there is no tool named 'odd'."
     ]
 
@@ -260,45 +260,44 @@ async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:
 
 
 async def test_the_model_is_not_asked_while_a_client_call_of_the_same_turn_is_unanswered() -> None:
-    desk = ApprovalFixture()
-    items = await desk.send('call pay {"amount": 5}\ncall paint {}', tools=("paint",))
+    fixture = ApprovalFixture()
+    items = await fixture.send('call pay {"amount": 5}\ncall paint {}', tools=("paint",))
     (interrupt,) = interrupts(items)
     _, paint = (event.tool_call_id for event in of_type(items, ToolCallStartEvent))
-    answered = await desk.start(resume=[answer(interrupt, approved=True)], tools=("paint",))
+    answered = await fixture.start(resume=[answer(interrupt, approved=True)], tools=("paint",))
     assert results(answered) == ["paid 5"]
     assert answered[-1] == RunFinishedEvent(thread_id="thread", run_id="run")
-    assert len(desk.model.heard) == 1
-    desk.keep(answered)
-    desk.history.append(ToolMessage(id="dry", tool_call_id=paint, content="dry"))
+    assert len(fixture.model.heard) == 1
+    fixture.keep(answered)
+    fixture.history.append(ToolMessage(id="dry", tool_call_id=paint, content="dry"))
     assert (
-        spoken_text(await desk.start(tools=("paint",)))
-        == "The result of pay is paid 5, and the result of paint is dry."
+        text_of(await fixture.start(tools=("paint",))) == "The result of pay is paid 5, and the result of paint is dry."
     )
 
 
 async def test_a_user_who_goes_on_without_a_client_call_is_answered() -> None:
-    desk = ApprovalFixture()
-    (interrupt,) = interrupts(await desk.send('call pay {"amount": 5}\ncall paint {}', tools=("paint",)))
-    desk.keep(await desk.start(resume=[answer(interrupt, approved=True)], tools=("paint",)))
-    desk.history.append(UserMessage(id="u", content="never mind"))
-    await desk.start(tools=("paint",))
-    assert desk.tool_results() == [("paid 5", None), ("", NO_RESULT)]
+    fixture = ApprovalFixture()
+    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}\ncall paint {}', tools=("paint",)))
+    fixture.keep(await fixture.start(resume=[answer(interrupt, approved=True)], tools=("paint",)))
+    fixture.history.append(UserMessage(id="u", content="never mind"))
+    await fixture.start(tools=("paint",))
+    assert fixture.tool_results() == [("paid 5", None), ("", NO_RESULT)]
 
 
 # --- runs that are cut off --------------------------------------------------------------------------------------------
 
 
 async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approval_open() -> None:
-    desk, box, odd = boxed_desk()
-    (interrupt,) = interrupts(await desk.start("call odd {}"))
+    fixture, box, odd = boxed_desk()
+    (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.stuck = True
-    run = asyncio.create_task(desk.start(resume=[answer(interrupt, approved=True)]))
+    run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
     async with asyncio.timeout(5):
         await box.asked.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
     box.stuck = False
-    assert interrupts(await desk.start()) == [interrupt]
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == ["done"]
+    assert interrupts(await fixture.start()) == [interrupt]
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["done"]
     assert len(odd.called) == 1

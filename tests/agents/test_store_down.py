@@ -16,7 +16,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 from agui_container.stores.memory import MemoryStore
-from tests.agents.approval_helpers import START, ApprovalFixture, answer, ask_for_payments, results, spoken_text
+from tests.agents.approval_helpers import START, ApprovalFixture, answer, ask_for_payments, results, text_of
 from tests.contexts import run_context
 from tests.engine.doubles import WAIT
 
@@ -59,30 +59,30 @@ class FlakyStore(MemoryStore):
 
 
 def flaky_desk() -> tuple[ApprovalFixture, FlakyInterrupts]:
-    desk, store = ApprovalFixture(), FlakyStore()
-    desk.assistant = desk.assistant.with_store(store)
-    return desk, store.interrupts
+    fixture, store = ApprovalFixture(), FlakyStore()
+    fixture.assistant = fixture.assistant.with_store(store)
+    return fixture, store.interrupts
 
 
 @pytest.mark.parametrize("down", ["held", "take"])
 async def test_a_call_is_not_run_while_the_store_does_not_answer(down: str) -> None:
-    desk, store = flaky_desk()
-    (interrupt,) = await ask_for_payments(desk, 5)
+    fixture, store = flaky_desk()
+    (interrupt,) = await ask_for_payments(fixture, 5)
     store.down = {down}
     with pytest.raises(AppError) as caught:
-        await desk.start(resume=[answer(interrupt, approved=True)])
-    assert (caught.value.code, desk.paid) == (ErrorCode.STORE_UNAVAILABLE, [])
+        await fixture.start(resume=[answer(interrupt, approved=True)])
+    assert (caught.value.code, fixture.paid) == (ErrorCode.STORE_UNAVAILABLE, [])
     store.down = set()
-    await desk.start(resume=[answer(interrupt, approved=True)])
-    assert desk.paid == [5]
+    await fixture.start(resume=[answer(interrupt, approved=True)])
+    assert fixture.paid == [5]
 
 
 async def test_a_run_that_cannot_ask_fails_and_asks_nothing() -> None:
-    desk, store = flaky_desk()
+    fixture, store = flaky_desk()
     store.down = {"hold", "take"}
     later: list[Awaitable[object]] = []
     with pytest.raises(AppError) as caught:
-        await desk.start('call pay {"amount": 5}', ctx=run_context(background=later.append))
+        await fixture.start('call pay {"amount": 5}', ctx=run_context(background=later.append))
     assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
     for work in later:
         await work
@@ -90,8 +90,8 @@ async def test_a_run_that_cannot_ask_fails_and_asks_nothing() -> None:
 
 
 async def test_a_call_that_cannot_be_taken_does_not_cut_off_the_one_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, store = flaky_desk()
-    first, second = await ask_for_payments(desk, 1, 2)
+    fixture, store = flaky_desk()
+    first, second = await ask_for_payments(fixture, 1, 2)
     take = store.settle
 
     async def only_second(place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
@@ -101,30 +101,30 @@ async def test_a_call_that_cannot_be_taken_does_not_cut_off_the_one_beside_it(mo
 
     monkeypatch.setattr(store, "settle", only_second)
     with pytest.raises(AppError):
-        await desk.start(resume=[answer(first, approved=True), answer(second, approved=True)])
-    assert desk.paid == [2]
+        await fixture.start(resume=[answer(first, approved=True), answer(second, approved=True)])
+    assert fixture.paid == [2]
     monkeypatch.undo()
-    assert results(await desk.start(resume=[answer(second, approved=True)])) == ["paid 2"]
+    assert results(await fixture.start(resume=[answer(second, approved=True)])) == ["paid 2"]
 
 
 async def test_a_result_that_cannot_be_remembered_is_told_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
-    desk, store = flaky_desk()
-    (interrupt,) = await ask_for_payments(desk, 5)
+    fixture, store = flaky_desk()
+    (interrupt,) = await ask_for_payments(fixture, 5)
     store.down = {"hold"}
-    items = await desk.start(resume=[answer(interrupt, approved=True)])
-    assert spoken_text(items) == "The result of pay is paid 5."
+    items = await fixture.start(resume=[answer(interrupt, approved=True)])
+    assert text_of(items) == "The result of pay is paid 5."
     assert "storing call result failed" in caplog.text
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [CUT_OFF]
-    assert desk.paid == [5]
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [CUT_OFF]
+    assert fixture.paid == [5]
 
 
 async def test_a_result_is_remembered_though_the_run_is_cancelled_while_it_is_written() -> None:
-    desk, store = flaky_desk()
-    (interrupt,) = await ask_for_payments(desk, 5)
+    fixture, store = flaky_desk()
+    (interrupt,) = await ask_for_payments(fixture, 5)
     store.stuck = True
     later: list[Awaitable[object]] = []
     ctx = run_context(background=later.append)
-    run = asyncio.create_task(desk.start(resume=[answer(interrupt, approved=True)], ctx=ctx))
+    run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)], ctx=ctx))
     async with asyncio.timeout(WAIT):
         await store.begun.wait()
         run.cancel()
@@ -134,12 +134,12 @@ async def test_a_result_is_remembered_though_the_run_is_cancelled_while_it_is_wr
         for work in later:
             await work
     store.stuck = False
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
 
 
 async def test_a_call_that_was_forgotten_meanwhile_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, store = flaky_desk()
-    (interrupt,) = await ask_for_payments(desk, 5)
+    fixture, store = flaky_desk()
+    (interrupt,) = await ask_for_payments(fixture, 5)
     take = store.settle
 
     async def late(place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
@@ -147,8 +147,8 @@ async def test_a_call_that_was_forgotten_meanwhile_is_not_run(monkeypatch: pytes
         return await take(place, id, payload, until, now)
 
     monkeypatch.setattr(store, "settle", late)
-    assert results(await desk.start(resume=[answer(interrupt, approved=True)])) == [GONE]
-    assert desk.paid == []
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [GONE]
+    assert fixture.paid == []
 
 
 async def test_what_another_version_has_written_is_not_run(caplog: pytest.LogCaptureFixture) -> None:

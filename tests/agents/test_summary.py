@@ -1,4 +1,4 @@
-"""What no longer fits is summarised once, by the model, and stays what it was: words of the conversation."""
+"""Messages that do not fit are summarised once, by the model, and stay messages of the conversation."""
 
 from collections.abc import Sequence
 from dataclasses import replace

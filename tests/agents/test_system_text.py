@@ -1,4 +1,4 @@
-"""What the operator wrote reaches the model: in the system text, and what is of all runs before what is of one."""
+"""The operator's texts reach the model in the system text, those of all runs before those of one run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What becomes of the calls of a model: arguments that are none, tools that fail, and runs that are cancelled."""
+"""Results of a model's calls: invalid arguments, tools that fail, and runs that are cancelled."""
 
 import asyncio
 import logging

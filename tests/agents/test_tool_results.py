@@ -1,4 +1,4 @@
-"""What is said beside the content of a result: that its tool failed, and how long it ran; also when it comes again."""
+"""Metadata of a result: the failure of its tool and its duration, also when the result is sent again."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def ticking() -> Iterator[float]:
 
 
 async def ran(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
-    """What a run says beside its results, which its model is told in the same words."""
+    """Return the metadata of a run's results. The model gets the same."""
     model = ScriptedModel([asks(*calls), DONE])
     shown = await items(Assistant(model, tools, monotonic=ticking().__next__))
     told = [message.metadata for message in model.prompts[1].messages if isinstance(message, ToolMessage)]
@@ -42,10 +42,10 @@ async def ran(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
 
 
 def timed_desk() -> ApprovalFixture:
-    """A desk that times its tools."""
-    desk = ApprovalFixture()
-    desk.assistant = replace(desk.assistant, monotonic=ticking().__next__)
-    return desk
+    """A fixture that times its tools."""
+    fixture = ApprovalFixture()
+    fixture.assistant = replace(fixture.assistant, monotonic=ticking().__next__)
+    return fixture
 
 
 @requirement("assistant.failure", "assistant.duration")
@@ -87,48 +87,48 @@ async def test_calls_side_by_side_are_timed_each() -> None:
     ],
 )
 async def test_a_result_that_comes_again_says_the_same(gives: object, content: str, metadata: object) -> None:
-    desk, _ = odd_desk(gives)
-    desk.assistant = replace(desk.assistant, monotonic=ticking().__next__)
-    (interrupt,) = interrupts(await desk.send("call odd {}"))
-    first = await desk.start(resume=[answer(interrupt, approved=True)])
-    again = await desk.start(resume=[answer(interrupt, approved=True)])
+    fixture, _ = odd_desk(gives)
+    fixture.assistant = replace(fixture.assistant, monotonic=ticking().__next__)
+    (interrupt,) = interrupts(await fixture.send("call odd {}"))
+    first = await fixture.start(resume=[answer(interrupt, approved=True)])
+    again = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert (results(first), beside(first)) == ([content], [metadata])
     assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
-    told = [message.metadata for message in desk.model.heard[-1].messages if isinstance(message, ToolMessage)]
+    told = [message.metadata for message in fixture.model.heard[-1].messages if isinstance(message, ToolMessage)]
     assert told == [metadata]
 
 
 @requirement("assistant.failure")
 async def test_a_call_that_nobody_wanted_is_marked_and_not_timed() -> None:
-    desk = timed_desk()
-    first, second = await ask_for_payments(desk, 1, 2)
+    fixture = timed_desk()
+    first, second = await ask_for_payments(fixture, 1, 2)
     answers = [answer(first, approved=False), abandoned(second)]
     for _ in range(2):
-        shown = await desk.start(resume=answers)
+        shown = await fixture.start(resume=answers)
         assert results(shown) == ["Error: the user denied this call.", ABANDONED]
         assert beside(shown) == [FAILED, FAILED]
 
 
 @requirement("assistant.failure")
 async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
-    desk = timed_desk()
-    (interrupt,) = await ask_for_payments(desk, 5)
-    desk.stuck = True
-    run = asyncio.create_task(desk.start(resume=[answer(interrupt, approved=True)]))
+    fixture = timed_desk()
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    fixture.stuck = True
+    run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
     async with asyncio.timeout(5):
-        await desk.started.wait()
+        await fixture.started.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    shown = await desk.start(resume=[answer(interrupt, approved=True)])
+    shown = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert (results(shown), beside(shown)) == ([CUT_OFF], [FAILED])
 
 
 async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:
     question = Suspended(Suspension([Interrupt(id="i", reason="r")], "part", ()))
-    desk, odd = odd_desk(question)
-    (interrupt,) = interrupts(await desk.send("call odd {}"))
-    assert beside(await desk.start(resume=[answer(interrupt, approved=True)])) == []
-    (held,) = await desk.assistant.approvals.load(("anonymous", "thread", ""))
+    fixture, odd = odd_desk(question)
+    (interrupt,) = interrupts(await fixture.send("call odd {}"))
+    assert beside(await fixture.start(resume=[answer(interrupt, approved=True)])) == []
+    (held,) = await fixture.assistant.approvals.load(("anonymous", "thread", ""))
     assert (held.final_result, held.metadata) == (None, None)
     assert len(odd.called) == 1

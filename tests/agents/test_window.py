@@ -79,13 +79,13 @@ def ids(messages: Sequence[Message]) -> list[str]:
 
 
 async def told(bounded: Heard) -> list[dict[str, object]]:
-    """What the client is told of making the messages fit."""
+    """Return the events that report shortened messages to the client."""
     await bounded.fit()
     return bounded.values(COMPACTED)
 
 
 def shot(bounded: Heard) -> dict[str, object]:
-    """What the client is told of how full the window is."""
+    """Return the events that report the use of the window to the client."""
     bounded.snapshot()
     (value,) = bounded.values(SNAPSHOT)
     return value
@@ -95,13 +95,13 @@ def shot(bounded: Heard) -> dict[str, object]:
 
 
 async def test_without_a_budget_nothing_is_counted_and_nobody_is_told() -> None:
-    class Counting(ScriptedModel):
+    class CountingModel(ScriptedModel):
         def count(self, text: str) -> int:
             raise NotImplementedError
 
     heard: list[Item] = []
     prompt = Prompt("system", [user("u")])
-    unbounded = ContextBudget().open_window(Counting([]), prompt, run_context(emit=heard.append))
+    unbounded = ContextBudget().open_window(CountingModel([]), prompt, run_context(emit=heard.append))
     assert isinstance(unbounded, UnboundedWindow)
     unbounded.add([assistant("a")])
     await unbounded.fit()

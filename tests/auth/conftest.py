@@ -18,6 +18,9 @@ from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import listening, serving
 from tests.engine.doubles import FakeClock
 
+DESCRIPTORS = 1_000
+"""Files that the server may have open."""
+
 
 @dataclass
 class Guarded:
@@ -83,7 +86,7 @@ async def guard(issuer: TestIssuer) -> AsyncIterator[Guard]:
             service.clock = clock
             issuer.now = clock.time
             app = build_app(chosen, service)
-            url = await stack.enter_async_context(serving(app, uvicorn_config(app, chosen)))
+            url = await stack.enter_async_context(serving(app, uvicorn_config(app, chosen, DESCRIPTORS)))
             return Guarded(app, url, issuer, clock)
 
         yield guard

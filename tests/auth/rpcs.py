@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from agui_container.main import grpc_options
 from agui_container.settings import Settings
 from agui_container.transports.authentication import NO_AUTHENTICATION
+from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.services import build_server
 from tests.engine.doubles import WAIT
 
@@ -16,7 +17,8 @@ from tests.engine.doubles import WAIT
 def rpcs_of(app: FastAPI) -> list[str]:
     """The paths of all rpcs."""
     service = app.state.service
-    server = build_server(service, grpc_options(service, Settings(), NO_AUTHENTICATION))
+    options = grpc_options(service, Settings(), NO_AUTHENTICATION)
+    server = build_server(service, options, ByteBudget(options.max_bytes))
     return sorted(server._methods)
 
 

@@ -1,25 +1,33 @@
-"""The assistant, wired from settings as in production: on every transport, and with every model on one of them."""
+"""The assistant, wired from settings as in production: on every transport, and with every model on one of them.
+
+Dialogues reach it, or an agent of a test's own, over every protocol.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import botocore.session  # type: ignore[import-untyped]
 import pytest
 from boto3.session import Session  # type: ignore[import-untyped]
+from grpclib.client import Channel
 
+from agui_container.engine.service import Service
 from agui_container.main import build_app
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.client import Client
 from tests.behaviour.conversations import Talk
+from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.fake_models import Bedrock, Mind, Offline, OpenAI
 from tests.behaviour.inprocess import InProcess
+from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
-from tests.engine.doubles import FakeClock
+from tests.engine.doubles import FakeClock, make_service
 from tests.models.bedrock.doubles import as_nobody
 from tests.models.reasoning_server.process import thinking
 
@@ -33,7 +41,7 @@ class ConnectModel(Protocol):
 
 
 @pytest.fixture(scope="session")
-def thinker() -> Iterator[str]:
+def reasoner() -> Iterator[str]:
     """A model server in a process of its own."""
     with thinking() as url:
         yield url
@@ -59,7 +67,7 @@ def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         offline = Offline()
         monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: offline.model)
         return offline
-    url: str = request.getfixturevalue("thinker")
+    url: str = request.getfixturevalue("reasoner")
     if way.startswith("openai"):
         return OpenAI(url)
     as_nobody(monkeypatch)
@@ -92,3 +100,66 @@ async def reached(way: str, settings: Settings, stack: AsyncExitStack) -> Client
     client: Client = OverSse(service, clock, url) if way.endswith("sse") else OverWs(service, clock, url)
     stack.push_async_callback(client.close)
     return client
+
+
+PROTOCOLS = ["sse", "ws", "roz-0.2", "roz-1.0", "kontekst"]
+
+
+@dataclass
+class Site:
+    """A server that is reached over one protocol.
+
+    Attributes:
+        protocol: its name.
+    """
+
+    protocol: str
+    service: Service
+    clock: FakeClock
+    url: str
+    stack: AsyncExitStack
+
+    def dialogue(self, thread: str = "t1", **headers: str) -> Dialogue:
+        """A client of a thread, on a connection of its own."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        made = self._dialogue(thread, given)
+        self.stack.push_async_callback(made.close)
+        return made
+
+    def over_sse(self) -> OverSse:
+        """A client that looks at the same threads over HTTP."""
+        client = OverSse(self.service, self.clock, self.url)
+        self.stack.push_async_callback(client.close)
+        return client
+
+    def _dialogue(self, thread: str, headers: dict[str, str]) -> Dialogue:
+        if self.protocol in {"sse", "ws"}:
+            made = (OverSse if self.protocol == "sse" else OverWs)(self.service, self.clock, self.url, headers)
+            self.stack.push_async_callback(made.close)
+            return AguiDialogue(made, thread)
+        channel = Channel("127.0.0.1", int(self.url.rpartition(":")[2]))
+        self.stack.callback(channel.close)
+        if self.protocol == "kontekst":
+            return KontekstDialogue(self.service, thread, channel, headers)
+        return RozDialogue(self.service, thread, channel, headers, reads_events=self.protocol == "roz-1.0")
+
+
+class Reach(Protocol):
+    """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter."""
+
+    async def __call__(self, agent: object = None, **settings: Any) -> Site: ...  # noqa: ANN401 - the fields of Settings
+
+
+@pytest.fixture(params=PROTOCOLS)
+async def reach(request: pytest.FixtureRequest) -> AsyncIterator[Reach]:
+    """One test body over every protocol. A test that only some of them can say names those as parameters."""
+    async with AsyncExitStack() as stack:
+
+        async def reach(agent: object = None, **settings: Any) -> Site:  # noqa: ANN401 - the fields of Settings
+            clock = FakeClock()
+            chosen = Settings(**({} if agent else {"tools": TOOLS, "tool_policy": POLICY}), **settings)
+            app = build_app(chosen, make_service(agent, chosen, clock=clock) if agent else None)
+            url = await stack.enter_async_context(serving(app))
+            return Site(request.param, app.state.service, clock, url, stack)
+
+        yield reach

@@ -69,7 +69,7 @@ class Bedrock(Wired):
     seals = True
 
     def __init__(self, url: str) -> None:
-        super().__init__(url, f"test.thinker-{next(NUMBERS)}")
+        super().__init__(url, f"test.reasoner-{next(NUMBERS)}")
         self.settings = {"model": f"bedrock:{self.name}", "model_options": json.dumps({"endpoint_url": url})}
         self.labels = {"provider": "bedrock", "model": self.name}
 
@@ -78,7 +78,7 @@ class OpenAI(Wired):
     """``AGUI_MODEL=openai:…``."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(url, f"thinker-{next(NUMBERS)}")
+        super().__init__(url, f"reasoner-{next(NUMBERS)}")
         self.settings = {
             "model": f"openai:{self.name}",
             "openai_base_url": f"{url}/v1",

@@ -3,40 +3,52 @@
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
 from tests.engine.doubles import eventually
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, config: uvicorn.Config | None = None) -> AsyncIterator[str]:
+async def serving(app: FastAPI, config: uvicorn.Config | None = None, **options: Any) -> AsyncIterator[str]:  # noqa: ANN401 - uvicorn's own options
     """Serve until the block ends; gives the base URL.
 
     Args:
         app: the application, whose runs are ended at the end.
         config: uvicorn's configuration, where it matters.
+        options: uvicorn's options, without a configuration.
     """
 
     async def drain() -> None:
         await app.state.service.drain(0)
 
-    async with listening(app, config, drain) as url:
+    async with listening(app, config, drain, **options) as url:
         yield url
 
 
 @asynccontextmanager
 async def listening(
-    app: ASGIApp, config: uvicorn.Config | None = None, drain: Callable[[], Awaitable[None]] | None = None
+    app: ASGIApp,
+    config: uvicorn.Config | None = None,
+    drain: Callable[[], Awaitable[None]] | None = None,
+    **options: Any,  # noqa: ANN401 - uvicorn's own options
 ) -> AsyncIterator[str]:
     """Serve any application; gives the base URL.
 
     uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
     """
     config = config or uvicorn.Config(
-        app, log_config=None, access_log=False, proxy_headers=False, ws="websockets-sansio"
+        app,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        http=HttpProtocol,
+        ws=WebSocketProtocol,
+        **options,
     )
     config.load()
     server = uvicorn.Server(config)

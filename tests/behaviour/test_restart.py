@@ -47,7 +47,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def settings(store: str) -> Settings:
-    """Those of the assistant with the desk's tools."""
+    """Settings of the assistant with the tools of the fixture."""
     return Settings.model_validate({"store": store, "tools": TOOLS, "tool_policy": POLICY})
 
 

@@ -29,7 +29,7 @@ async def bus(request: pytest.FixtureRequest) -> AsyncIterator[Bus]:
 
 
 async def followed(bus: Bus, until: int, key: RunKey = RUN, after: int = 0) -> list[Envelope]:
-    """What a follower sees until it has seen event ``until``."""
+    """Return the events that a follower receives up to event ``until``."""
     seen: list[Envelope] = []
     async with asyncio.timeout(WAIT), aclosing(bus.follow(key, after)) as batches:  # type: ignore[type-var]
         async for batch in batches:

@@ -1,4 +1,4 @@
-"""The documents, and what the marks behind the language of a fenced block mean.
+"""The documents, and the meaning of the marks after the language of a fenced block.
 
 A block of Python, JavaScript or shell is run as it stands. The marks say otherwise:
 
@@ -41,6 +41,7 @@ NOT_RUN = {
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
     "needs-npm": "needs packages that these tests do not install; those of clients/typescript run its guide",
+    "needs-grpcurl": "needs grpcurl; buf asks for the same, with the same stack of Go",
     "needs-browser": "needs a page",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",
@@ -62,7 +63,7 @@ class Scene:
 
     @property
     def needs(self) -> bool:
-        """Whether only the start can be tried here."""
+        """True if only the start can be tried here."""
         return bool(NOT_RUN.keys() & {*self.start.marks})
 
 

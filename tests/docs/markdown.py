@@ -59,7 +59,7 @@ class Document:
 
     @property
     def spans(self) -> list[str]:
-        """What stands in backticks."""
+        """The code spans."""
         return SPAN.findall(self.prose)
 
     @property
@@ -85,6 +85,6 @@ class Document:
 
 
 def code(cell: str) -> str:
-    """What a cell holds in backticks, if it is nothing else; the cell itself otherwise."""
+    """Return the content of a cell that is one code span, or else the cell itself."""
     found = SPAN.fullmatch(cell)
     return found[1] if found else cell

@@ -14,7 +14,7 @@ from starlette.routing import Route, WebSocketRoute
 import agui_container
 from agui_container.agents.assistant.approvals.approvals import ApprovalAnswer, Approvals
 from agui_container.agents.assistant.goals import goal_tracker
-from agui_container.agents.assistant.goals.declarations import GoalDeclaration
+from agui_container.agents.assistant.goals.goal_tracker import GoalDeclaration
 from agui_container.agents.assistant.goals.schema_validation import UNSUPPORTED
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.engine.policy import CapacityLimits
@@ -83,7 +83,7 @@ def test_the_offline_models_table_shows_every_rule() -> None:
 
 
 def value_of(name: str) -> object:
-    """What a dotted name stands for: a module's constant, or the default of a field of one of its classes."""
+    """Return the value of a dotted name: a module's constant, or the default of a field of one of its classes."""
     owner, _, last = name.rpartition(".")
     module, _, kind = owner.rpartition(".")
     if kind[:1].isupper():

@@ -32,6 +32,8 @@ from tests.docs.documents import (
     scenes,
 )
 from tests.docs.markdown import Block
+from tests.grpc.clients_on_node import BUF
+from tests.grpc.clients_on_node import missing as missing_grpc_clients
 from tests.official.judge import JS, missing
 from tests.sockets.process import Server
 
@@ -49,7 +51,7 @@ RUN_IDS = count(1)
 
 
 def is_run(block: Block) -> bool:
-    """Whether the block is run against the server that all share."""
+    """Return True if the block runs against the shared server."""
     return block.language in RUN and not {*NOT_RUN, SERVES, ISSUER, THERE} & {*block.marks} and block.file_name is None
 
 
@@ -57,7 +59,7 @@ def is_run(block: Block) -> bool:
 
 
 def run(language: str, text: str, port: int, issuer: str = USUAL_ISSUER) -> str:
-    """What a block prints when it talks to the server on ``port``, and to an issuer."""
+    """Return the output of a block that talks to the server on ``port``, and to an issuer."""
     done = subprocess.run(
         RUN[language],
         input=here(text.replace("localhost:8080", f"127.0.0.1:{port}").replace(USUAL_ISSUER, issuer)),
@@ -72,8 +74,8 @@ def run(language: str, text: str, port: int, issuer: str = USUAL_ISSUER) -> str:
 
 
 def here(text: str) -> str:
-    """The text with this suite's Python in place of the reader's."""
-    return text.replace(".venv/bin/python", sys.executable)
+    """The text with this suite's Python and its ``buf`` in place of the reader's."""
+    return text.replace(".venv/bin/python", sys.executable).replace("npx buf", str(BUF))
 
 
 @contextmanager
@@ -103,6 +105,8 @@ def check_output(block: Block, printed: str) -> None:
 
 def need_node(blocks: Sequence[Block]) -> None:
     reason = missing() if any(block.language == "js" for block in blocks) else None
+    if any("npx buf" in block.text for block in blocks):
+        reason = reason or missing_grpc_clients()
     if reason is not None:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
@@ -117,7 +121,7 @@ def ask(server: Server, thread: str, said: str = "hello", run_id: str | None = N
 
 
 def text_of(stream: str) -> str:
-    """What the assistant says in a stream."""
+    """Return the assistant's text in a stream."""
     deltas = re.findall(r'^data: {"type":"TEXT_MESSAGE_CONTENT".*"delta":(".*")}$', stream, re.MULTILINE)
     return "".join(json.loads(delta) for delta in deltas)
 

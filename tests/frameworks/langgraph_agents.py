@@ -73,7 +73,7 @@ def roll_if_allowed(sides: int) -> str:
 
 
 class Shared(MessagesState):
-    """What nodes and clients share."""
+    """State of nodes and clients."""
 
     visits: NotRequired[int]
 

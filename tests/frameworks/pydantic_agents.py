@@ -33,7 +33,7 @@ model = FunctionModel(stream_function=stream)
 
 @dataclass
 class Needs:
-    """What a tool is given."""
+    """Dependencies of a tool."""
 
     ctx: ports.RunContext
 
@@ -52,7 +52,7 @@ asking.tool_plain(requires_approval=True)(roll)
 
 
 class Shared(BaseModel):
-    """What tools and clients share."""
+    """State of tools and clients."""
 
     visits: int = 0
 

@@ -1,4 +1,4 @@
-"""What the scripted models of all three frameworks do; imported by servers that have one framework and no test tools.
+"""Script of the models of all three frameworks. Servers with one framework and no test tools import it.
 
 The last user message says it: ``say TEXT``, ``count`` (the user's messages that the model is shown), ``use TOOL``,
 ``fail``, ``fail late``, ``wait NAME`` (one word, then silence), ``waited NAME`` (once that has been cut off) and
@@ -24,7 +24,7 @@ class Use:
 
 
 async def answer(said: Sequence[str], result: str | None) -> AsyncIterator[str | Use]:
-    """What the model streams: words, or one call.
+    """Output of the model: words, or one call.
 
     Args:
         said: the user's messages, oldest first.

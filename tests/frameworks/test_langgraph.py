@@ -1,4 +1,4 @@
-"""What is particular to LangGraph: states, checkpoints, and the events that the package alone would lose."""
+"""Features of LangGraph: states, checkpoints, and the events that the package alone would lose."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

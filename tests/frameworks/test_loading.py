@@ -1,4 +1,4 @@
-"""Which objects are known, what happens without a package, and that no framework is imported for nothing."""
+"""Recognised objects, missing packages, and no needless import of a framework."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def test_a_missing_package_is_named_with_its_extra(
         framework_agent(source, "mine:agent")
     assert str(caught.value) == (
         f"'mine:agent' is a {title}, and its AG-UI package is missing: import of {package} halted; None in "
-        f"sys.modules. It comes with agui-container[{extra}]; in a checkout: pip install '.[{extra}]'."
+        f"sys.modules. It comes with agui-container[{extra}]; in a checkout: pip install -e '.[{extra}]'."
     )
 
 

@@ -1,4 +1,4 @@
-"""What is particular to Pydantic AI: dependencies, states, and answers that are read from the messages."""
+"""Features of Pydantic AI: dependencies, states, and answers that are read from the messages."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What every framework's events go through, and what lives as long as a thread."""
+"""Filters of every framework's events, and values that belong to a thread."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -25,6 +25,7 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.client import Talk
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import PREFACE, WAIT, Raw, message, text
+from tests.requirements import requirement
 from tests.sockets.process import Server, Servers
 
 STATUS = "/kontekst.DaemonService/GetStatus"
@@ -48,6 +49,7 @@ def pong(server: Server) -> None:
 # --- the hand-over ----------------------------------------------------------------------------------------------------
 
 
+@requirement("grpc.port")
 def test_a_preface_that_comes_byte_by_byte_is_one(server: Server) -> None:
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=WAIT)
     with connection:
@@ -57,6 +59,7 @@ def test_a_preface_that_comes_byte_by_byte_is_one(server: Server) -> None:
         assert connection.recv(100)[3] == 4, "a SETTINGS frame"
 
 
+@requirement("grpc.port")
 def test_a_request_that_begins_like_the_preface_is_http_1(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as connection:
         connection.sendall(b"P")
@@ -64,11 +67,13 @@ def test_a_request_that_begins_like_the_preface_is_http_1(server: Server) -> Non
         assert connection.recv(1000).startswith(b"HTTP/1.1 4")
 
 
+@requirement("grpc.port")
 def test_http_1_and_sockets_stay_as_they_are(server: Server) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/ping", timeout=WAIT) as answer:
         assert json.load(answer)["status"].startswith("Healthy")
 
 
+@requirement("grpc.port")
 def test_grpc_can_be_switched_off(servers: Servers) -> None:
     server = servers(**ASSISTANT, AGUI_GRPC="off")
     with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as connection:
@@ -76,28 +81,33 @@ def test_grpc_can_be_switched_off(servers: Servers) -> None:
         assert connection.recv(1000).startswith(b"HTTP/1.1 400")
 
 
+@requirement("grpc.lazy")
 def test_nothing_of_grpc_is_imported_before_the_first_connection(dial: Dial, tmp_path: Path) -> None:
     """A tool tells what is imported: once over HTTP/1.1, then over gRPC."""
+    names = ("grpclib", "h2", "hpack", "hyperframe", "google")
     (tmp_path / "telling.py").write_text(
         "import sys\n\nfrom agui_container.tools.function_tool import tool\n\n\n@tool\ndef modules() -> str:\n"
         "    '''Tell what is imported.'''\n"
-        "    return ' '.join(n for n in sys.modules if n.split('.')[0] in ('grpclib', 'h2') or n.endswith('_pb2'))\n"
+        f"    return ' '.join(sorted({{name.split('.')[0] for name in sys.modules}} & {set(names)}))\n"
     )
     settings = {**ASSISTANT, "AGUI_TOOLS": "telling:modules", "PYTHONPATH": f"{tmp_path}:{Path.cwd() / 'app'}"}
     with Server(**settings) as server:
-        body = {"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "call modules {}"}]}
         url = f"http://127.0.0.1:{server.port}/invocations"
-        request = urllib.request.Request(url, json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - as above
-            events = [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
-        result = next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
-        assert "grpclib" not in result["content"]
-        assert "_pb2" not in result["content"]
+
+        def imported(run_id: str) -> str:
+            message = {"id": "m", "role": "user", "content": "call modules {}"}
+            body = {"threadId": run_id, "runId": run_id, "messages": [message]}
+            request = urllib.request.Request(url, json.dumps(body).encode())
+            with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
+                events = [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
+            return str(next(event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"))
+
+        assert imported("before") == ""
         pong(server)
-        with urllib.request.urlopen(request, timeout=WAIT):  # noqa: S310 - as above
-            pass
+        assert imported("after") == " ".join(sorted(names))
 
 
+@requirement("grpc.library")
 def test_the_names_of_grpclib_that_are_used_are_there() -> None:
     """The hand-over uses names that grpclib does not promise: a new release is looked at before it is taken."""
     assert grpclib.__version__.startswith("0.4.")
@@ -117,6 +127,7 @@ def test_the_names_of_grpclib_that_are_used_are_there() -> None:
 # --- the repairs ------------------------------------------------------------------------------------------------------
 
 
+@requirement("grpc.frames")
 def test_a_frame_of_an_unknown_type_is_ignored(server: Server) -> None:
     with Raw(server.port) as client:
         client.send(bytes([0, 0, 4, 0xFA, 0, 0, 0, 0, 0]) + b"what")
@@ -125,6 +136,7 @@ def test_a_frame_of_an_unknown_type_is_ignored(server: Server) -> None:
         assert client.status(stream)[0] == "0"
 
 
+@requirement("grpc.frames")
 def test_an_empty_frame_inside_a_message_is_ignored(server: Server) -> None:
     with Raw(server.port) as client:
         stream, sent = client.call(RUN), message(start("hello"))
@@ -135,6 +147,7 @@ def test_an_empty_frame_inside_a_message_is_ignored(server: Server) -> None:
         assert b"completed" not in client.body(stream)[:1]
 
 
+@requirement("grpc.messages")
 def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers) -> None:
     server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
     with Raw(server.port) as client:
@@ -147,6 +160,7 @@ def test_a_message_above_the_limit_is_refused_before_it_is_read(servers: Servers
         assert client.status(stream)[0] == "0"
 
 
+@requirement("grpc.messages")
 def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dial: Dial) -> None:
     server = servers(**ASSISTANT, AGUI_MAX_BODY_BYTES="20000")
     with Raw(server.port) as client:
@@ -172,6 +186,7 @@ def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dia
         assert list(talk.rest())[-1] == "completed"
 
 
+@requirement("grpc.drain")
 def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: Dial) -> None:
     with Server(**ASSISTANT) as server:
         channel = dial(server)
@@ -201,6 +216,7 @@ def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: D
 # --- hostile clients --------------------------------------------------------------------------------------------------
 
 
+@requirement("grpc.frames")
 def test_garbage_behind_the_preface_ends_that_connection_with_a_reason(server: Server) -> None:
     with Raw(server.port) as client:
         with contextlib.suppress(ConnectionError):
@@ -211,6 +227,7 @@ def test_garbage_behind_the_preface_ends_that_connection_with_a_reason(server: S
     pong(server)
 
 
+@requirement("grpc.frames")
 def test_headers_that_are_none_end_that_connection(server: Server) -> None:
     with Raw(server.port) as client:
         client.h2.send_headers(1, [(b":method", b"\xff\xfe"), (b":path", b"/")], end_stream=True)
@@ -220,6 +237,7 @@ def test_headers_that_are_none_end_that_connection(server: Server) -> None:
     pong(server)
 
 
+@requirement("grpc.floods")
 def test_a_flood_of_pings_ends_that_connection(server: Server) -> None:
     with Raw(server.port) as client:
         ping = bytes([0, 0, 8, 6, 0, 0, 0, 0, 0]) + bytes(8)
@@ -231,6 +249,7 @@ def test_a_flood_of_pings_ends_that_connection(server: Server) -> None:
     pong(server)
 
 
+@requirement("grpc.floods")
 def test_calls_that_are_reset_at_once_end_that_connection(server: Server) -> None:
     with Raw(server.port) as client:
         client.until(h2.events.SettingsAcknowledged)
@@ -247,6 +266,7 @@ def test_calls_that_are_reset_at_once_end_that_connection(server: Server) -> Non
     pong(server)
 
 
+@requirement("grpc.floods")
 def test_more_calls_than_allowed_end_that_connection(server: Server) -> None:
     with Raw(server.port) as client:
         client.until(h2.events.RemoteSettingsChanged)
@@ -260,6 +280,7 @@ def test_more_calls_than_allowed_end_that_connection(server: Server) -> None:
     pong(server)
 
 
+@requirement("grpc.slow")
 def test_a_client_that_takes_nothing_harms_nobody_and_grows_nothing(server: Server) -> None:
     with Raw(server.port, window=1_000) as client:
         stream = client.call(RUN)
@@ -274,6 +295,7 @@ def test_a_client_that_takes_nothing_harms_nobody_and_grows_nothing(server: Serv
         client.flush()
 
 
+@requirement("grpc.calls")
 def test_a_cancelled_call_leaves_the_connection_and_the_others(server: Server) -> None:
     with Raw(server.port) as client:
         one, two = client.call(RUN), client.call(RUN)
@@ -284,6 +306,7 @@ def test_a_cancelled_call_leaves_the_connection_and_the_others(server: Server) -
         assert client.status(two)[0] == "0"
 
 
+@requirement("grpc.calls")
 def test_a_stream_that_ends_inside_a_message_is_refused(server: Server) -> None:
     with Raw(server.port) as client:
         stream = client.call(RUN)
@@ -291,6 +314,7 @@ def test_a_stream_that_ends_inside_a_message_is_refused(server: Server) -> None:
         assert client.status(stream)[0] == INVALID
 
 
+@requirement("grpc.calls")
 def test_bytes_that_are_no_message_are_refused(server: Server) -> None:
     with Raw(server.port) as client:
         stream = client.call(RUN)
@@ -298,11 +322,13 @@ def test_bytes_that_are_no_message_are_refused(server: Server) -> None:
         assert client.status(stream)[0] == INVALID
 
 
+@requirement("grpc.calls")
 def test_a_method_that_is_not_here_is_unimplemented(server: Server) -> None:
     with Raw(server.port) as client:
         assert client.status(client.call("/roz.v1.AgentService/AnalyzeMedia", end=True))[0] == UNIMPLEMENTED
 
 
+@requirement("grpc.callers")
 def test_a_web_page_and_two_sessions_are_refused(server: Server) -> None:
     header = "x-amzn-bedrock-agentcore-runtime-session-id"
     with Raw(server.port) as client:
@@ -312,6 +338,7 @@ def test_a_web_page_and_two_sessions_are_refused(server: Server) -> None:
         assert client.status(stream)[0] == INVALID
 
 
+@requirement("grpc.floods")
 def test_ten_thousand_registrations_grow_nothing(server: Server, channel: grpc.Channel) -> None:
     session: Talk[roz.SessionRequest, roz.SessionResponse] = Talk(
         channel, SESSION, roz.SessionRequest, roz.SessionResponse, "response"
@@ -329,6 +356,7 @@ def test_ten_thousand_registrations_grow_nothing(server: Server, channel: grpc.C
         assert server.memory < before + 60_000_000
 
 
+@requirement("grpc.deadline")
 def test_a_deadline_ends_the_watching_and_not_the_run(server: Server, dial: Dial) -> None:
     run: Talk[kontekst.RunCommand, kontekst.RunEvent] = Talk(
         *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), timeout=2

@@ -9,6 +9,7 @@ import grpc
 from tests.grpc.client import WAIT
 from tests.grpc.test_kontekst import started
 from tests.grpc.test_roz import begun, calling, turned, waiting
+from tests.requirements import requirement
 from tests.sockets.process import Server
 
 Json = dict[str, Any]
@@ -28,6 +29,7 @@ def fetched(server: Server, path: str) -> Json:
         return found
 
 
+@requirement("protocol.crossed")
 def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: Server, channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         thread = talk.all("session_started")[0].session_id
@@ -50,6 +52,7 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: Server, c
     ]
 
 
+@requirement("protocol.crossed")
 def test_proposed_in_kontekst_and_denied_over_sse(server: Server, channel: grpc.Channel) -> None:
     with started(channel, calling("echo", text="x")) as run:
         run.until("tools_proposed")
@@ -62,6 +65,7 @@ def test_proposed_in_kontekst_and_denied_over_sse(server: Server, channel: grpc.
     assert run.kinds[-1] == "completed"
 
 
+@requirement("protocol.crossed")
 def test_begun_over_sse_and_continued_in_roz(server: Server, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "one two three four five six seven"}
     posted(server, {"threadId": "from-sse", "runId": "r1", "messages": [message]})
@@ -72,6 +76,7 @@ def test_begun_over_sse_and_continued_in_roz(server: Server, channel: grpc.Chann
     assert len(fetched(server, "/threads/from-sse")["messages"]) == 4
 
 
+@requirement("protocol.crossed")
 def test_a_run_of_roz_is_cancelled_over_http(server: Server, channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         thread = talk.all("session_started")[0].session_id
@@ -82,6 +87,7 @@ def test_a_run_of_roz_is_cancelled_over_http(server: Server, channel: grpc.Chann
         assert turned(talk).stop_reason == "cancelled"
 
 
+@requirement("protocol.crossed")
 def test_sessions_of_agentcore_keep_their_threads_apart(server: Server, channel: grpc.Channel) -> None:
     header = "x-amzn-bedrock-agentcore-runtime-session-id"
     with started(channel, "hello", session_id="mine", metadata=[(header, "a" * 33)]) as run:

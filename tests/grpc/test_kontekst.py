@@ -9,6 +9,7 @@ import pytest
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import Talk
 from tests.grpc.conftest import ASSISTANT, Dial
+from tests.requirements import requirement
 from tests.sockets.process import Server, Servers
 
 RunTalk = Talk[pb.RunCommand, pb.RunEvent]
@@ -38,6 +39,7 @@ def unary(channel: grpc.Channel, method: str, request: Any, reply: Any, **option
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
+@requirement("kontekst.runs")
 def test_a_prompt_is_answered_in_the_documented_order(channel: grpc.Channel) -> None:
     with started(channel, "think about it", agent_name="default") as talk:
         list(talk.rest())
@@ -51,6 +53,7 @@ def test_a_prompt_is_answered_in_the_documented_order(channel: grpc.Channel) -> 
     assert last.reasoning
 
 
+@requirement("kontekst.asks")
 def test_every_call_is_proposed_and_runs_when_it_is_approved(channel: grpc.Channel) -> None:
     with started(channel, calling("echo", text="ahoy")) as talk:
         proposed = talk.until("tools_proposed")
@@ -67,12 +70,14 @@ def test_every_call_is_proposed_and_runs_when_it_is_approved(channel: grpc.Chann
     assert "ahoy" in talk.seen[-1].completed.content
 
 
+@requirement("kontekst.asks")
 def test_a_preview_comes_with_the_proposal(channel: grpc.Channel) -> None:
     with started(channel, calling("write_file", path="a.txt", text="hello")) as talk:
         (call,) = talk.until("tools_proposed").calls
         assert call.preview == "a.txt: +hello"
 
 
+@requirement("kontekst.asks")
 def test_two_calls_are_decided_one_by_one_and_a_denial_ends_the_run(channel: grpc.Channel) -> None:
     lines = f"{calling('echo', text='one')}\n{calling('echo', text='two')}"
     with started(channel, lines) as talk:
@@ -93,6 +98,7 @@ def test_two_calls_are_decided_one_by_one_and_a_denial_ends_the_run(channel: grp
     assert [row.role for row in rows if row.source == "history"] == ["user", "assistant", "tool", "tool"]
 
 
+@requirement("kontekst.asks")
 def test_a_tool_that_raises_fails_without_its_secret(channel: grpc.Channel) -> None:
     with started(channel, calling("echo", wrong=1)) as talk:
         (call,) = talk.until("tools_proposed").calls
@@ -103,6 +109,7 @@ def test_a_tool_that_raises_fails_without_its_secret(channel: grpc.Channel) -> N
     assert talk.kind(talk.seen[-1]) == "completed"
 
 
+@requirement("kontekst.start")
 def test_a_session_goes_on_and_a_snapshot_counts_its_messages(channel: grpc.Channel) -> None:
     with started(channel, "first words") as talk:
         list(talk.rest())
@@ -116,6 +123,7 @@ def test_a_session_goes_on_and_a_snapshot_counts_its_messages(channel: grpc.Chan
     assert {row.source for row in context.messages} == {"system", "history", "memory"}
 
 
+@requirement("kontekst.start")
 def test_a_budget_is_the_size_of_the_context(servers: Servers, dial: Dial) -> None:
     with started(dial(servers(AGUI_AGENT="assistant", AGUI_CONTEXT_TOKENS="5000")), "hello") as talk:
         list(talk.rest())
@@ -125,6 +133,7 @@ def test_a_budget_is_the_size_of_the_context(servers: Servers, dial: Dial) -> No
     assert context.history_budget == 5000 - context.system_tokens - context.tool_tokens - context.memory_tokens
 
 
+@requirement("kontekst.start")
 def test_a_working_directory_reaches_the_agent(channel: grpc.Channel) -> None:
     with started(channel, "hello", working_dir="/srv/one/two/three four five") as talk:
         list(talk.rest())
@@ -139,6 +148,7 @@ def test_a_working_directory_reaches_the_agent(channel: grpc.Channel) -> None:
     assert system(talk) > system(bare)
 
 
+@requirement("kontekst.runs")
 def test_a_cancel_ends_the_run(channel: grpc.Channel) -> None:
     with started(channel, "wait 30") as talk:
         talk.until("token")
@@ -148,6 +158,7 @@ def test_a_cancel_ends_the_run(channel: grpc.Channel) -> None:
     assert talk.seen[-1].cancelled.run_id == talk.seen[0].started.run_id
 
 
+@requirement("kontekst.asks")
 def test_a_cancel_in_the_place_of_a_decision_ends_the_run_and_frees_the_session(channel: grpc.Channel) -> None:
     with started(channel, calling("echo", text="x")) as talk:
         talk.until("tools_proposed")
@@ -159,18 +170,21 @@ def test_a_cancel_in_the_place_of_a_decision_ends_the_run_and_frees_the_session(
     assert again.kinds[-1] == "completed"
 
 
+@requirement("kontekst.runs")
 def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
     with started(channel, "hello").end() as talk:
         list(talk.rest())
     assert talk.kinds[-1] == "completed"
 
 
+@requirement("kontekst.asks")
 def test_a_client_that_can_decide_nothing_more_gets_its_run_cancelled(channel: grpc.Channel) -> None:
     with started(channel, calling("echo", text="x")).end() as talk:
         list(talk.rest())
     assert talk.kinds[-1] == "cancelled"
 
 
+@requirement("kontekst.asks")
 def test_decisions_of_calls_that_do_not_wait_harm_nothing(channel: grpc.Channel) -> None:
     with started(channel, calling("echo", text="x")) as talk:
         (call,) = talk.until("tools_proposed").calls
@@ -182,6 +196,7 @@ def test_decisions_of_calls_that_do_not_wait_harm_nothing(channel: grpc.Channel)
     assert talk.kinds[-1] == "completed"
 
 
+@requirement("kontekst.runs")
 def test_a_model_that_fails_fails_the_run(dial: Dial) -> None:
     with Server(**ASSISTANT) as server, started(dial(server), "fail") as talk:
         list(talk.rest())
@@ -189,6 +204,7 @@ def test_a_model_that_fails_fails_the_run(dial: Dial) -> None:
     assert talk.seen[-1].failed.error == "The model failed."
 
 
+@requirement("kontekst.start")
 def test_an_agent_that_is_not_here_fails_the_run_with_the_names_there_are(channel: grpc.Channel) -> None:
     with started(channel, "hello", agent_name="poet") as talk:
         list(talk.rest())
@@ -197,6 +213,7 @@ def test_an_agent_that_is_not_here_fails_the_run_with_the_names_there_are(channe
     assert "default" in talk.seen[0].failed.error
 
 
+@requirement("kontekst.start")
 def test_a_skill_takes_the_place_of_a_prompt(
     servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -213,12 +230,14 @@ def test_a_skill_takes_the_place_of_a_prompt(
     assert "sonnet" in unknown.seen[-1].failed.error
 
 
+@requirement("kontekst.start")
 def test_a_start_that_asks_for_nothing_fails(channel: grpc.Channel) -> None:
     with started(channel) as talk:
         list(talk.rest())
     assert talk.kinds == ["failed"]
 
 
+@requirement("kontekst.runs", "grpc.errors")
 def test_a_call_that_does_not_begin_with_start_is_refused(channel: grpc.Channel) -> None:
     with running(channel).send(cancel=pb.CancelRunCommand()) as talk, pytest.raises(grpc.RpcError) as refused:
         talk.next()
@@ -226,6 +245,7 @@ def test_a_call_that_does_not_begin_with_start_is_refused(channel: grpc.Channel)
     assert dict(refused.value.trailing_metadata())["agui-code"] == "VALIDATION_ERROR"
 
 
+@requirement("kontekst.runs")
 def test_a_busy_session_fails_the_second_run_and_not_the_first(channel: grpc.Channel) -> None:
     with started(channel, "wait 30", session_id="busy") as talk:
         talk.until("token")
@@ -240,6 +260,7 @@ def test_a_busy_session_fails_the_second_run_and_not_the_first(channel: grpc.Cha
 # --- the daemon -------------------------------------------------------------------------------------------------------
 
 
+@requirement("kontekst.status")
 def test_the_status_shows_real_values(server: Server, channel: grpc.Channel) -> None:
     status = unary(channel, "GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
     assert status.bind == f"127.0.0.1:{server.port}"
@@ -250,6 +271,7 @@ def test_the_status_shows_real_values(server: Server, channel: grpc.Channel) -> 
     assert (status.model_dir, status.data_dir, status.endpoint) == ("", "", "")
 
 
+@requirement("kontekst.status")
 def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
     servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -266,12 +288,14 @@ def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
     assert status.data_dir == str(folder)
 
 
+@requirement("kontekst.shutdown")
 def test_a_shutdown_is_refused_unless_it_is_allowed(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         unary(channel, "Shutdown", pb.ShutdownRequest(), pb.ShutdownResponse)
     assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
+@requirement("kontekst.shutdown")
 def test_a_shutdown_ends_the_process_in_order_but_not_for_one_session_of_several(dial: Dial) -> None:
     with Server(AGUI_AGENT="assistant", AGUI_GRPC_SHUTDOWN="on") as server:
         channel = dial(server)

@@ -8,11 +8,13 @@ from agui_container.protocol.errors import ERRORS
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.status import STATUSES
+from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "app" / "agui_container" / "transports" / "grpc" / "gen"
 
 
+@requirement("grpc.schema")
 def test_the_compiled_files_are_current(tmp_path: Path) -> None:
     sources = sorted(str(path.relative_to(ROOT / "proto")) for path in (ROOT / "proto").rglob("*.proto"))
     command = [sys.executable, "-m", "grpc_tools.protoc", "-I", "proto", f"--python_out={tmp_path}"]
@@ -22,6 +24,7 @@ def test_the_compiled_files_are_current(tmp_path: Path) -> None:
     assert made == kept, "run `make proto`"
 
 
+@requirement("grpc.schema")
 def test_numbers_are_those_of_both_generations_of_roz() -> None:
     numbers = {field.name: field.number for field in roz.SessionResponse.DESCRIPTOR.fields}
     assert numbers["text_delta"] == 2
@@ -31,12 +34,14 @@ def test_numbers_are_those_of_both_generations_of_roz() -> None:
     assert {field.number for field in roz.SessionEventEnvelope.DESCRIPTOR.fields} == {*range(1, 6), *range(7, 47)}
 
 
+@requirement("grpc.schema")
 def test_numbers_are_those_of_kontekst() -> None:
     assert [field.number for field in kontekst.RunCommand.DESCRIPTOR.fields] == [1, 2, 3, 6]
     assert [field.number for field in kontekst.RunEvent.DESCRIPTOR.fields] == list(range(1, 14))
     assert {f.name: f.number for f in kontekst.ContextSnapshot.DESCRIPTOR.fields}["tool_tokens"] == 12
 
 
+@requirement("grpc.errors")
 def test_every_error_has_a_status() -> None:
     assert STATUSES.keys() == ERRORS.keys()
     assert {status.name for status in STATUSES.values()} == {row.grpc for row in ERRORS.values()}

@@ -10,6 +10,7 @@ from google.protobuf.json_format import MessageToDict
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import Talk
 from tests.grpc.conftest import ASSISTANT, Dial
+from tests.requirements import requirement
 from tests.sockets.process import Server, Servers
 
 SESSION = "/roz.v1.AgentService/StreamSession"
@@ -86,6 +87,7 @@ def old_channel(servers: Servers, dial: Dial) -> grpc.Channel:
 # --- the seed's diagram -----------------------------------------------------------------------------------------------
 
 
+@requirement("roz.session")
 def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
     with begun(old_channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
         started = talk.all("session_started")[0]
@@ -112,6 +114,7 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
     assert talk.new == []
 
 
+@requirement("roz.session")
 def test_thinking_comes_as_thinking(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say("think about it", message_id="m1")
@@ -120,6 +123,7 @@ def test_thinking_comes_as_thinking(channel: grpc.Channel) -> None:
         assert talk.old.index("thinking_delta") < talk.old.index("text_delta") < talk.old.index("turn_complete")
 
 
+@requirement("roz.session")
 def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> None:
     with begun(old_channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
         talk.say(calling("move", x=1))
@@ -131,6 +135,7 @@ def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> Non
         assert [hint.level for hint in talk.all("presence_hint")] == ["mini", "full", "mini", "hidden"]
 
 
+@requirement("roz.session")
 def test_turns_follow_one_another_in_one_conversation(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say("one")
@@ -144,6 +149,7 @@ def test_turns_follow_one_another_in_one_conversation(channel: grpc.Channel) -> 
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
+@requirement("roz.tools")
 def test_a_tool_that_fails_is_an_error_for_the_model(channel: grpc.Channel) -> None:
     with begun(channel, tools=[schema("move")]) as talk:
         talk.say(calling("move", x=1))
@@ -153,6 +159,7 @@ def test_a_tool_that_fails_is_an_error_for_the_model(channel: grpc.Channel) -> N
         assert "it is stuck" in "".join(delta.content for delta in talk.all("text_delta"))
 
 
+@requirement("roz.tools")
 def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> None:
     with begun(channel, tools=[schema("move", timeout_ms=200)]) as talk:
         talk.say(calling("move", x=1))
@@ -163,6 +170,7 @@ def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> Non
         assert talk.until("error").code == "VALIDATION_ERROR"
 
 
+@requirement("roz.tools")
 def test_tools_of_client_and_server_work_side_by_side(channel: grpc.Channel) -> None:
     with begun(channel, tools=[schema("move")]) as talk:
         talk.say(f"{calling('echo', text='ahoy')}\n{calling('move', x=1)}")
@@ -190,6 +198,7 @@ def requested(talk: RozTalk, name: str) -> bool:
             return False
 
 
+@requirement("roz.tools")
 def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel) -> None:
     def register(*names: str, source: str = "sim") -> pb.RegisterTools:
         return pb.RegisterTools(source=source, tools=[schema(name) for name in names], system_context="Move slowly.")
@@ -204,6 +213,7 @@ def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel
         assert [requested(talk, name) for name in ("sim__b", "lab__c", "base")] == [False, True, True]
 
 
+@requirement("roz.tools")
 def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Channel) -> None:
     with begun(channel, tools=[schema("base")]) as talk:
         talk.say(calling("special", x=1), tools=[schema("special")])
@@ -225,6 +235,7 @@ def waiting(talk: RozTalk) -> Any:
             return json.loads(update.detail)
 
 
+@requirement("roz.approvals")
 def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
     with begun(old_channel) as talk:
         talk.say(calling("pay", amount=5))
@@ -236,6 +247,7 @@ def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
         assert "full" in [hint.level for hint in talk.all("presence_hint")]
 
 
+@requirement("roz.approvals")
 def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say(calling("pay", amount=5))
@@ -245,6 +257,7 @@ def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel)
         assert "denied" in "".join(delta.content for delta in talk.all("text_delta"))
 
 
+@requirement("roz.approvals")
 def test_late_and_unknown_decisions_are_refused_without_harm(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id="nobody", approved=True))
@@ -259,6 +272,7 @@ def test_late_and_unknown_decisions_are_refused_without_harm(channel: grpc.Chann
         assert not talk.until("error").retryable
 
 
+@requirement("roz.approvals")
 def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: grpc.Channel) -> None:
     with begun(channel, tools=[schema("move")]) as talk:
         talk.say(f"{calling('pay', amount=7)}\n{calling('move', x=1)}")
@@ -273,6 +287,7 @@ def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: gr
 # --- control ----------------------------------------------------------------------------------------------------------
 
 
+@requirement("roz.control")
 def test_a_cancelled_turn_ends_and_the_session_goes_on(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say("wait 30", message_id="m1")
@@ -283,6 +298,7 @@ def test_a_cancelled_turn_ends_and_the_session_goes_on(channel: grpc.Channel) ->
         assert turned(talk).stop_reason == "end_turn"
 
 
+@requirement("roz.control")
 def test_a_turn_that_waits_for_the_client_can_be_cancelled(channel: grpc.Channel) -> None:
     with begun(channel, tools=[schema("move")]) as talk:
         for text, kind in (
@@ -297,6 +313,7 @@ def test_a_turn_that_waits_for_the_client_can_be_cancelled(channel: grpc.Channel
         assert turned(talk).stop_reason == "end_turn"
 
 
+@requirement("roz.control")
 def test_a_cancelled_session_ends_its_turn(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say("wait 30")
@@ -306,6 +323,7 @@ def test_a_cancelled_session_ends_its_turn(channel: grpc.Channel) -> None:
         assert list(talk.rest())[-1] == "1.0 session_completed"
 
 
+@requirement("roz.control")
 def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say("hello").end()
@@ -313,18 +331,21 @@ def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) 
         assert list(talk.rest())[-1] == "1.0 session_completed"
 
 
+@requirement("roz.control")
 def test_a_call_of_a_client_that_says_nothing_more_stays_open(channel: grpc.Channel) -> None:
     with begun(channel, tools=[schema("move")]) as talk:
         talk.say(calling("move", x=1)).end()
         assert turned(talk).stop_reason == "tool_use"
 
 
+@requirement("roz.control")
 def test_a_ping_is_answered(channel: grpc.Channel) -> None:
     with RozTalk(channel) as talk:
         talk.send(ping=pb.Ping())
         talk.until("pong")
 
 
+@requirement("roz.control")
 def test_silence_is_broken_by_keepalives_with_tokens(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(AGUI_AGENT="assistant", AGUI_KEEPALIVE="0.2"))
     with begun(channel, max_context_tokens=5000) as talk:
@@ -334,6 +355,7 @@ def test_silence_is_broken_by_keepalives_with_tokens(servers: Servers, dial: Dia
         assert 0 < beat.tokens_used < beat.tokens_max == 5000
 
 
+@requirement("roz.control")
 def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         session = talk.all("session_started")[0].session_id
@@ -346,6 +368,7 @@ def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
         assert talk.until("error").code in {"VALIDATION_ERROR", "THREAD_NOT_FOUND"}
 
 
+@requirement("roz.control")
 def test_a_failing_turn_is_told_and_the_session_goes_on(dial: Dial) -> None:
     with Server(**ASSISTANT) as server, begun(dial(server)) as talk:
         talk.say("fail", message_id="m1")
@@ -356,6 +379,7 @@ def test_a_failing_turn_is_told_and_the_session_goes_on(dial: Dial) -> None:
         assert turned(talk).stop_reason == "end_turn"
 
 
+@requirement("roz.control")
 def test_a_message_during_a_turn_is_refused_or_waits(servers: Servers, dial: Dial, channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say("wait 0.5", message_id="m1")
@@ -380,6 +404,7 @@ def part(**fields: Any) -> pb.ContentPart:
     return pb.ContentPart(**fields)
 
 
+@requirement("roz.start")
 def test_a_history_is_resumed(channel: grpc.Channel) -> None:
     use = pb.ToolUseContent(id="c1", name="move")
     use.input.update({"x": 1})
@@ -410,6 +435,7 @@ def test_a_history_is_resumed(channel: grpc.Channel) -> None:
         assert turned(talk).usage.input_tokens > with_history.usage.input_tokens
 
 
+@requirement("roz.start")
 def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None:
     def used(**fields: Any) -> int:
         turn = {name: fields.pop(name) for name in ("system_context", "context") if name in fields}
@@ -426,6 +452,7 @@ def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None
     assert used(context=[picture]) == bare
 
 
+@requirement("roz.start")
 def test_a_model_is_chosen_from_the_allowed_ones(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(**ASSISTANT, AGUI_MODELS="small=offline"))
     with begun(channel, model="small") as talk:
@@ -441,6 +468,7 @@ def test_a_model_is_chosen_from_the_allowed_ones(servers: Servers, dial: Dial) -
         talk.until("session_started")
 
 
+@requirement("roz.start")
 def test_a_small_context_is_compacted_and_told(old_channel: grpc.Channel) -> None:
     words = "word " * 60
     with begun(old_channel, max_context_tokens=300) as talk:
@@ -453,6 +481,7 @@ def test_a_small_context_is_compacted_and_told(old_channel: grpc.Channel) -> Non
         assert compacted.messages_after < compacted.messages_before
 
 
+@requirement("roz.start")
 def test_a_mode_that_no_agent_has_is_refused(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say("hello", ai_mode="ooda_re_act")
@@ -461,6 +490,7 @@ def test_a_mode_that_no_agent_has_is_refused(channel: grpc.Channel) -> None:
         assert turned(talk).stop_reason == "end_turn"
 
 
+@requirement("roz.start")
 def test_requests_out_of_order_are_refused_and_the_session_can_begin(channel: grpc.Channel) -> None:
     with RozTalk(channel) as talk:
         for request in (
@@ -481,6 +511,7 @@ def test_requests_out_of_order_are_refused_and_the_session_can_begin(channel: gr
         assert talk.until("error").code == "VALIDATION_ERROR"
 
 
+@requirement("roz.start")
 def test_messages_of_robots_are_ignored(channel: grpc.Channel) -> None:
     with begun(channel, camera_ids=["front"], enable_video=True, agent_placement=pb.AGENT_PLACEMENT_EDGE) as talk:
         talk.send(webrtc_answer=pb.WebRtcAnswer(sdp="x"))
@@ -494,6 +525,7 @@ def test_messages_of_robots_are_ignored(channel: grpc.Channel) -> None:
 # --- release 1.0 ------------------------------------------------------------------------------------------------------
 
 
+@requirement("roz.answers")
 def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(**ASSISTANT, AGUI_ROZ_WIRE="1.0"))
     talk = RozTalk(channel)
@@ -530,6 +562,7 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Serv
     assert {event.correlation_id for event in events if event.HasField("turn_finished")} > {"m1"}
 
 
+@requirement("roz.answers")
 def test_by_default_each_generation_finds_its_own_form(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         talk.say("hello")
@@ -539,6 +572,7 @@ def test_by_default_each_generation_finds_its_own_form(channel: grpc.Channel) ->
         assert old == new != ""
 
 
+@requirement("roz.answers")
 def test_a_skill_that_is_read_is_told(servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("skills") / "haiku"
     folder.mkdir()
@@ -560,6 +594,7 @@ def watching(channel: grpc.Channel, task_id: str) -> Any:
     return call(pb.WatchTeamRequest(task_id=task_id), timeout=30)
 
 
+@requirement("roz.team")
 def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         session = talk.all("session_started")[0].session_id
@@ -580,6 +615,7 @@ def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.C
     assert len({getattr(event, event.WhichOneof("event")).worker_id for event in teams[0]}) == 1
 
 
+@requirement("roz.team")
 def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
     with Server(**ASSISTANT) as server:
         channel = dial(server)
@@ -593,6 +629,7 @@ def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
     assert kinds[-2:] == ["worker_failed", "worker_exited"]
 
 
+@requirement("roz.team")
 def test_a_task_that_is_not_the_callers_is_not_found(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         list(watching(channel, "nobody's"))

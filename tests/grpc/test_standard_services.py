@@ -10,6 +10,7 @@ from grpclib.reflection.v1 import reflection_pb2 as v1
 from grpclib.reflection.v1alpha import reflection_pb2 as v1alpha
 
 from tests.grpc.conftest import ASSISTANT, Dial
+from tests.requirements import requirement
 from tests.sockets.process import Server
 
 SERVICES = {"roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"}
@@ -25,6 +26,7 @@ def reflected(channel: grpc.Channel, package: Any, *requests: Any) -> list[Any]:
     return list(call(iter(requests), timeout=30))
 
 
+@requirement("grpc.standard")
 @pytest.mark.parametrize("package", [v1, v1alpha], ids=["v1", "v1alpha"])
 def test_reflection_lists_the_services_and_describes_them(channel: grpc.Channel, package: Any) -> None:
     request = package.ServerReflectionRequest
@@ -47,6 +49,7 @@ def checked(channel: grpc.Channel, service: str) -> int:
     return int(call(health_pb2.HealthCheckRequest(service=service), timeout=30).status)
 
 
+@requirement("grpc.standard")
 def test_health_is_told_for_each_service(channel: grpc.Channel) -> None:
     for service in ("", *SERVICES):
         assert checked(channel, service) == health_pb2.HealthCheckResponse.SERVING
@@ -72,6 +75,7 @@ def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> N
         assert checked(channel, "") == health_pb2.HealthCheckResponse.SERVING
 
 
+@requirement("grpc.standard", "grpc.drain")
 def test_a_watch_of_health_ends_with_the_server(dial: Dial) -> None:
     with Server(**ASSISTANT) as server:
         call = dial(server).unary_stream(

@@ -1,4 +1,4 @@
-"""What the official AG-UI client says about this server."""
+"""The official AG-UI client judges this server."""
 
 import pytest
 

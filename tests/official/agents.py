@@ -15,7 +15,7 @@ class ScriptedAgent:
     """Yields a script's items, and then raises what the script raises."""
 
     async def run(self, run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        """What the last user message names."""
+        """Return the name in the last user message."""
         last = run_input.messages[-1]
         assert isinstance(last, UserMessage)
         script = SCRIPTS[str(last.content)]

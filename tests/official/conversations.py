@@ -39,7 +39,7 @@ class Ask:
 
     @property
     def messages(self) -> list[Json]:
-        """What the user said."""
+        """Return the user's text."""
         return [{"id": f"{self.run}-user", "role": "user", "content": self.said}]
 
 
@@ -124,7 +124,7 @@ def received(socket: ClientConnection, meanwhile: tuple[int, Json] | None) -> It
 
 
 def check(judge: Judge, turn: Turn) -> str:
-    """What holds for every run, whatever the agent did. The type of its last event."""
+    """Check the rules that hold for every run, whatever the agent did. Return the type of its last event."""
     assert turn.error is None
     assert turn.failed is None
     assert turn.printed == []

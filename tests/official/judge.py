@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the client's stages said of one stream.
+    """Reports of the client's stages on one stream.
 
     ``accepted`` counts the events before the first rejection, ``events`` what came out of the stages.
     """
@@ -49,7 +49,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """What the official binary encoder and decoder made of their inputs, and what they complained about."""
+    """Outputs and complaints of the official binary encoder and decoder."""
 
     encoded: Sequence[bytes]
     decoded: Sequence[Json]
@@ -96,7 +96,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What is left after all turns: the reports and the client's view of the thread."""
+    """Result of all turns: the reports, and the client's view of the thread."""
 
     turns: Sequence[Turn]
     messages: Sequence[Json]
@@ -202,7 +202,7 @@ class Judge:
         return self._conversation({"events": list(events), "turns": [{}]})
 
     def binary(self, events: Sequence[bytes], messages: Sequence[bytes]) -> Binary:
-        """What ``@ag-ui/proto`` makes of events (JSON), and of messages in its encoding."""
+        """Return the results of ``@ag-ui/proto`` for events (JSON) and for messages in its encoding."""
         options = {"messages": [b64encode(message).decode() for message in messages]}
         answer = self.answer(self.ask("binary", options, b'"events":[%b]' % b",".join(events)))
         return Binary([b64decode(message) for message in answer["encoded"]], answer["decoded"], answer["printed"])

@@ -39,7 +39,7 @@ RULES: tuple[tuple[str, str], ...] = (
     ("V29 calls", "'RUN_FINISHED' while tool calls"),
     ("V29 subagents", "'RUN_FINISHED' while subagents"),
 )
-"""What a stream of official Python events can break."""
+"""Rules that a stream of official Python events can break."""
 
 OUT_OF_REACH = {
     "V6": "an official class leaves out an optional field without a value, so SUBAGENT_* never carries null",
@@ -49,7 +49,7 @@ OUT_OF_REACH = {
     "V23": "as V6",
     "V24": "subagentRunId and name are required",
 }
-"""What it cannot, because of the classes and of ``core.encoder``; ``test_differential`` proves it."""
+"""Rules that it cannot break, because of the classes and of the encoder; ``test_differential`` proves it."""
 
 CHUNK_RULES: tuple[tuple[str, str], ...] = (
     ("K text id", "First TEXT_MESSAGE_CHUNK must have a messageId"),

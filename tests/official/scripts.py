@@ -1,4 +1,4 @@
-"""What agents do wrong, and right: scripts of items with the end that a client must see.
+"""Right and wrong agents: scripts of items, with the end that a client must see.
 
 Every table here is a set of rows ``name: Script``; ``agents`` plays them and ``test_own_agents`` asks for each by name.
 """
@@ -63,7 +63,7 @@ class Meddle:
 
 @dataclass(frozen=True)
 class Script:
-    """What the agent yields, what it raises then, and how the run must end; None where both ends are fine."""
+    """Items of the agent, its exception, and the end of the run; None if both ends are valid."""
 
     items: Iterable[object]
     end: str | None = ERROR

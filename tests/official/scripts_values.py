@@ -1,4 +1,4 @@
-"""What agents yield that is no event, events with something in them that no client can read, and what is all right."""
+"""Items that are no events, events with values that no client can read, and valid items."""
 
 from math import inf, nan
 from typing import Literal

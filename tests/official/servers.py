@@ -20,18 +20,18 @@ STOP_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where it listens."""
+    """Port of the server."""
 
     port: int
 
     @property
     def invocations(self) -> str:
-        """Where runs are asked for over HTTP."""
+        """URL of runs over HTTP."""
         return f"http://127.0.0.1:{self.port}/invocations"
 
     @property
     def ws(self) -> str:
-        """Where runs are asked for over a WebSocket."""
+        """URL of runs over a WebSocket."""
         return f"ws://127.0.0.1:{self.port}/ws"
 
 
@@ -55,7 +55,7 @@ def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[Se
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Whether /ping answers before the process ends or patience does."""
+    """Return True if /ping answers before the process or the time ends."""
     for _ in range(POLLS):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=1) as answer:

@@ -92,7 +92,7 @@ class Sample:
 
 
 def as_event(item: Item, made: list[BaseEvent]) -> BaseEvent | None:
-    """What the client is asked: the item itself or what it means, or for a string the chunk of the message it is in."""
+    """Return the client's input: the item or its meaning, or for a string the chunk of its message."""
     if isinstance(item, MessageText):
         return TextMessageContentEvent(message_id=item.message_id, delta=item.delta)
     if not isinstance(item, str):

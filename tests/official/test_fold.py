@@ -1,4 +1,4 @@
-"""What we make of a run's events, messages and state, is what the official client makes of them."""
+"""Our messages and state of a run's events equal those of the official client."""
 
 import json
 import random
@@ -99,7 +99,7 @@ def plain(messages: Sequence[Json]) -> Json:
 
 
 def replayed(judge: Judge, events: Sequence[BaseEvent], **config: Json) -> Json:
-    """What the client holds after a run of these events."""
+    """Return the client's messages and state after a run of these events."""
     framed = [
         RunStartedEvent(thread_id="t", run_id="r"),
         *events,

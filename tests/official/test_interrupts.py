@@ -22,7 +22,7 @@ DENIAL = "Error: the user denied this call: too much"
 
 
 @pytest.fixture(scope="module")
-def desk() -> Iterator[Server]:
+def fixture() -> Iterator[Server]:
     """A server with the assistant whose payments must be approved."""
     with serving(tools=TOOLS, tool_policy=POLICY) as server:
         yield server
@@ -38,9 +38,9 @@ def pay(*amounts: int) -> Json:
     return say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
 
 
-def talk(judge: Judge, desk: Server, *turns: Json) -> Conversation:
+def talk(judge: Judge, fixture: Server, *turns: Json) -> Conversation:
     """A conversation on a thread of its own."""
-    return judge.run(desk.invocations, turns, threadId=f"desk-{next(NUMBERS)}")
+    return judge.run(fixture.invocations, turns, threadId=f"fixture-{next(NUMBERS)}")
 
 
 def held(conversation: Conversation) -> list[tuple[str, list[str]]]:
@@ -51,8 +51,8 @@ def held(conversation: Conversation) -> list[tuple[str, list[str]]]:
 
 
 @requirement("approval.client")
-def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, desk: Server) -> None:
-    conversation = talk(judge, desk, pay(5, 6))
+def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fixture: Server) -> None:
+    conversation = talk(judge, fixture, pay(5, 6))
     (asked,) = conversation.turns
     assert check(judge, asked) == "RUN_FINISHED"
     assert asked.events[-1]["outcome"]["interrupts"] == asked.interrupts == conversation.interrupts
@@ -74,10 +74,10 @@ def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, des
     ids=["approved", "edited", "denied", "cancelled", "each its own"],
 )
 def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
-    judge: Judge, desk: Server, decisions: list[Json], results: list[str]
+    judge: Judge, fixture: Server, decisions: list[Json], results: list[str]
 ) -> None:
     amounts = range(5, 5 + len(decisions))
-    conversation = talk(judge, desk, pay(*amounts), {"decide": decisions}, say("stream 1"))
+    conversation = talk(judge, fixture, pay(*amounts), {"decide": decisions}, say("stream 1"))
     _, resumed, after = conversation.turns
     assert check(judge, resumed) == check(judge, after) == "RUN_FINISHED"
     assert resumed.events[-1]["outcome"] == {"type": "success"}
@@ -99,9 +99,9 @@ def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
     ids=["no answer", "one of two", "one of two, by its own helper", "too late"],
 )
 def test_the_client_itself_refuses_what_no_server_may_be_sent(
-    judge: Judge, desk: Server, turn: Json, reason: str
+    judge: Judge, fixture: Server, turn: Json, reason: str
 ) -> None:
-    conversation = talk(judge, desk, pay(5, 6), turn, {"decide": [APPROVED, DENIED]})
+    conversation = talk(judge, fixture, pay(5, 6), turn, {"decide": [APPROVED, DENIED]})
     asked, refused, resumed = conversation.turns
     assert refused.error is not None
     assert reason in refused.error
@@ -112,17 +112,17 @@ def test_the_client_itself_refuses_what_no_server_may_be_sent(
 
 
 @requirement("approval.client")
-def test_what_has_expired_can_still_be_cancelled(judge: Judge, desk: Server) -> None:
+def test_what_has_expired_can_still_be_cancelled(judge: Judge, fixture: Server) -> None:
     late = {"decide": [CANCELLED], "seconds": HOUR + 60}
-    conversation = talk(judge, desk, pay(5), late)
+    conversation = talk(judge, fixture, pay(5), late)
     assert check(judge, conversation.turns[1]) == "RUN_FINISHED"
     assert held(conversation)[0][1] == [UNANSWERED]
 
 
 @requirement("approval.client")
-def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(judge: Judge, desk: Server) -> None:
+def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(judge: Judge, fixture: Server) -> None:
     wrong = {"decide": [{"status": "resolved", "payload": {"approved": "yes"}}]}
-    conversation = talk(judge, desk, pay(5), wrong, {"decide": [APPROVED]})
+    conversation = talk(judge, fixture, pay(5), wrong, {"decide": [APPROVED]})
     asked, refused, resumed = conversation.turns
     assert check(judge, refused) == "RUN_ERROR"
     assert refused.events[-1]["code"] == "VALIDATION_ERROR"
@@ -132,9 +132,9 @@ def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(judge
 
 
 @requirement("approval.client")
-def test_a_resumed_run_may_ask_again(judge: Judge, desk: Server) -> None:
+def test_a_resumed_run_may_ask_again(judge: Judge, fixture: Server) -> None:
     again = {**pay(7), "decide": [APPROVED]}
-    conversation = talk(judge, desk, pay(5), again, {"decide": [EDITED]})
+    conversation = talk(judge, fixture, pay(5), again, {"decide": [EDITED]})
     first, second, third = conversation.turns
     assert [check(judge, turn) for turn in (first, second, third)] == ["RUN_FINISHED"] * 3
     assert [len(turn.interrupts) for turn in (first, second, third)] == [1, 1, 0]
@@ -142,8 +142,8 @@ def test_a_resumed_run_may_ask_again(judge: Judge, desk: Server) -> None:
 
 
 @requirement("approval.client-aborts")
-def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Judge, desk: Server) -> None:
-    conversation = talk(judge, desk, say("call stick {}", abortAfter=5), say("stream 1"))
+def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Judge, fixture: Server) -> None:
+    conversation = talk(judge, fixture, say("call stick {}", abortAfter=5), say("stream 1"))
     stopped, after = conversation.turns
     assert stopped.error is None
     assert stopped.types[-2:] == ["TOOL_CALL_END", "RUN_ERROR"]
@@ -153,9 +153,9 @@ def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Ju
 
 
 @requirement("approval.client-aborts")
-def test_an_abort_while_an_approved_call_waits_does_not_start_it_again(judge: Judge, desk: Server) -> None:
+def test_an_abort_while_an_approved_call_waits_does_not_start_it_again(judge: Judge, fixture: Server) -> None:
     turns = [say("call order {}"), {"decide": [APPROVED], "abortAfter": 1}, {"decide": [APPROVED]}]
-    conversation = talk(judge, desk, *turns)
+    conversation = talk(judge, fixture, *turns)
     asked, stopped, resumed = conversation.turns
     assert stopped.types == ["RUN_STARTED", "RUN_ERROR"]
     assert stopped.events[-1]["code"] == "abort"

@@ -12,7 +12,7 @@ SERVICES: dict[str, Any] = COMPOSE["services"]
 APP = SERVICES["app"]
 REPLICAS = {name: each for name, each in SERVICES.items() if name.startswith("replica-")}
 SHARED = {"AGUI_STORE": "postgresql://agui:agui@postgres/agui", "AGUI_BUS": "redis://valkey:6379/0"}
-"""Where replicas meet."""
+"""Store and bus of the replicas."""
 
 
 def test_compose_runs_the_image_locked_down() -> None:

@@ -1,4 +1,4 @@
-"""What is shipped around the code: locks, Makefile and image, checked without a Docker engine."""
+"""Locks, Makefile and image, checked without a Docker engine."""
 
 import json
 import os

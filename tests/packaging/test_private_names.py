@@ -34,7 +34,7 @@ USED = {
 
 
 def is_private(name: str) -> bool:
-    """Whether a part of a dotted name begins with one underscore."""
+    """Return True if a part of a dotted name begins with one underscore."""
     return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
 
 

@@ -65,7 +65,7 @@ REVEALED = {
 
 
 def type_check(file: Path) -> str:
-    """What mypy says of a file that imports the package as users do."""
+    """Return mypy's output for a file that imports the package as users do."""
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", str(file)]
     env = os.environ | {"MYPYPATH": str(ROOT / "app")}
     done = subprocess.run(command, cwd=file.parent, env=env, capture_output=True, text=True, check=False)

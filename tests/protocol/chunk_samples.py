@@ -13,7 +13,7 @@ OPENERS: dict[type[BaseEvent], dict[str, str]] = {
     ToolCallChunkEvent: {"tool_call_id": "k", "tool_call_name": "tool"},
     ReasoningMessageChunkEvent: {"message_id": "k"},
 }
-"""What the first chunk of each kind must carry."""
+"""Required fields of the first chunk of each kind."""
 each_kind = pytest.mark.parametrize("kind", OPENERS, ids=lambda kind: kind.__name__)
 
 
@@ -24,7 +24,7 @@ def expander() -> Expander:
 
 
 def expanded(*items: Item, flush: bool = True) -> list[BaseEvent]:
-    """What a run's items become."""
+    """Return the events of a run's items."""
     made = expander()
     events = [event for item in items for event in made.expand(item)]
     return [*events, *made.flush()] if flush else events

@@ -20,7 +20,7 @@ PATHS: dict[LifecycleState, tuple[BaseEvent, ...]] = {
     LifecycleState.FINISHED: (START, FINISH),
     LifecycleState.ERRORED: (START, ERROR),
 }
-"""How a run gets into each state."""
+"""Events that bring a run into each state."""
 
 KEYS: dict[Entity, str] = {
     grammar.TEXT: "message_id",
@@ -56,12 +56,12 @@ def classes(entity: Entity, phase: Phase) -> list[type[BaseEvent]]:
 
 
 def opener(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEvent:
-    """What opens it."""
+    """Events that open it."""
     return of(classes(entity, Phase.OPEN)[0], key, owner)
 
 
 def closer(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEvent:
-    """What closes it."""
+    """Events that close it."""
     return of(classes(entity, Phase.CLOSE)[0], key, owner)
 
 
@@ -74,7 +74,7 @@ def fed(*events: BaseEvent) -> RunSequence:
 
 
 def accepts(sequence: RunSequence, *events: BaseEvent) -> bool:
-    """Whether all of these are legal now, one after the other."""
+    """Return True if all of these events are legal now, one after the other."""
     try:
         for each in events:
             sequence.feed(each)

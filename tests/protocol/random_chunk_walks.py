@@ -44,7 +44,7 @@ ENDS_LANES = (RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What one owner is streaming in chunks."""
+    """Chunk streams of one owner."""
 
     kind: type[BaseEvent]
     key: str
@@ -73,7 +73,7 @@ class ChunkWalk(Walk):
                 yield self.chunk()
 
     def follow(self, event: BaseEvent) -> None:
-        """Which lanes an explicit event ends."""
+        """Return the chunk streams that an explicit event ends."""
         if isinstance(event, ENDS_LANES):
             self.lanes.clear()
         elif not isinstance(event, KEEPS_LANES):
@@ -135,7 +135,7 @@ class ChunkWalk(Walk):
         )
 
     def load(self) -> Fields:
-        """What a chunk carries."""
+        """Fields of a chunk."""
         load: Fields = {"delta": self.rng.choice(DELTAS)}
         dice = self.rng.random()
         if dice < 0.01:

@@ -1,4 +1,4 @@
-"""What stands in a walk's events: one filler per event class. A class without one has no walk."""
+"""Fields of the events of a walk: one filler per event class. A class without one has no walk."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

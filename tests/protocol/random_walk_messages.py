@@ -72,7 +72,7 @@ def run_input(rng: Random) -> RunAgentInput | None:
 
 
 def outcome(rng: Random) -> Outcome | None:
-    """How a run ended."""
+    """End of a run."""
     return rng.choice(
         (
             None,

@@ -46,7 +46,7 @@ from tests.protocol.random_walk_fields import FILLERS, STEPS, Dice, Fields
 from tests.protocol.random_walk_messages import CALLS, MESSAGES, REASONINGS, SUBAGENTS
 
 WILDNESS = (0.0, 0.02, 0.05, 0.1, 0.25)
-"""How often a walk makes a wild move; each walk picks one."""
+"""Shares of random moves; each walk picks one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,7 +239,7 @@ BRACKETS: dict[type[BaseEvent], tuple[Kind, bool]] = {
     **{kind.end: (kind, False) for kind in (*KINDS, STEP, SUBAGENT)},
     SubagentErrorEvent: (SUBAGENT, False),
 }
-"""What opens and what closes."""
+"""Events that open and events that close."""
 
 SPACES: dict[type[BaseEvent], tuple[str, str]] = {
     **{

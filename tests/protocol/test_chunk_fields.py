@@ -1,4 +1,4 @@
-"""What chunks carry beside their delta, where it goes, and how a delta that is too long for a frame is split."""
+"""Fields of chunks beside their delta, and the split of a delta that is too long for a frame."""
 
 import pytest
 from ag_ui.core import (

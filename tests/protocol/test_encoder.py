@@ -54,12 +54,12 @@ def outcome(function: Any, event: BaseEvent) -> bytes | str:  # noqa: ANN401 - a
 
 
 def published(event: BaseEvent) -> bytes:
-    """What the ``EventEncoder`` of the published package puts behind ``data:``."""
+    """Return the JSON that the published ``EventEncoder`` writes after ``data:``."""
     return EventEncoder().encode(event).removeprefix("data: ").removesuffix("\n\n").encode()
 
 
 def check(event: BaseEvent) -> None:
-    """It is the published bytes, and refused where the official model would not understand them."""
+    """Check that the bytes are the published ones, or refused if the official model cannot read them."""
     written = outcome(encode, event)
     assert written == outcome(encode_with_pydantic, event)
     if written != "refused":
@@ -76,7 +76,7 @@ def models(value: object) -> Iterator[BaseModel]:
 
 
 def is_free(field: FieldInfo) -> bool:
-    """Whether it takes any JSON."""
+    """Return True if the field takes any JSON."""
     return Any in (field.annotation, *(get_args(field.annotation) if get_origin(field.annotation) is not dict else ()))
 
 
@@ -273,7 +273,7 @@ def test_a_value_that_is_too_deep_to_be_read_again_is_refused_and_no_other(aroun
 
 
 def readable(data: bytes) -> bool:
-    """Whether pydantic can read it."""
+    """Return True if pydantic can read it."""
     try:
         from_json(data)
     except ValueError:

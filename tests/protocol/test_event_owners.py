@@ -1,4 +1,4 @@
-"""Who owns what: rules V14, V15, V17 to V19, V22 and V25 to V28, for each entity and each way to get on record."""
+"""Owners of entities: rules V14, V15, V17 to V19, V22 and V25 to V28, for each entity and each way to record it."""
 
 from itertools import product
 

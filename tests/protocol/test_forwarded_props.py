@@ -1,4 +1,4 @@
-"""What is asked for in ``forwardedProps`` is read under its own name, and refused by it."""
+"""Fields of ``forwardedProps`` are read by their names, and errors name them."""
 
 from typing import Annotated
 

@@ -190,7 +190,7 @@ def test_a_value_may_be_as_deep_as_the_document_may_be() -> None:
 
 @pytest.mark.parametrize("before", [0, 14])
 def test_copies_of_copies_come_to_an_end(before: int) -> None:
-    """Whether a delta makes them or many do."""
+    """True if one delta makes them, False if several do."""
     document = JsonDocument({"a": ["x" * 100]})
     double = {"op": "copy", "from": "/a", "path": "/a/-"}
     for _ in range(before):

@@ -1,4 +1,4 @@
-"""What is kept of a thread and what a client sends, together; and the title that is made of it.
+"""Merge of a thread's stored messages and a client's, and the title that is made of them.
 
 In the tables a word is a message: its id is the word in small letters, its text the word itself. So ``B`` is ``b``,
 edited.
@@ -140,7 +140,7 @@ WORDS = st.sampled_from("aAbBcCdDeE")
 
 
 def as_stored(kept: Mapping[str, bytes], together: MergedHistory) -> dict[str, bytes]:
-    """What a store makes of it: new ones at the end, then the order, without those that it does not name."""
+    """Apply it as a store does: new messages at the end, then the order, without those that it does not name."""
     stored = {**kept, **together.changed}
     return stored if together.order is None else {key: stored[key] for key in together.order}
 

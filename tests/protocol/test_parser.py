@@ -6,10 +6,19 @@ from typing import Any
 
 import pytest
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
+from pydantic_core import from_json
 
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.parser import CommandRequest, MalformedRequest, Request, RunRequest, parse
+from agui_container.protocol.parser import (
+    MESSAGES_AT_ONCE,
+    CommandRequest,
+    MalformedRequest,
+    Request,
+    RunRequest,
+    parse,
+)
+from agui_container.protocol.strict_json import MAX_BRACKETS, MAX_COMMAS, MAX_DEPTH, MAX_KEYS
 from tests.engine.doubles import Json, ask
 
 
@@ -55,7 +64,7 @@ def test_unknown_fields_are_kept() -> None:
 
 
 def content(*parts: object) -> tuple[object, list[str]]:
-    """What becomes of a user message's parts, and what is told of it."""
+    """Return the parsed parts of a user message, and the warnings."""
     told: list[str] = []
     body = json.dumps(ask(messages=[{"id": "u", "role": "user", "content": list(parts)}])).encode()
     result = run_of(parse(body, told.append))
@@ -150,7 +159,13 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a key twice": (b'{"a":1,"a":2}', "A JSON object in the body has the same key twice."),
     "a key twice, deep": (b'{"a":[{"b":1,"b":1}]}', "A JSON object in the body has the same key twice."),
     "too deep": (b"[" * 100_000, "The body is nested too deeply."),
-    "too many": (b"[" + b"[]," * 1_000_000 + b"0]", "The body has more than 1000000 lists and objects."),
+    "too many": (b"[" + b"[]," * MAX_BRACKETS + b"0]", "The body has more than 250000 lists and objects."),
+    "too many values": (b"[" + b"1," * (MAX_COMMAS + 1) + b"0]", "The body has more than 1500000 values."),
+    "too many keys": (
+        json.dumps(dict.fromkeys(range(MAX_KEYS + 1))).encode(),
+        "A JSON object in the body has more than 100000 keys.",
+    ),
+    "too deep by one": (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "The body is nested too deeply."),
     "too deep to be kept": (b'{"a":' * 230 + b"1" + b"}" * 230, "The body is nested too deeply."),
     "a number that is none": (b'{"a":1e999}', "a: the number is too large."),
     "an integer of 310 digits": (b'{"a":[0,{"b":' + b"1" * 310 + b"}]}", "a.1.b: the number is too large."),
@@ -208,6 +223,31 @@ def test_a_whole_surrogate_pair_is_text() -> None:
 )
 def test_a_refusal_names_the_field_as_it_was_spelled(fields: Json, path: str) -> None:
     assert refusal(json.dumps({**ask(), **fields}).encode()).startswith(f"{path}: ")
+
+
+def test_of_many_messages_the_first_wrong_one_is_named_and_no_other_is_looked_at() -> None:
+    good, bad = {"id": "m", "role": "user", "content": "x"}, {"id": 1, "role": "user", "content": 1}
+    messages = [good, *[bad] * (MESSAGES_AT_ONCE + 1)]
+    message = refusal(json.dumps(ask(messages=messages)).encode())
+    assert message.startswith("messages.1.id: Input should be a valid string; messages.1.content: ")
+    assert "messages.2" not in message
+    request = parse(json.dumps(ask(messages=[good] * (MESSAGES_AT_ONCE + 1))).encode())
+    assert isinstance(request, RunRequest)
+    assert len(request.run_input.messages) == MESSAGES_AT_ONCE + 1
+
+
+@pytest.mark.parametrize("symbol", ["[", "{", ","])
+def test_symbols_inside_of_text_are_not_counted(symbol: str) -> None:
+    text = f'"quoted" {symbol * (MAX_COMMAS + 1)}'
+    request = parse(json.dumps(ask(text=text)).encode())
+    assert isinstance(request, RunRequest)
+
+
+def test_a_document_may_be_as_deep_as_stores_can_read() -> None:
+    deep = b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1)
+    body = json.dumps(ask()).encode()[:-1] + b',"state":' + deep + b"}"
+    assert isinstance(parse(body), RunRequest)
+    assert from_json(body)
 
 
 def test_a_refusal_lists_a_few_errors_and_counts_the_rest() -> None:
@@ -285,12 +325,13 @@ def test_a_bad_bare_command_is_refused_by_field(command: object, path: str) -> N
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"messages": [1] * 20_001}, "messages: has 20001 items; at most 20000 are taken."),
+        ({"messages": [1] * 10_001}, "messages: has 10001 items; at most 10000 are taken."),
         ({"tools": [1] * 1_001}, "tools: has 1001 items; at most 1000 are taken."),
         ({"resume": [1] * 1_001}, "resume: has 1001 items; at most 1000 are taken."),
+        ({"messages": [{"toolCalls": [1] * 4_001}]}, "messages: one has 4001 parts and calls; at most 4000 are taken."),
         (
-            {"messages": [{"content": [1] * 20_001}, {"toolCalls": [1] * 20_000}]},
-            "messages: have 40001 parts and calls",
+            {"messages": [{"content": [1] * 4_000}] * 5 + [{"toolCalls": [1]}]},
+            "messages: have 20001 parts and calls",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What no client checks: results answer known calls, interrupts are named once, the unanswered calls are known."""
+"""Rules that no client checks: results answer known calls, interrupts have unique ids, open calls are known."""
 
 import pytest
 from ag_ui.core import (

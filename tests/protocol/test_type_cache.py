@@ -1,4 +1,4 @@
-"""What is known of classes is found out once, and of so many at most."""
+"""Facts about classes are computed once, and for a bounded number of classes."""
 
 from agui_container.protocol.type_cache import MAX_TYPES, TypeCache
 

@@ -15,6 +15,7 @@ import pytest
 from agui_container.transports.roboto.position import Position
 from agui_container.transports.roboto.views import HOLD_SECONDS, POLLING_SECONDS
 from tests.engine.doubles import Json
+from tests.requirements import requirement
 from tests.sockets.process import Server
 
 CLIENTS = 200
@@ -156,6 +157,7 @@ async def idle(port: int, text: str, pid: int) -> tuple[float, list[Answer]]:
     return cpu, [answer for client in clients for answer in client.answers]
 
 
+@requirement("roboto.idle")
 @pytest.mark.parametrize("text", ["wait 60", "stream 1"], ids=["while the agent is silent", "while it rests"])
 async def test_200_idle_clients_cost_next_to_nothing(text: str) -> None:
     with Server(AGUI_AGENT="assistant", AGUI_ROBOTO="on") as server:

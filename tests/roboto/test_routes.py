@@ -13,6 +13,7 @@ from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
 from agui_container.transports.roboto import routes, turn, views
 from tests.engine.doubles import Json
+from tests.requirements import requirement
 from tests.roboto.conftest import Api, serving_api
 
 MOMENT = 0.2
@@ -34,6 +35,7 @@ def texts(held: Json) -> list[str]:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
+@requirement("roboto.sessions")
 @pytest.mark.parametrize("prefix", ["/v1/ai/chats", "/v1/ai/threads"])
 async def test_both_generations_of_clients_have_the_same_sessions(api: Api, prefix: str) -> None:
     record = await Api(api.http, prefix).start("stream 2")
@@ -42,6 +44,7 @@ async def test_both_generations_of_clients_have_the_same_sessions(api: Api, pref
     assert (await api.data("GET", f"/{record['chat_id']}"))["messages"][0]["status"] == "completed"
 
 
+@requirement("roboto.sessions")
 async def test_a_start_answers_before_the_agent_and_says_that_it_is_at_work(api: Api) -> None:
     record = await api.start("wait 1")
     assert [record[name] for name in ("status", "title", "origin", "forked_from_thread_id")[:1]] == ["roboto_turn"]
@@ -49,6 +52,7 @@ async def test_a_start_answers_before_the_agent_and_says_that_it_is_at_work(api:
     assert record["messages"][0]["created"].endswith("+00:00")
 
 
+@requirement("roboto.sessions")
 @pytest.mark.parametrize(
     "question", ["stream 500", "think about rain", "delegate calculate 6*7", "wait 0.3", "fail", "calculate 1+1"]
 )
@@ -62,12 +66,14 @@ async def test_what_a_client_puts_together_is_what_the_session_has(api: Api, que
     assert held["continuation_token"] == record["continuation_token"]
 
 
+@requirement("roboto.sessions")
 async def test_the_body_of_a_start_may_have_an_organisation_beside_it(api: Api) -> None:
     body = {"messages": [{"role": "user", "content": [{"text": "stream 1"}]}]}
     record = await api.data("POST", "", body, x_roboto_org_id="og_7")
     assert record["org_id"] == "og_7"
 
 
+@requirement("protocol.crossed")
 async def test_an_approval_is_told_as_the_activity_and_given_through_another_protocol() -> None:
     policy = '[{"tool_pattern": "calculate", "policy": "ask"}]'
     async with serving_api(tool_policy=policy) as api:
@@ -87,6 +93,7 @@ async def test_an_approval_is_told_as_the_activity_and_given_through_another_pro
         assert delta["messages_by_idx"]["3"]["content"][0]["text"] == "The result of calculate is 42."
 
 
+@requirement("roboto.goals")
 async def test_a_generic_goal_is_declared_by_its_schema(api: Api) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     goal = {"goal_type": "count", "schema": schema, "description": "Count."}
@@ -97,6 +104,7 @@ async def test_a_generic_goal_is_declared_by_its_schema(api: Api) -> None:
     assert record["concluded_at"] is not None
 
 
+@requirement("roboto.goals")
 async def test_goals_of_another_protocol_are_shown_with_their_schema(api: Api) -> None:
     goal = {"type": "count", "schema": {"type": "object"}}
     message = {"id": "u", "role": "user", "content": "call achieve_count {}"}
@@ -106,6 +114,7 @@ async def test_goals_of_another_protocol_are_shown_with_their_schema(api: Api) -
     assert record["goal_data"] == {"goal_type": "count", "schema": {"type": "object"}}
 
 
+@requirement("roboto.tools")
 async def test_tools_and_scope_are_those_of_the_session_from_then_on(api: Api) -> None:
     tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
     held = await api.finished(await api.start("stream 1", client_tools=[tool]))
@@ -116,6 +125,7 @@ async def test_tools_and_scope_are_those_of_the_session_from_then_on(api: Api) -
     assert held["messages"][-1]["content"][0]["answered_by_server"] is False
 
 
+@requirement("roboto.tools")
 async def test_partial_results_leave_the_turn_with_the_client(api: Api) -> None:
     tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
     held = await api.finished(await api.start("call client_look {}\ncall client_look {}", client_tools=[tool]))
@@ -134,12 +144,14 @@ def results(call: str) -> Json:
     return {"tool_results": [row]}
 
 
+@requirement("roboto.tools")
 async def test_an_empty_list_of_results_changes_nothing(api: Api) -> None:
     held = await api.finished(await api.start("stream 1"))
     await api.data("POST", f"/{held['thread_id']}/tool-results", {"tool_results": []})
     assert (await api.delta(held))["messages_by_idx"] == {}
 
 
+@requirement("roboto.tools")
 async def test_the_user_may_speak_in_place_of_a_client_tool(api: Api) -> None:
     tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
     held = await api.finished(await api.start("call client_look {}", client_tools=[tool]))
@@ -149,6 +161,7 @@ async def test_the_user_may_speak_in_place_of_a_client_tool(api: Api) -> None:
     assert (held["status"], texts(held)[-1]) == ("user_turn", "hello world, ")
 
 
+@requirement("roboto.sessions")
 async def test_a_turn_goes_on_to_its_end_though_nobody_polls() -> None:
     async with serving_api(on_disconnect="cancel") as api:
         record = await api.start("wait 0.3")
@@ -162,6 +175,7 @@ async def test_a_turn_goes_on_to_its_end_though_nobody_polls() -> None:
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
+@requirement("roboto.errors")
 @pytest.mark.parametrize(
     ("asked", "body", "refusal"),
     [
@@ -185,6 +199,7 @@ async def test_refusals_have_the_shape_of_roboto(api: Api, asked: str, body: obj
     assert (await api.error(method, path, body))[:2] == refusal
 
 
+@requirement("roboto.errors")
 async def test_feedback_is_checked_as_everywhere(api: Api) -> None:
     held = await api.finished(await api.start("stream 1"))
     path = f"/{held['thread_id']}/messages/1/feedback"
@@ -192,17 +207,20 @@ async def test_feedback_is_checked_as_everywhere(api: Api) -> None:
     assert refused == (400, INVALID, "notes: are required with the category 'other'.")
 
 
+@requirement("roboto.errors")
 async def test_a_token_of_nobody_is_refused(api: Api) -> None:
     held = await api.finished(await api.start("stream 1"))
     assert (await api.error("GET", f"/{held['thread_id']}/delta?next_token=x"))[:2] == (400, INVALID)
 
 
+@requirement("roboto.errors")
 async def test_a_session_of_another_caller_is_not_there(api: Api) -> None:
     record = await api.start("stream 1")
     other = {"x_amzn_bedrock_agentcore_runtime_session_id": "s" * 40}
     assert (await api.ask("GET", f"/{record['thread_id']}", **other)).status_code == 404
 
 
+@requirement("roboto.errors")
 def test_every_status_of_the_error_table_has_an_exception() -> None:
     refused = {row.http for row in ERRORS.values()} - {200, 500}
     assert refused <= routes.CLASSES.keys()
@@ -211,6 +229,7 @@ def test_every_status_of_the_error_table_has_an_exception() -> None:
 # --- deltas that wait -------------------------------------------------------------------------------------------------
 
 
+@requirement("roboto.delta")
 async def test_a_delta_waits_while_the_agent_says_nothing_and_answers_when_it_does(api: Api) -> None:
     record = await api.start("wait 1")
     held = {**record, "messages": list(record["messages"])}
@@ -221,6 +240,7 @@ async def test_a_delta_waits_while_the_agent_says_nothing_and_answers_when_it_do
     assert all(delta["messages_by_idx"] for delta in deltas)
 
 
+@requirement("roboto.delta")
 @pytest.mark.usefixtures("brief")
 async def test_a_delta_without_news_says_so_in_the_end(api: Api) -> None:
     record = await api.start("wait 3")
@@ -230,6 +250,7 @@ async def test_a_delta_without_news_says_so_in_the_end(api: Api) -> None:
     assert (delta["status"], delta["goals"], delta["messages_by_idx"]) == ("roboto_turn", None, {})
 
 
+@requirement("roboto.delta")
 async def test_one_look_at_a_session_that_rests_is_answered_at_once_and_polling_waits(api: Api) -> None:
     held = await api.finished(await api.start("stream 1"))
     once = {**held, **await api.delta(held)}
@@ -242,6 +263,7 @@ async def test_one_look_at_a_session_that_rests_is_answered_at_once_and_polling_
     assert (await polling)["messages_by_idx"]["2"]["content"] == []
 
 
+@requirement("roboto.delta")
 async def test_a_session_that_rests_is_looked_at_for_what_others_do(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "CHECK_SECONDS", MOMENT)
     held = await api.finished(await api.start("stream 1"))
@@ -250,6 +272,7 @@ async def test_a_session_that_rests_is_looked_at_for_what_others_do(api: Api, mo
     assert (await polling)["title"] == "Renamed"
 
 
+@requirement("roboto.delta")
 async def test_a_run_of_another_client_is_read_as_long_as_somebody_polls(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +289,7 @@ async def test_a_run_of_another_client_is_read_as_long_as_somebody_polls(
         await api.http.post("/runs/r/cancel")
 
 
+@requirement("roboto.delta")
 async def test_a_history_that_was_edited_elsewhere_is_sent_anew_to_clients_that_can_drop_it(api: Api) -> None:
     held = await api.finished(await api.start("stream 1"))
     thread = held["thread_id"]
@@ -279,6 +303,7 @@ async def test_a_history_that_was_edited_elsewhere_is_sent_anew_to_clients_that_
     assert (old["reset_from_message_sequence_num"], old["messages_by_idx"]) == (None, {})
 
 
+@requirement("roboto.delta")
 async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/sessions.db"
     tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
@@ -298,6 +323,7 @@ async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
 # --- off --------------------------------------------------------------------------------------------------------------
 
 
+@requirement("roboto.off")
 def test_nothing_of_it_is_imported_where_it_is_off() -> None:
     create = "import sys; from agui_container.main import *; build_app(Settings()); "
     code = create + "print([name for name in sys.modules if 'roboto' in name])"
@@ -305,11 +331,13 @@ def test_nothing_of_it_is_imported_where_it_is_off() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@requirement("roboto.off")
 def test_the_capabilities_name_it_where_it_is_on() -> None:
     on, off = (build_app(Settings(roboto=roboto)).state.service.capabilities.custom for roboto in (True, False))
     assert (on["roboto"], "roboto" in off) == ("/v1/ai", False)
 
 
+@requirement("roboto.off")
 async def test_it_is_not_served_where_it_is_off() -> None:
     async with serving_api(roboto=False) as api:
         answer: httpx.Response = await api.ask("GET", "/t")

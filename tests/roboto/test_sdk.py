@@ -9,11 +9,13 @@ import time
 
 import pytest
 
+from tests.requirements import requirement
 from tests.roboto.conftest import Release
 
 HELLO = "hello world, "
 
 
+@requirement("roboto.package")
 def test_a_conversation_streams_and_is_the_same_when_it_is_read_again(release: Release) -> None:
     found = release.play("conversation")
     assert found["first"] == ["StartText", "TextDelta", "TextEnd"]
@@ -32,6 +34,7 @@ def test_a_conversation_streams_and_is_the_same_when_it_is_read_again(release: R
     assert found["transcript"][:4] == ["== USER ==", "stream 3", "== ASSISTANT ==", 3 * HELLO]
 
 
+@requirement("roboto.package")
 def test_a_session_begins_with_a_conversation_and_all_that_a_start_carries(release: Release) -> None:
     found = release.play("seeded")
     assert found["messages"] == [
@@ -44,6 +47,7 @@ def test_a_session_begins_with_a_conversation_and_all_that_a_start_carries(relea
     assert found["ids"]
 
 
+@requirement("roboto.package", "roboto.tools")
 def test_client_tools_are_dispatched_by_the_package(release: Release) -> None:
     found = release.play("tools")
     assert found["success"] == [
@@ -59,6 +63,7 @@ def test_client_tools_are_dispatched_by_the_package(release: Release) -> None:
     assert found["same"]
 
 
+@requirement("roboto.package")
 def test_a_turn_can_have_calls_of_the_server_and_of_the_client(release: Release) -> None:
     found = release.play("mixed")
     assert found["events"] == ["ToolUse", "ToolUse", "ToolResult", "ToolResult", "StartText", "TextDelta", "TextEnd"]
@@ -69,6 +74,7 @@ def test_a_turn_can_have_calls_of_the_server_and_of_the_client(release: Release)
     assert found["status"] == "user_turn"
 
 
+@requirement("roboto.package", "roboto.goals")
 def test_goals_are_achieved_by_the_calls_of_their_tools(release: Release) -> None:
     found = release.play("goals_achieved")
     assert found["status"] == "user_turn"
@@ -78,6 +84,7 @@ def test_goals_are_achieved_by_the_calls_of_their_tools(release: Release) -> Non
     assert (found["summary"], found["labels"]) == ((["A short drive."], ["good"]) if typed else ([], []))
 
 
+@requirement("roboto.package")
 def test_goals_that_fail_raise_the_exception_of_the_package(release: Release) -> None:
     assert release.play("goals_failed") == {
         "raised": "RobotoAgentGoalsFailedException",
@@ -88,6 +95,7 @@ def test_goals_that_fail_raise_the_exception_of_the_package(release: Release) ->
     }
 
 
+@requirement("roboto.package")
 def test_feedback_is_replaced_and_a_fork_is_a_session_of_its_own(release: Release) -> None:
     assert release.play("feedback_and_fork") == {
         "feedback": ["negative", ["other"], "Too short."],
@@ -99,6 +107,7 @@ def test_feedback_is_replaced_and_a_fork_is_a_session_of_its_own(release: Releas
     }
 
 
+@requirement("roboto.package")
 def test_refusals_raise_the_exceptions_of_the_package(release: Release) -> None:
     found = release.play("refusals")
     invalid, missing = "RobotoInvalidRequestException", "RobotoNotFoundException"
@@ -115,6 +124,7 @@ def test_refusals_raise_the_exceptions_of_the_package(release: Release) -> None:
     assert found["send to a busy session"][1] == "The session is not waiting for a message: the agent is at work."
 
 
+@requirement("roboto.package")
 def test_a_turn_that_fails_gives_an_error_event_and_the_session_goes_on(release: Release) -> None:
     found = release.play("failure")
     assert found["events"] == ["StartText", "TextDelta", "TextEnd", "Error"]
@@ -124,6 +134,7 @@ def test_a_turn_that_fails_gives_an_error_event_and_the_session_goes_on(release:
     assert found["same"]
 
 
+@requirement("roboto.package", "protocol.crossed")
 def test_a_session_is_read_continued_and_cancelled_through_other_protocols(release: Release) -> None:
     found = release.play("other_protocols")
     assert found["read"] == ["user", "assistant"]
@@ -137,6 +148,7 @@ def test_a_session_is_read_continued_and_cancelled_through_other_protocols(relea
     assert found["status"] == ["user_turn", "cancelled"]
 
 
+@requirement("roboto.package")
 def test_visibility_and_pin_are_kept_and_a_fork_has_neither(release: Release) -> None:
     if release.name == "roboto-oldest":
         pytest.skip("this release has no such calls")
@@ -181,6 +193,7 @@ class Terminal:
         return status
 
 
+@requirement("roboto.package")
 def test_the_command_chats_in_a_terminal(release: Release) -> None:
     # Without this it asks for a newer release of itself at the end, which takes long where there is no network.
     command = [str(release.bin / "roboto"), "--suppress-upgrade-check", "chat", "start"]

@@ -11,7 +11,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+from agui_container.server.connections import ConnectionLimit
+from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
 
 P = TypeVar("P", bound=HttpToolsProtocol)
 
@@ -30,6 +31,8 @@ class RecordingTransport(asyncio.Transport):
         super().__init__({"peername": ("here", 1), "sockname": ("here", 2)})
         self.written = b""
         self.is_reading_on = True
+        self.is_aborted = False
+        self.unsent = 0
         self.closed = asyncio.Event()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -38,8 +41,15 @@ class RecordingTransport(asyncio.Transport):
     def close(self) -> None:
         self.closed.set()
 
+    def abort(self) -> None:
+        self.is_aborted = True
+        self.closed.set()
+
     def is_closing(self) -> bool:
         return self.closed.is_set()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def pause_reading(self) -> None:
         self.is_reading_on = False
@@ -65,7 +75,8 @@ class RecordingApp:
             while (await receive())["type"] != "websocket.disconnect":
                 pass
             return
-        await self.may_answer.acquire()
+        if scope["path"] != "/ping":
+            await self.may_answer.acquire()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body"})
 
@@ -86,6 +97,15 @@ def connect(protocol: type[P], app: ASGIApp, transport: RecordingTransport, keep
 
 def connect_http(app: ASGIApp, transport: RecordingTransport, keep_alive: int = 75) -> HttpProtocol:
     return connect(HttpProtocol, app, transport, keep_alive)
+
+
+def connect_limited(
+    app: ASGIApp, transport: RecordingTransport, state: ServerState, limit: ConnectionLimit
+) -> HttpProtocol:
+    """A connection of a server with a limit."""
+    connection = HttpProtocol(configuration(app), state, {CONNECTION_LIMIT: limit})
+    connection.connection_made(transport)
+    return connection
 
 
 async def connect_socket(transport: RecordingTransport) -> WebSocketProtocol:

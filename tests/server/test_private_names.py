@@ -21,18 +21,23 @@ PRIVATE_MODULES = ("uvicorn._types", "uvicorn.protocols", "websockets")
 HTTP_METHODS = (
     *("connection_made", "connection_lost", "data_received", "handle_websocket_upgrade", "send_400_response"),
     *("on_message_begin", "on_header", "on_headers_complete", "on_body", "on_message_complete", "on_response_complete"),
-    *("_start_asgi_task", "_unset_keepalive_if_required", "timeout_keep_alive_handler"),
+    *("_start_asgi_task", "_unset_keepalive_if_required", "timeout_keep_alive_handler", "eof_received"),
 )
 HTTP_STATE = (
-    *("transport", "flow", "scope", "headers", "cycle", "pipeline", "parser", "loop"),
+    *("transport", "flow", "scope", "headers", "cycle", "pipeline", "parser", "loop", "url", "app"),
     *("timeout_keep_alive", "timeout_keep_alive_task"),
 )
-CYCLE_STATE = ("chunked_encoding", "response_complete", "disconnected", "message_event", "scope")
+CYCLE_STATE = (
+    *("chunked_encoding", "response_complete", "disconnected", "message_event", "scope"),
+    *("more_body", "keep_alive"),
+)
 SOCKET_METHODS = (
     *("data_received", "shutdown", "handle_cont", "handle_ping", "handle_pong", "handle_parser_exception"),
+    *("handle_text", "handle_bytes", "send_keepalive_ping", "connection_lost", "send", "receive"),
 )
 SOCKET_STATE = (
     *("transport", "loop", "conn", "frames", "writable", "read_paused", "close_sent", "handshake_initiated"),
+    *("queue", "scope"),
 )
 
 
@@ -49,6 +54,7 @@ async def test_the_private_names_exist() -> None:
     assert [name for name in SOCKET_STATE if name not in vars(socket)] == []
     assert [name for name in ("fail", "data_to_send", "handshake_exc") if not hasattr(socket.conn, name)] == []
     assert isinstance(socket.conn, ServerProtocol)
+    assert socket.conn.reader.buffer == b""
     http.connection_lost(None)
 
 

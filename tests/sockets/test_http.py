@@ -125,3 +125,10 @@ async def test_a_body_may_come_in_pieces_with_any_or_no_content_type(server: Ser
         assert exchange.status == 200
         assert exchange.text == "pieces.0 "
         await exchange.close()
+
+
+async def test_a_path_with_a_slash_too_many_is_unknown_and_redirects_nowhere(server: Server) -> None:
+    """A redirect would name the host that the caller has written."""
+    answer = await ask(server.port, request("GET", "/ping/", headers=("X-Other: 1",)))
+    assert answer.status == 404
+    assert "location" not in answer.headers

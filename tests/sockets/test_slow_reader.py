@@ -4,8 +4,11 @@ import asyncio
 import json
 import socket
 
+import pytest
+
 from tests.sockets.agents import PIECE, piece
 from tests.sockets.client import (
+    PATIENCE,
     Exchange,
     ask,
     become,
@@ -96,6 +99,22 @@ async def test_a_client_that_shuts_down_its_sending_side_is_served_or_gone_and_h
     await say(port, f"release {other['runId']}")
     assert (await bystander.rest()).text == "before after"
     await bystander.close()
+
+
+@pytest.mark.parametrize("sent", [request("GET", "/ping"), post(run_input("count 3 x"))], ids=["GET", "POST"])
+async def test_a_client_that_sends_no_more_behind_a_complete_request_gets_its_answer(
+    servers: Servers, sent: bytes
+) -> None:
+    sock = socket.socket()
+    sock.setblocking(False)  # noqa: FBT003 - the standard library's own
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", servers().port))
+    await asyncio.get_running_loop().sock_sendall(sock, sent)
+    sock.shutdown(socket.SHUT_WR)
+    reader, writer = await asyncio.open_connection(sock=sock)
+    async with asyncio.timeout(PATIENCE):
+        answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    writer.close()
 
 
 async def test_a_half_closed_socket_harms_nothing(servers: Servers) -> None:

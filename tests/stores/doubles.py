@@ -1,4 +1,4 @@
-"""What the tests of stores say again and again: keys, claims, envelopes, messages."""
+"""Common values for the tests of stores: keys, claims, envelopes, messages."""
 
 from ag_ui.core import EventType
 

@@ -1,4 +1,4 @@
-"""What several runs append at once is one transaction, and one that cannot be stored does no harm to the others."""
+"""Appends of several runs at once are one transaction, and a failed append does not affect the others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

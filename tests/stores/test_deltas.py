@@ -154,7 +154,7 @@ async def test_folding_deltas_gives_the_thread(steps: list[Change | str]) -> Non
 
 
 async def test_folding_deltas_of_a_database_gives_the_thread_too(store: Store) -> None:
-    """What a property says of one store, over one long life of each."""
+    """Property of one store, over one long life of each."""
     dice = random.Random(5)  # noqa: S311 - the same dice in every run
     names = [f"m{n}" for n in range(1, 8)]
     steps: list[Change | str] = []

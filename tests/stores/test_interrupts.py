@@ -1,4 +1,4 @@
-"""What waits for an answer, in every store: an answer is taken once."""
+"""Pending interrupts in every store: an answer is taken once."""
 
 import asyncio
 

@@ -15,7 +15,7 @@ from agui_container.stores.sql.store import SqlStore
 ROOT = Path(__file__).parents[2]
 
 NORMAL = 1
-"""What SQLite calls it that a commit reaches the file at once, and the disk a little later."""
+"""SQLite's number for commits that reach the file at once, and the disk a little later."""
 
 
 def loaded_by(url: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""What assistants keep in every store: questions are asked by one replica and answered by another, once."""
+"""Approvals in every store: one replica asks, another one answers, once."""
 
 import asyncio
 import json
@@ -25,11 +25,11 @@ KEY = run("run", "thread", "anonymous")
 NOTE = Goal("note", {"type": "object", "properties": {"text": {"const": None}}}, "A note.")
 
 
-def desk_on(store: Store) -> ApprovalFixture:
-    """A desk whose assistant keeps what waits there."""
-    desk = ApprovalFixture()
-    desk.assistant = desk.assistant.with_store(store)
-    return desk
+def fixture_on(store: Store) -> ApprovalFixture:
+    """A fixture whose assistant keeps what waits there."""
+    fixture = ApprovalFixture()
+    fixture.assistant = fixture.assistant.with_store(store)
+    return fixture
 
 
 def approvals_on(store: Store, depth: int = 0) -> Approvals:
@@ -59,19 +59,19 @@ async def test_all_of_an_approval_is_known_to_another_replica(replica: Replica) 
 
 
 async def test_what_was_settled_before_results_said_how_they_came_about_is_read_as_it_was(store: Store) -> None:
-    desk = desk_on(store)
-    (interrupt,) = interrupts(await desk.send('call pay {"amount": 5}'))
-    first = await desk.start(resume=[answer(interrupt, approved=False)])
+    fixture = fixture_on(store)
+    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
+    first = await fixture.start(resume=[answer(interrupt, approved=False)])
     (held,) = await store.interrupts.list_open(InterruptScope(0, *THREAD), START)
     older = {name: value for name, value in json.loads(held.payload).items() if name != "metadata"}
     await store.interrupts.put(InterruptScope(0, *THREAD), [structs.replace(held, payload=json.dumps(older).encode())])
-    again = await desk.start(resume=[answer(interrupt, approved=False)])
+    again = await fixture.start(resume=[answer(interrupt, approved=False)])
     assert results(again) == results(first)
     assert [event.metadata for event in of_type(again, ToolCallResultEvent)] == [None]
 
 
 async def test_a_question_of_one_replica_is_answered_through_another(replica: Replica) -> None:
-    one, other = desk_on(await replica()), desk_on(await replica())
+    one, other = fixture_on(await replica()), fixture_on(await replica())
     (interrupt,) = await ask_for_payments(one, 5)
     assert results(await other.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
     assert results(await one.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
@@ -79,21 +79,21 @@ async def test_a_question_of_one_replica_is_answered_through_another(replica: Re
 
 
 async def test_of_answers_at_once_on_several_replicas_one_runs_each_call(replica: Replica) -> None:
-    desks = [desk_on(await replica()) for _ in range(3)]
+    desks = [fixture_on(await replica()) for _ in range(3)]
     questions = await ask_for_payments(desks[0], 1, 2)
     yes = [answer(interrupt, approved=True) for interrupt in questions]
     async with asyncio.TaskGroup() as group:
-        for desk in desks:
+        for fixture in desks:
             for _ in range(2):
-                group.create_task(desk.start(resume=yes))
-    assert sorted(amount for desk in desks for amount in desk.paid) == [1, 2]
+                group.create_task(fixture.start(resume=yes))
+    assert sorted(amount for fixture in desks for amount in fixture.paid) == [1, 2]
     assert results(await desks[0].start(resume=yes)) == ["paid 1", "paid 2"]
 
 
 async def test_a_run_that_fails_at_its_end_leaves_no_question(store: Store) -> None:
-    desk = desk_on(store)
+    fixture = fixture_on(store)
     later: list[Awaitable[object]] = []
-    stream = desk.assistant.run(run_input('call pay {"amount": 5}'), run_context(background=later.append))
+    stream = fixture.assistant.run(run_input('call pay {"amount": 5}'), run_context(background=later.append))
     async for item in stream:
         if isinstance(item, RunFinishedEvent):
             break

@@ -1,4 +1,4 @@
-"""Where a server under test sends what it records: OTLP over HTTP, on loopback, kept in memory."""
+"""Collector for the telemetry of a server under test: OTLP over HTTP, on loopback, kept in memory."""
 
 import gzip
 import threading
@@ -89,7 +89,7 @@ class Collector:
         return {metric.name for part in parts for scope in part.scope_metrics for metric in scope.metrics}
 
     def wait_for(self, found: Callable[[], T]) -> T:
-        """What ``found`` gives once that is something."""
+        """Wait until ``found`` returns something, and return it."""
         deadline = time.monotonic() + SECONDS
         with self._changed:
             while not (result := found()):

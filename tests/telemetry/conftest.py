@@ -43,12 +43,12 @@ class Recorded:
 
 
 def told(span: ReadableSpan) -> Json:
-    """What a span tells."""
+    """Attributes of a span."""
     return dict(span.attributes or {})
 
 
 def is_error(span: ReadableSpan) -> bool:
-    """Whether it says that something has gone wrong."""
+    """True if the span has failed."""
     return span.status.status_code is StatusCode.ERROR
 
 

@@ -1,4 +1,4 @@
-"""What users and models say, as the GenAI conventions write it down."""
+"""Messages of users and models in the format of the GenAI conventions."""
 
 import json
 

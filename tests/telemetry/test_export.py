@@ -1,4 +1,4 @@
-"""What was recorded is sent before the process says that it is idle."""
+"""Telemetry is exported before the process reports that it is idle."""
 
 import threading
 from collections.abc import AsyncIterator

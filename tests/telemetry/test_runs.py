@@ -1,4 +1,4 @@
-"""What is measured of runs, and what becomes of the span of one that was not let in."""
+"""Metrics of runs, and the span of a refused run."""
 
 from collections.abc import Iterator
 from contextvars import copy_context
@@ -18,7 +18,7 @@ FINISHED = RunFinishedEvent(thread_id="thread", run_id="run")
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
-    """What a process of this test alone has measured."""
+    """Return the measurements of this test alone."""
     reader = InMemoryMetricReader()
     provider = MeterProvider(metric_readers=[reader])
     spans.make_instruments.cache_clear()

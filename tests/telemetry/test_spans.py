@@ -1,4 +1,4 @@
-"""What a run, and what goes on in it, tells those who trace, over every transport."""
+"""Spans of a run and of its parts, over every transport."""
 
 import asyncio
 import json

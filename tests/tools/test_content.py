@@ -1,4 +1,4 @@
-"""What a function returns becomes text or content parts, and parts travel unchanged to the client and the model."""
+"""Results of functions become text or content parts, and parts reach the client and the model unchanged."""
 
 import pytest
 from ag_ui.core import DataSource, DocumentPart, ImagePart, TextPart, ToolCallResultEvent, ToolMessage

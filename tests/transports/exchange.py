@@ -6,8 +6,12 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Scope, Send
 
+from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
 from agui_container.transports.caller_middleware import OUTER_SEND
-from tests.engine.doubles import WAIT, ask
+from tests.engine.doubles import WAIT, ask, caller
+
+BUDGET = 1_000_000
+"""Bytes that may be in flight."""
 
 OnSend = Callable[[bytes], Awaitable[None]]
 
@@ -29,6 +33,7 @@ class Exchange:
         bodies: what was written, sent or pushed, in order.
         pushed: number of chunks that were written directly.
         tasks: name of the task of each write; empty for a write outside of tasks.
+        state: the scope's state, for a response without an application around it.
     """
 
     def __init__(self, on_send: OnSend = send_at_once, takes: Callable[[bytes], bool] | None = None) -> None:
@@ -38,6 +43,8 @@ class Exchange:
         self._faults = list[str]()
         self._is_sending = self._is_over = self._is_received = False
         self._left = asyncio.Event()
+        share = ByteBudget(BUDGET).share_of(caller())
+        self.state: dict[str, object] = {OUTER_SEND: self.send, SHARE: share}
 
     def leave(self) -> None:
         """Disconnect."""
@@ -64,7 +71,7 @@ class Exchange:
             "raw_path": path.encode(),
             "query_string": b"",
             "headers": [],
-            "state": {OUTER_SEND: self.send},  # for a response without an application around it
+            "state": self.state,
             "extensions": extensions,
         }
 
@@ -88,7 +95,7 @@ class Exchange:
             self._is_sending = False
         self.messages.append(message)
         self._record(message.get("body", b""))
-        self._is_over = message["type"] == "http.response.body" and not message["more_body"]
+        self._is_over = message["type"] == "http.response.body" and not message.get("more_body", False)
         if self._is_over:
             self.leave()
 

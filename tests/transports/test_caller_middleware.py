@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.caller_middleware import agent_headers, protocol_token
+from agui_container.transports.caller_middleware import agent_headers, check_query, protocol_token
 from agui_container.transports.error_responses import send_refusal
 from tests.behaviour.over_sse import http_client, parsed
 from tests.conftest import Serve
@@ -198,6 +198,17 @@ def test_a_sockets_headers_may_come_in_its_query() -> None:
         "x-amzn-bedrock-agentcore-runtime-session-id": "s1",
         "x-amzn-bedrock-agentcore-runtime-custom-a": "A",
     }
+
+
+@requirement("ws.query")
+@pytest.mark.parametrize(
+    "second", ["X-Amzn-Bedrock-AgentCore-Runtime-Session-Id", "x-amzn-bedrock-agentcore-runtime-session-id"]
+)
+def test_a_query_with_two_sessions_is_refused(second: str) -> None:
+    query = f"x-amzn-bedrock-agentcore-runtime-session-id=s1&{second}=s1".encode()
+    with pytest.raises(AppError, match="may be sent once"):
+        check_query(connection("websocket", {}, query_string=query))
+    check_query(connection("http", {}, query_string=query))
 
 
 @requirement("ws.query")

@@ -14,15 +14,35 @@ from agui_container.main import build_app
 from agui_container.protocol.errors import AppError
 from agui_container.settings import Settings
 from agui_container.transports import request_body
-from agui_container.transports.request_body import LARGE_BYTES, parse_body, parse_body_fields, read_body
-from tests.engine.doubles import forever, make_service
+from agui_container.transports.bytes_in_flight import SHARE, ByteBudget, Share
+from agui_container.transports.request_body import LARGE_BYTES, BodyBuffer, read_body, read_fields, read_request
+from tests.engine.doubles import caller, forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
 
-@pytest.mark.parametrize(("read", "parser"), [(parse_body, "parse"), (parse_body_fields, "parse_fields")])
+def request_from(receive: Receive, share: Share | None = None) -> Request:
+    state = {SHARE: share or share_of(1_000_000)}
+    return Request({"type": "http", "headers": [], "state": state}, receive)
+
+
+def share_of(limit: int) -> Share:
+    return ByteBudget(limit).share_of(caller())
+
+
+def sends(*chunks: bytes) -> Receive:
+    """A client that sends these pieces of a body."""
+    left = list(chunks)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
+
+    return receive
+
+
+@pytest.mark.parametrize(("read", "parser"), [(read_request, "parse"), (read_fields, "parse_fields")])
 async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
-    monkeypatch: pytest.MonkeyPatch, read: Callable[[bytes], Awaitable[object]], parser: str
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[Request, int, Service], Awaitable[object]], parser: str
 ) -> None:
     alone, alongside = threading.Lock(), []
 
@@ -33,7 +53,8 @@ async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
         return {}
 
     monkeypatch.setattr(request_body, parser, parsed)
-    await asyncio.gather(*(read(LARGE) for _ in range(8)))
+    service = make_service(forever)
+    await asyncio.gather(*(read(request_from(sends(LARGE)), len(LARGE), service) for _ in range(8)))
     assert alongside == [False] * 8
 
 
@@ -50,14 +71,15 @@ async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() 
             return messages.pop(0)
 
         with pytest.raises(AppError, match="did not arrive") as raised:
-            await read_body(Request({"type": "http", "headers": []}, receive), 100, make_service(forever))
-        return [chunk for frame in raised.traceback for chunk in frame.frame.f_locals.get("chunks", ())]
+            await read_from(receive, make_service(forever))
+        buffers = [frame.frame.f_locals.get("buffer") for frame in raised.traceback]
+        return [chunk for buffer in buffers if isinstance(buffer, BodyBuffer) for chunk in buffer._chunks]
 
     assert [await refused() for _ in range(3)] == [[b"the half of it"]] * 3
 
 
 async def test_an_absent_body_adds_nothing() -> None:
-    assert await parse_body_fields(b"") == {}
+    assert await read_fields(request_from(sends(b"")), 100, make_service(forever)) == ({}, 0)
 
 
 async def silent() -> Message:
@@ -67,7 +89,9 @@ async def silent() -> Message:
 
 
 async def read_from(receive: Receive, service: Service) -> bytes:
-    return await read_body(Request({"type": "http", "headers": []}, receive), 100, service)
+    request = request_from(receive)
+    with share_of(1_000_000).reserve() as reservation:
+        return await read_body(request, 100, service, reservation)
 
 
 async def test_a_callers_own_timeout_is_the_callers() -> None:

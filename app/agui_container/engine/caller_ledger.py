@@ -71,7 +71,7 @@ NOTHING_FREED = Freed()
 
 
 class CallerLedger:
-    """What one caller uses.
+    """Resources in use by one caller.
 
     Args:
         account: name of the caller.

@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from typing import ParamSpec, TypeVar
 
 from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, TokenUsage, ToolMessage, UserMessage
 from msgspec import Struct
@@ -171,14 +172,22 @@ def _builtin(name: str, arguments: dict[str, str], tools: Tools) -> Plan:
 
 def _calls(match: re.Match[str], _: Tools) -> Plan:
     """Plan one call per line that begins with ``call``. Other lines continue the arguments of the call before them."""
-    parts: list[tuple[str, list[str]]] = []
-    for line in match[0].split("\n"):
-        call = CALL.match(line)
-        if call:
-            parts.append((call[1], [call[2]]))
-        else:
-            parts[-1][1].append(line)
-    return tuple(CallTool(name, "\n".join(lines).strip() or "{}") for name, lines in parts)
+    text, begins = match[0], list(_call_lines(match[0]))
+    ends = [begin.start() for begin in begins[1:]] + [len(text)]
+    return tuple(
+        CallTool(begin[1], text[begin.end() : end].strip() or "{}") for begin, end in zip(begins, ends, strict=True)
+    )
+
+
+def _call_lines(text: str) -> Iterator[re.Match[str]]:
+    """Yield the begin of each line that begins with ``call``. One search would hold the interpreter lock too long."""
+    at = 0
+    while True:
+        if found := CALL_LINE.match(text, at):
+            yield found
+        at = text.find("\n", at) + 1
+        if at == 0:
+            return
 
 
 class Rule(Struct, frozen=True):
@@ -193,6 +202,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE | re.DOTALL)
 
 
+CALL_LINE = _pattern(r"[^\S\n]*call[^\S\n]+(\S+)")
 CALL = _pattern(r"\s*call[^\S\n]+(\S+)(.*)")
 RULES = (
     Rule("stream 5", _pattern(r"stream\s+(\d+)"), _stream),
@@ -214,10 +224,16 @@ NAME = "offline"
 """Name of the model and of its provider."""
 
 LARGE_PROMPT = 100_000
-"""Prompts of at least this many characters are counted in a thread, not on the event loop."""
+"""Prompts of at least this many characters are read and counted in a thread, not on the event loop."""
+
+MANY_MESSAGES = 500
+"""Prompts of more messages are read and counted in a thread, too."""
 
 PIECE_LENGTH = 50_000
 """Number of characters that are split into words at a time."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _WORD = re.compile(r"\S+\s*")
 
@@ -236,7 +252,7 @@ class OfflineModel:
         Raises:
             AppError: ``MODEL_ERROR`` if the plan has a ``Fail`` step.
         """
-        steps = make_plan(prompt.messages, {tool.name for tool in prompt.tools})
+        steps = await _off_loop_if_large(prompt, make_plan, prompt.messages, {tool.name for tool in prompt.tools})
         calls = 0
         for step in steps:
             if isinstance(step, Repeat):
@@ -252,7 +268,7 @@ class OfflineModel:
                 for piece in _pieces(step, calls):
                     yield piece
                 calls += isinstance(step, CallTool)
-        yield UsageDelta(await _usage(prompt, steps))
+        yield UsageDelta(await _off_loop_if_large(prompt, usage_of, prompt, steps))
 
     def count(self, text: str) -> int:
         """Return the number of words in ``text``, counted as in the usage."""
@@ -261,18 +277,21 @@ class OfflineModel:
 
 def _pieces(step: Say | Reason | CallTool, index: int) -> Iterator[Delta]:
     if isinstance(step, Say):
-        return (TextDelta(word) for word in _WORD.findall(step.text))
+        return (TextDelta(word[0]) for word in _WORD.finditer(step.text))
     if isinstance(step, Reason):
-        return (ReasoningDelta(word) for word in _WORD.findall(step.text))
+        return (ReasoningDelta(word[0]) for word in _WORD.finditer(step.text))
     half = len(step.arguments) // 2
     first = ToolCallDelta(index, step.arguments[:half], name=step.name)
     return iter((first, ToolCallDelta(index, step.arguments[half:])))
 
 
-async def _usage(prompt: Prompt, steps: Plan) -> TokenUsage:
-    """Return ``usage_of`` the call. Large prompts are counted in a thread because they would block the event loop."""
-    size = sum(len(text) for message in prompt.messages for text in _texts(message))
-    return usage_of(prompt, steps) if size < LARGE_PROMPT else await asyncio.to_thread(usage_of, prompt, steps)
+async def _off_loop_if_large(prompt: Prompt, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function, in a thread if the prompt is so large that the call would block the event loop."""
+    is_large = (
+        len(prompt.messages) > MANY_MESSAGES
+        or sum(len(text) for message in prompt.messages for text in _texts(message)) >= LARGE_PROMPT
+    )
+    return await asyncio.to_thread(work, *args, **kwargs) if is_large else work(*args, **kwargs)
 
 
 def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
+from ag_ui.core import PROTOCOL_VERSION, Message, RunAgentInput
 from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -29,6 +29,8 @@ KINDS = MEDIA | {"text", "document"}
 
 MAX_LOGGED_TYPE = 32
 """Maximum number of characters of an unknown type in the log."""
+
+MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
 Warn = Callable[[str], None]
 """Function that logs a warning."""
@@ -68,11 +70,17 @@ def _translate_binary(part: dict[str, Any]) -> dict[str, Any] | None:
     return {**media, "source": {"type": name, "value": part[name], "mimeType": mime_type}, **filename}
 
 
-MAX_ITEMS = {"messages": 20_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
+MAX_ITEMS = {"messages": 10_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
 """Maximum number of items of each list in a ``RunAgentInput``."""
 
-MAX_PARTS = 40_000
+MAX_PARTS = 20_000
 """Maximum number of content parts and tool calls of all messages together."""
+
+MAX_MESSAGE_PARTS = 4_000
+"""Maximum number of content parts and tool calls of one message."""
+
+MESSAGES_AT_ONCE = 100
+"""Number of messages up to which all errors in them are collected."""
 
 SHOWN_ERRORS = 5
 """Maximum number of field errors in one message."""
@@ -175,13 +183,17 @@ def _check_lengths(document: Mapping[str, object]) -> None:
 
     This runs before the validation, because a million wrong items would build a million errors and block the process.
     """
-    parts = 0
+    parts = largest = 0
     for name, limit in MAX_ITEMS.items():
         items = document.get(name)
         if isinstance(items, list):
             if len(items) > limit:
                 raise_validation_error(f"{name}: has {len(items)} items; at most {limit} are taken.")
-            parts += sum(map(_count_parts, items))
+            counts = list(map(_count_parts, items))
+            parts += sum(counts)
+            largest = max(largest, *counts, 0)
+    if largest > MAX_MESSAGE_PARTS:
+        raise_validation_error(f"messages: one has {largest} parts and calls; at most {MAX_MESSAGE_PARTS} are taken.")
     if parts > MAX_PARTS:
         raise_validation_error(f"messages: have {parts} parts and calls together; at most {MAX_PARTS} are taken.")
 
@@ -204,7 +216,7 @@ def _run_input(document: dict[str, object], warn: Warn) -> RunAgentInput:
     _check_lengths(document)
     migrate_parts(document.get("messages"), warn)
     try:
-        run_input = RunAgentInput.model_validate(document)
+        run_input = RunAgentInput.model_validate(_with_validated_messages(document))
     except ValidationError as error:
         raise _field_errors(error, document, "") from None
     for name, value in (("threadId", run_input.thread_id), ("runId", run_input.run_id)):
@@ -212,6 +224,27 @@ def _run_input(document: dict[str, object], warn: Warn) -> RunAgentInput:
             raise_validation_error(f"{name}: must have 1 to {MAX_ID} characters.")
     _check_version(run_input.protocol_version)
     return run_input
+
+
+def _with_validated_messages(document: dict[str, object]) -> dict[str, object]:
+    """Validate the messages one by one if there are many. Other messages are validated with the rest.
+
+    All errors of many messages would be too many to build, and one validation of them all would hold the interpreter
+    lock too long.
+
+    Raises:
+        AppError: VALIDATION_ERROR for the first message with errors.
+    """
+    messages = document.get("messages")
+    if not isinstance(messages, list) or len(messages) <= MESSAGES_AT_ONCE:
+        return document
+    validated = []
+    for index, message in enumerate(messages):
+        try:
+            validated.append(MESSAGE.validate_python(message))
+        except ValidationError as error:
+            raise _field_errors(error, message, f"messages.{index}") from None
+    return {**document, "messages": validated}
 
 
 def _embedded_command(run_input: RunAgentInput) -> Command | None:

@@ -6,22 +6,36 @@ output, because most JSON readers fail on them as they fail on Infinity. Source:
 """
 
 import json
+import re
 from collections.abc import Iterator
 from math import isfinite, isinf
 from typing import NoReturn
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 
 DEPTH_CHECK_BRACKETS = 100
 """Number of opening brackets from which the nesting depth of a body is checked. Fewer cannot be too deep."""
 
-MAX_BRACKETS = 1_000_000
-"""Maximum number of opening brackets of a body, including brackets inside strings.
+MAX_BRACKETS = 250_000
+"""Maximum number of lists and objects of a body.
 
 ``[]`` takes 3 bytes in the body and 60 in memory, and the parser blocks all threads until it has read all of them.
 """
+
+MAX_COMMAS = 1_500_000
+"""Maximum number of commas between the values of a body. Many short values block the other threads, too."""
+
+MAX_KEYS = 100_000
+"""Maximum number of keys of one object."""
+
+MAX_DEPTH = 200
+"""Maximum number of lists and objects inside each other: that of pydantic's parser, by which stores read."""
+
+STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+HIGH_SURROGATES, LOW_SURROGATES = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 
 TOO_LARGE = "the number is too large."
 
@@ -43,8 +57,11 @@ def parse_json(body: bytes) -> object:
     if not body.strip():
         raise_validation_error("The body is empty; a RunAgentInput is expected.")
     brackets = body.count(b"[") + body.count(b"{")
-    if brackets > MAX_BRACKETS:
+    if brackets > MAX_BRACKETS and brackets - _count_in_strings(body, b"[", b"{") > MAX_BRACKETS:
         raise_validation_error(f"The body has more than {MAX_BRACKETS} lists and objects.")
+    commas = body.count(b",")
+    if commas > MAX_COMMAS and commas - _count_in_strings(body, b",") > MAX_COMMAS:
+        raise_validation_error(f"The body has more than {MAX_COMMAS} values.")
     numbers = NumberReader()
     try:
         document: object = json.loads(
@@ -63,28 +80,46 @@ def parse_json(body: bytes) -> object:
     if numbers.refused:
         raise_validation_error(clip_message(f"{_path_to(numbers.refused[0], document)}: {numbers.refused[0].reason}"))
     if b"\\ud" in body or b"\\uD" in body:
-        _check_surrogates(document)
+        _check_surrogates(body)
     if brackets >= DEPTH_CHECK_BRACKETS:
-        _check_depth(body)
+        _check_depth(document)
     return document
 
 
-def _check_depth(body: bytes) -> None:
-    """Refuse a body that is nested deeper than pydantic's JSON parser allows, because it could not be stored."""
-    try:
-        from_json(body)
-    except ValueError:
-        raise_validation_error("The body is nested too deeply.")
+def _count_in_strings(body: bytes, *symbols: bytes) -> int:
+    """Return the number of these symbols inside strings. They are text there, for example code."""
+    return sum(string[0].count(symbol) for string in STRING.finditer(body) for symbol in symbols)
 
 
-def _check_surrogates(document: object) -> None:
+def _check_depth(document: object) -> None:
+    """Refuse a document that is nested deeper than ``MAX_DEPTH``, because it could not be stored."""
+    level = [document]
+    for _ in range(MAX_DEPTH + 1):
+        if not level:
+            return
+        level = [
+            value
+            for node in level
+            for value in (node.values() if isinstance(node, dict) else node if isinstance(node, list) else ())
+            if isinstance(value, dict | list)
+        ]
+    raise_validation_error("The body is nested too deeply.")
+
+
+def _check_surrogates(body: bytes) -> None:
     """Refuse half of a surrogate pair, because UTF-8 cannot encode it."""
-    try:
-        json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise_validation_error("The body holds half of a surrogate pair.")
-    except RecursionError:
-        raise_validation_error("The body is nested too deeply.")
+    high_ends_at = -1
+    for escape in ESCAPE.finditer(body):
+        code = int(escape[1], 16) if escape[1] else 0
+        is_second_half = escape.start() == high_ends_at
+        if (code in LOW_SURROGATES) != is_second_half:
+            break
+        high_ends_at = escape.end() if code in HIGH_SURROGATES else -1
+        if high_ends_at >= 0 and not body.startswith(b"\\u", high_ends_at):
+            break
+    else:
+        return
+    raise_validation_error("The body holds half of a surrogate pair.")
 
 
 class RefusedNumber:
@@ -150,6 +185,8 @@ def _members(node: object) -> Iterator[tuple[object, object]]:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(pairs) > MAX_KEYS:
+        raise_validation_error(f"A JSON object in the body has more than {MAX_KEYS} keys.")
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise_validation_error("A JSON object in the body has the same key twice.")

@@ -25,7 +25,8 @@ from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import mask_passwords
-from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+from agui_container.server.connections import ConnectionLimit, raise_descriptor_limit
+from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
 from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
 
@@ -41,6 +42,12 @@ WS_PING_SECONDS = 60.0
 KEEP_ALIVE_SECONDS = 75
 """Seconds until an idle connection is closed. Load balancers and clients close theirs earlier, so none is closed just
 when the next request is sent."""
+
+TICKS_PER_SECOND = 10
+"""Calls of ``on_tick`` in one second, by uvicorn."""
+
+MAX_BACKLOG = 2048
+"""Connections that may wait to be accepted."""
 
 GC_THRESHOLD = 10_000
 """Container objects, allocated minus freed, that start a garbage collection. With Python's default of 700 and 200 open
@@ -59,11 +66,18 @@ logger = logging.getLogger("agui_container")
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that drains the engine before it closes connections."""
+    """A uvicorn server that drains the engine before it closes connections.
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    Args:
+        config: uvicorn's configuration.
+        service: the engine.
+        descriptors: files that the process may have open.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: Service, descriptors: int) -> None:
         super().__init__(config)
         self._service = service
+        self._connection_limit = ConnectionLimit(descriptors)
         self.start_error: str | None = None
         """The reason why the server could not start, if the operator can mend it."""
 
@@ -91,11 +105,18 @@ class Server(uvicorn.Server):
         if self.start_error is not None:
             self.should_exit = True
             return
+        self.lifespan.state[CONNECTION_LIMIT] = self._connection_limit
         await super().startup(sockets)
         enable_gc()
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
             logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
+
+    async def on_tick(self, counter: int) -> bool:
+        """Check the connections once per second."""
+        if counter % TICKS_PER_SECOND == 0:
+            self._connection_limit.check(self.server_state.connections, asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal. Then the process ends, even if tasks or threads are still running."""
@@ -174,7 +195,8 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print_start_error(str(error))
         return 2
-    server = Server(uvicorn_config(app, settings), app.state.service)
+    descriptors = raise_descriptor_limit()
+    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, descriptors)
     server.run()
     if server.start_error is not None:
         print_start_error(server.start_error)
@@ -195,8 +217,8 @@ def warn_if_shared(settings: Settings) -> None:
         )
 
 
-def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """Return uvicorn's configuration for the application."""
+def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicorn.Config:
+    """Return uvicorn's configuration for the application, in a process that may have ``descriptors`` files open."""
     return uvicorn.Config(
         app,
         host=settings.host,
@@ -210,6 +232,7 @@ def uvicorn_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
+        backlog=min(MAX_BACKLOG, descriptors // 4),  # all that wait are accepted at once
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=FLUSH_SECONDS,
     )

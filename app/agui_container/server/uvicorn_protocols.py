@@ -10,12 +10,16 @@ Within these limits they parse and answer as uvicorn does.
 
 import asyncio
 
-from starlette.types import Send
-from uvicorn._types import ASGI3Application, ASGISendEvent
+from starlette.types import Receive, Scope, Send
+from uvicorn._types import ASGI3Application, ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
+
+from agui_container.protocol.errors import AppError
+from agui_container.server.connections import ConnectionLimit
+from agui_container.transports.bytes_in_flight import SHARE, Reservation, Share
 
 CONNECTION_EXTENSION = "agui.connection"
 """Key in ``scope["extensions"]`` of an HTTP request. The value is its ``HttpProtocol``."""
@@ -23,6 +27,15 @@ CONNECTION_EXTENSION = "agui.connection"
 HTTP2 = "http2"
 """Key in the application's lifespan state, if it serves HTTP/2. The value makes a reader of a connection's first
 bytes."""
+
+CONNECTION_LIMIT = "agui.connection_limit"
+"""Key in the application's lifespan state. The value is the ``ConnectionLimit`` of the process."""
+
+LINGER_SECONDS = 5.0
+"""Seconds in which a client may go on with a body that has been answered already, so that it sees the answer."""
+
+MESSAGE_SECONDS = 60.0
+"""Seconds in which a client must have sent a WebSocket message whose first frame has arrived."""
 
 MAX_HEAD = 128_000
 """Bytes a client may send without completing a head, a piece of a body or a request."""
@@ -32,6 +45,17 @@ MAX_FRAMES = 10_000
 
 BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
+OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close"))
+OVERLOADED_HANDSHAKE = b"\r\n".join(
+    [b"HTTP/1.1 503 Service Unavailable", *(b"%b: %b" % header for header in OVERLOADED_HEADERS), b"", b""]
+)
+
+
+async def overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """Answer a request on a connection beyond the limit."""
+    await send({"type": "http.response.start", "status": 503, "headers": OVERLOADED_HEADERS})
+    await send({"type": "http.response.body"})
+
 
 class HttpProtocol(HttpToolsProtocol):
     """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until a head is complete."""
@@ -39,6 +63,8 @@ class HttpProtocol(HttpToolsProtocol):
     _unparsed_bytes = 0
     _is_in_head = True
     _is_reading = False
+    _is_surplus = False
+    """True for a connection beyond the limit, which can only ask for ``/ping``."""
     _active_cycle: RequestResponseCycle | None = None
     """The request that is being answered. ``cycle`` is the latest one, which may still wait in ``pipeline``."""
 
@@ -70,10 +96,26 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timeout for the first head."""
-        hand_over = self.app_state.get(HTTP2)
-        self._opening = hand_over() if hand_over is not None else None
         super().connection_made(transport)
-        self._restart_head_timeout()
+        self._limit: ConnectionLimit | None = self.app_state.get(CONNECTION_LIMIT)
+        if self._limit is not None:
+            self._is_surplus = not self._limit.admit(self, len(self.connections), self.loop.time())
+        hand_over = None if self._is_surplus else self.app_state.get(HTTP2)
+        self._opening = hand_over() if hand_over is not None else None
+        self._restart_head_timeout(self.timeout_keep_alive)
+
+    def eof_received(self) -> bool:  # type: ignore[override] # as asyncio has it
+        """Keep a connection open whose client sends no more, if it waits for the response to a complete request.
+
+        A client that leaves a stream looks the same, so a stream ends.
+        """
+        cycle = self._active_cycle
+        if cycle is None or cycle.response_complete or self.cycle.more_body or cycle.chunked_encoding:
+            return False
+        self.cycle.keep_alive = False
+        if self._limit is not None:
+            self._limit.half_closed.add(self)
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the application, and release the request.
@@ -86,10 +128,15 @@ class HttpProtocol(HttpToolsProtocol):
             self._active_cycle.message_event.set()
         super().connection_lost(exc)
         super()._unset_keepalive_if_required()
+        self._end_waiting()
         self._release_request()
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection to ``WebSocketProtocol``, unless a response is still being sent on it."""
+        if self._is_surplus:
+            self.transport.write(OVERLOADED_HANDSHAKE)
+            self.transport.close()
+            return
         if not self._is_idle():
             self.send_400_response("A connection cannot be upgraded while a response is being sent.")
             return
@@ -101,6 +148,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Give the transport up to another protocol, before any request was read."""
         self.connections.discard(self)
         super()._unset_keepalive_if_required()
+        self._end_waiting()
         self.parser = None  # type: ignore[assignment] # uvicorn does the same in connection_lost
         return self.transport
 
@@ -131,7 +179,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {CONNECTION_EXTENSION: self}  # type: ignore[dict-item] # uvicorn's type is narrower
         self._is_in_head = True
-        self._restart_head_timeout()
+        self._restart_head_timeout(self.timeout_keep_alive)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header. Ignore trailers, because proxies do not check them as they check headers."""
@@ -140,9 +188,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """End the head."""
+        if self._is_surplus and self.url != b"/ping":
+            self.app = overloaded
         super().on_headers_complete()
         self._unparsed_bytes, self._is_in_head = 0, False
         super()._unset_keepalive_if_required()
+        self._end_waiting()
 
     def on_body(self, body: bytes) -> None:
         """Add a piece of the body."""
@@ -153,6 +204,8 @@ class HttpProtocol(HttpToolsProtocol):
         """End the request."""
         self._unparsed_bytes = 0
         super().on_message_complete()
+        if self._active_cycle is not None and self.cycle.response_complete and not self.transport.is_closing():
+            self._restart_head_timeout(self.timeout_keep_alive)
 
     # --- one request after the other ---
 
@@ -164,9 +217,15 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self.pipeline:
             self.flow.pause_reading()
+        elif self.cycle.more_body and not self.transport.is_closing():
+            self._restart_head_timeout(LINGER_SECONDS)
+        elif self._limit is not None:
+            self._limit.begin_waiting(self)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active_cycle = cycle
+        if self._is_surplus:
+            cycle.keep_alive = False
         super()._start_asgi_task(cycle, app)
 
     def _is_idle(self) -> bool:
@@ -177,10 +236,13 @@ class HttpProtocol(HttpToolsProtocol):
         if not self._is_reading:
             super()._unset_keepalive_if_required()
 
-    def _restart_head_timeout(self) -> None:
+    def _restart_head_timeout(self, seconds: float) -> None:
         super()._unset_keepalive_if_required()
-        timer = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
-        self.timeout_keep_alive_task = timer
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def _end_waiting(self) -> None:
+        if self._limit is not None:
+            self._limit.end_waiting(self)
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
@@ -188,6 +250,11 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     _control_frames = 0
     """Pings and pongs of the current read."""
+    _message_bytes = 0
+    """Bytes of complete frames that the application has not received yet."""
+    _message_begun: float | None = None
+    """Time at which the first bytes of an incomplete message arrived."""
+    _reservation: Reservation | None = None
 
     def data_received(self, data: bytes) -> None:
         """Parse the data. Read on in the next turn of the event loop, so that other connections are served first."""
@@ -199,15 +266,57 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             self.transport.write(BAD_HANDSHAKE)
             self.transport.close()
-        elif not self.read_paused and not self.transport.is_closing():
-            self.transport.pause_reading()
-            self.loop.call_soon(self._resume_reading)
+        elif not self.transport.is_closing():
+            self._count_bytes()
+            if not self.read_paused and not self.transport.is_closing():
+                self.transport.pause_reading()
+                self.loop.call_soon(self._resume_reading)
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """Return the next message. From then on the application counts its bytes."""
+        message = await super().receive()
+        if self.queue.empty():
+            self._message_bytes = 0
+            self._count_bytes()
+        return message
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send a message of the application. uvicorn would log an error after a refused handshake."""
+        """Send a message, and wait until the client has taken most of it. uvicorn waits before the next message.
+
+        uvicorn would log an error after a refused handshake.
+        """
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and self.close_sent:
             self.handshake_complete = True
+        if not self.writable.is_set():
+            await self.writable.wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the application, and release the bytes of an incomplete message."""
+        super().connection_lost(exc)
+        if self._reservation is not None:
+            self._reservation.resize(0)
+
+    def send_keepalive_ping(self) -> None:
+        """Send a ping, unless the client takes too long for a message."""
+        if self._message_begun is not None and self.loop.time() - self._message_begun > MESSAGE_SECONDS:
+            self._fail(CloseCode.POLICY_VIOLATION)
+        super().send_keepalive_ping()
+
+    def _count_bytes(self) -> None:
+        """Count the bytes that have arrived and that the application has not received as bytes in flight."""
+        partial = len(self.conn.reader.buffer)
+        is_incomplete = partial > 0 or bool(self.frames)
+        self._message_begun = (self._message_begun or self.loop.time()) if is_incomplete else None
+        if self._reservation is None:
+            share: Share | None = self.scope["state"].get(SHARE) if self.handshake_initiated else None
+            if share is None:
+                return
+            self._reservation = share.reserve()
+        try:
+            self._reservation.resize(partial + self._message_bytes)
+        except AppError as error:
+            self._fail(CloseCode.TRY_AGAIN_LATER, error.code)
 
     def shutdown(self) -> None:
         """Close the connection. Send a close frame first unless one was sent.
@@ -221,9 +330,20 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def handle_cont(self, event: Frame) -> None:
         """Add a fragment. Close the connection if the message has too many."""
+        self._message_bytes += len(event.data)
         super().handle_cont(event)
         if len(self.frames) > MAX_FRAMES:
             self._fail(CloseCode.MESSAGE_TOO_BIG)
+
+    def handle_text(self, event: Frame) -> None:
+        """Begin a message."""
+        self._message_bytes += len(event.data)
+        super().handle_text(event)
+
+    def handle_bytes(self, event: Frame) -> None:
+        """Begin a message, which the application will refuse."""
+        self._message_bytes += len(event.data)
+        super().handle_bytes(event)
 
     def handle_ping(self) -> None:
         """Answer a ping, unless the peer does not read: its pongs would pile up in memory."""
@@ -243,10 +363,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         if self._control_frames > MAX_FRAMES:
             self._fail(CloseCode.POLICY_VIOLATION)
 
-    def _fail(self, code: CloseCode) -> None:
+    def _fail(self, code: CloseCode, reason: str = "") -> None:
         self.frames = []
         if not self.close_sent:
-            self.conn.fail(code)
+            self.conn.fail(code, reason)
             self.handle_parser_exception()
 
     def _resume_reading(self) -> None:

@@ -19,6 +19,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
+from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
 from agui_container.transports.error_responses import error_response, send_refusal
 
 INVOCATIONS = "/invocations"
@@ -58,6 +59,7 @@ class CallerMiddleware:
         accounts: chooses the account that the limits per caller are counted under.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
+        budget: bytes in flight of the process, of which each caller gets a share.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
         error_forms: responses for errors below a path prefix, if they differ from AG-UI's.
     """
@@ -71,6 +73,7 @@ class CallerMiddleware:
         by_session: bool,
         accounts: Accounts,
         refused_status: int | None,
+        budget: ByteBudget,
         ensure_open: Callable[[], Awaitable[None]],
         error_forms: Mapping[str, ErrorForm],
     ) -> None:
@@ -80,6 +83,7 @@ class CallerMiddleware:
         self._by_session = by_session
         self._accounts = accounts
         self._refused_status = refused_status
+        self._budget = budget
         self._ensure_open = ensure_open
         self._error_forms = error_forms
 
@@ -94,14 +98,17 @@ class CallerMiddleware:
         caller = make_caller(agent_headers(connection, headers), address, self._accounts, by_session=self._by_session)
         state = scope.setdefault("state", {})  # the data of ``request.state``
         state["caller"] = caller
+        state[SHARE] = self._budget.share_of(caller)
         state[OUTER_SEND] = send
         state["refused_status"] = self._refused_status if route_path(scope) == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._browsers.check(headers, scope)
             check_session(headers, caller)
+            check_query(connection)
             if not is_open_path(route_path(scope)):
-                state["caller"] = await self._authentication.authenticate(caller, headers)
+                caller = state["caller"] = await self._authentication.authenticate(caller, headers)
+                state[SHARE] = self._budget.share_of(caller)
             await self._ensure_open()
         except AppError as error:
             await send_refusal(error, self._refusal(error, connection), scope, receive, send)
@@ -147,6 +154,18 @@ def check_session(headers: Headers, caller: Caller) -> None:
         raise AppError(ErrorCode.VALIDATION_ERROR, "The session header may be sent once.")
     if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")
+
+
+def check_query(connection: HTTPConnection) -> None:
+    """Check the query of a WebSocket, where browsers put the headers that they cannot set.
+
+    Raises:
+        AppError: VALIDATION_ERROR if it has more than one session id. See ``check_session``.
+    """
+    if connection.scope["type"] != "websocket":
+        return
+    if sum(name.lower() == SESSION_HEADER for name, _ in connection.query_params.multi_items()) > 1:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "The session id may be sent once.")
 
 
 def caller_of(connection: HTTPConnection) -> Caller:

@@ -3,6 +3,8 @@
 Rule: one write at a time, and one write for all events that are ready. The flusher pushes new events to the connection
 if the connection accepts them at once. Otherwise the task of this response writes them, because only this task may
 wait. The subscription is closed however the response ends.
+
+Rule: a large write counts as in flight until the client has taken it. If too many bytes are in flight, it waits.
 """
 
 import asyncio
@@ -11,11 +13,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
+from agui_container.transports.bytes_in_flight import SMALL_BYTES, share_of
 from agui_container.transports.caller_middleware import OUTER_SEND
 from agui_container.transports.formats import Format
 from agui_container.transports.stream_monitor import StreamMonitor
@@ -24,7 +28,11 @@ SEND_SECONDS = 60.0
 """Seconds without progress of a write until a slow reader is disconnected, because unread bytes use memory. The client
 may reconnect and continue."""
 
-LAST_BYTES = 16_000
+PUSHED_BYTES = 64_000
+"""Largest batch, in bytes, that the flusher pushes. The connection has room for as many. The task of the response sends
+a larger one."""
+
+LAST_BYTES = SMALL_BYTES
 """Largest write, in bytes, that is sent together with the end of the response. A larger one is sent before the end,
 because a server that shuts down does not wait for readers whose response has ended."""
 
@@ -66,7 +74,7 @@ class EventStreamResponse:
         """Send events until the run ends or the client disconnects. Exceptions of ``send`` are raised."""
         if scope["method"] == "HEAD":
             self._subscription.close()  # headers only
-        self._send, self._write_chunk = send, chunk_writer(scope)
+        self._send, self._write_chunk, self._share = send, chunk_writer(scope), share_of(HTTPConnection(scope))
         self._monitor.add(self)
         listener = asyncio.create_task(self._stop_at_disconnect(receive), name="wait for disconnect")
         try:
@@ -124,15 +132,22 @@ class EventStreamResponse:
             return False
         try:
             body = self._format.body_now(batch)
-            self._has_written = body is not None and self._write_chunk(body)
+            self._has_written = body is not None and len(body) <= PUSHED_BYTES and self._write_chunk(body)
         except Exception:  # noqa: BLE001 - the task of this response meets the same failure and raises it
             return False
         return self._has_written
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
-        await self._send_message({"type": "http.response.body", "body": body, "more_body": more})
+        if len(body) <= SMALL_BYTES:
+            await self._send_message({"type": "http.response.body", "body": body, "more_body": more})
+            return
+        self._is_sending, self._last_write = True, asyncio.get_running_loop().time()
+        with await self._share.reserve_later(len(body)):
+            await self._send_message({"type": "http.response.body", "body": body, "more_body": more})
+            await self._send_message({"type": "http.response.body", "body": b"", "more_body": more})
 
     async def _send_message(self, message: dict[str, object]) -> None:
+        """Send a message, as soon as the client has taken those before."""
         self._is_sending, self._last_write = True, asyncio.get_running_loop().time()
         await self._send(message)
         self._is_sending, self._has_written = False, True

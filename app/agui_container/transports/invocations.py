@@ -29,8 +29,9 @@ from agui_container.transports.error_responses import refuse_in_stream
 from agui_container.transports.event_stream import EventStreamResponse
 from agui_container.transports.formats import HEADERS, Format, SseFormat, names_event_format, requested_format
 from agui_container.transports.legacy_clients import LegacySseFormat, is_legacy_client
+from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
-from agui_container.transports.request_body import parse_body, read_body
+from agui_container.transports.request_body import read_request
 from agui_container.transports.stream_monitor import StreamMonitor
 
 
@@ -62,7 +63,7 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
 
     async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
-        agent_request = await parse_request(request, await read_body(request, max_body, service))
+        agent_request = await accept_request(request, max_body, service)
         event_format = format_for(agent_request, request)
         if isinstance(agent_request, RunRequest):
             subscription = await service.admit(agent_request.run_input, caller, agent_request.size)
@@ -93,18 +94,18 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
     ]
 
 
-async def parse_request(request: Request, body: bytes) -> AgentRequest:
-    """Parse the body of a request, and choose how the request is refused from now on.
+async def accept_request(request: Request, max_body: int, service: Service) -> AgentRequest:
+    """Read and parse the body of a request, and choose how the request is refused from now on.
 
     The official client throws on an error status, which is an exception in every front end, and reads RUN_ERROR in a
     stream. So a client that declares ``protocolVersion`` and names an event format is refused in the stream, also where
     the body cannot be accepted. All other clients get the status of the error table (decision 0037).
 
     Raises:
-        AppError: VALIDATION_ERROR, naming the field.
+        AppError: as raised by ``read_request``.
     """
     try:
-        parsed: AgentRequest | MalformedRequest = await parse_body(body)
+        parsed: AgentRequest | MalformedRequest = await read_request(request, max_body, service)
     except MalformedRequest as error:
         parsed = error
     if parsed.protocol_version is not None and names_event_format(request):
@@ -144,4 +145,4 @@ def command_run(
         encoded = [encode(event) for event in events]
     except IllegalEvent:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, "The answer is too large for one event.") from None
-    return Response(event_format.complete_body(encoded), headers=headers, media_type=event_format.media_type)
+    return PlainResponse(event_format.complete_body(encoded), headers=headers, media_type=event_format.media_type)

@@ -1,7 +1,9 @@
-"""Read and parse request bodies within limits of size and time.
+"""Read and parse request bodies within limits of size, time and bytes in flight.
 
-Rule: a large body is parsed in a thread, so that it does not block the event loop. Only one body is parsed there at a
-time. Parsing in parallel would not be faster, because of the interpreter lock, and would need more memory at once.
+Rule: a body counts as in flight until it has been parsed. A body that the budget has no room for is read to its end
+without being kept, so that the client sees the error.
+
+Rule: a large body is parsed in a thread, so that it does not block the event loop.
 """
 
 import asyncio
@@ -10,9 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-import anyio.to_thread
-from anyio import CapacityLimiter
-from anyio.lowlevel import RunVar
 from starlette.requests import Request
 
 from agui_container.engine.registry.registry import shutting_down
@@ -20,6 +19,8 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.parser import parse, parse_fields
+from agui_container.runtime.large_work import LargeWork
+from agui_container.transports.bytes_in_flight import Reservation, share_of
 
 logger = logging.getLogger(__name__)
 
@@ -34,31 +35,51 @@ LARGE_BYTES = 100_000
 
 T = TypeVar("T")
 
-_parse_limiter: RunVar[CapacityLimiter] = RunVar("large_body")
+_large_bodies = LargeWork("large_body")
 
 
-async def read_body(request: Request, max_bytes: int, service: Service) -> bytes:
+async def read_request(request: Request, max_bytes: int, service: Service) -> AgentRequest:
+    """Read and parse a run input or a command.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field, or as raised by ``read_body``.
+    """
+    with share_of(request).reserve() as reservation:
+        return await parse_body(await read_body(request, max_bytes, service, reservation))
+
+
+async def read_fields(request: Request, max_bytes: int, service: Service) -> tuple[dict[str, object], int]:
+    """Read and parse a JSON object, and return its size in bytes as well. An empty body is an empty object.
+
+    Raises:
+        AppError: VALIDATION_ERROR if the body is no JSON object, or as raised by ``read_body``.
+    """
+    with share_of(request).reserve() as reservation:
+        body = await read_body(request, max_bytes, service, reservation)
+        return await _parse(parse_fields, body or b"{}"), len(body)
+
+
+async def read_body(request: Request, max_bytes: int, service: Service, reservation: Reservation) -> bytes:
     """Read the whole body of a request.
 
     Raises:
-        AppError: PAYLOAD_TOO_LARGE if the body exceeds ``max_bytes``; VALIDATION_ERROR if it is compressed or
-            incomplete; SHUTTING_DOWN if the server cancels the request while ``service`` is draining.
+        AppError: PAYLOAD_TOO_LARGE if the body exceeds ``max_bytes``; RATE_LIMIT_EXCEEDED if too many bytes are in
+            flight; VALIDATION_ERROR if it is compressed or incomplete; SHUTTING_DOWN if the server cancels the request
+            while ``service`` is draining.
         TimeoutError, asyncio.CancelledError: as raised by the caller's own timeout or cancellation.
     """
     if request.headers.get("content-encoding", "identity") != "identity":
         raise AppError(ErrorCode.VALIDATION_ERROR, "Content-Encoding: the body must be sent as it is, not compressed.")
-    size, chunks, limit = 0, [], asyncio.timeout(READ_SECONDS)
+    buffer, limit = BodyBuffer(max_bytes, reservation), asyncio.timeout(READ_SECONDS)
     try:
         async with limit:
             is_more = True
-            while is_more and size <= DISCARDED_BYTES:
+            while is_more and buffer.size <= DISCARDED_BYTES:
                 message = await request.receive()
                 if message["type"] == "http.disconnect":
                     raise incomplete_body_error()
-                chunk, is_more = message.get("body", b""), message.get("more_body", False)
-                size += len(chunk)
-                if size <= max_bytes:
-                    chunks.append(chunk)
+                buffer.add(message.get("body", b""))
+                is_more = message.get("more_body", False)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -67,8 +88,51 @@ async def read_body(request: Request, max_bytes: int, service: Service) -> bytes
         if not service.is_draining:
             raise
         raise shutting_down() from None
-    check_size(size, max_bytes)
-    return b"".join(chunks)
+    return buffer.body()
+
+
+class BodyBuffer:
+    """The pieces of a body, as long as the body is within its limits.
+
+    Args:
+        max_bytes: largest body.
+        reservation: counts the pieces.
+
+    Attributes:
+        size: bytes that have arrived, kept or not.
+    """
+
+    def __init__(self, max_bytes: int, reservation: Reservation) -> None:
+        self.size = 0
+        self._max_bytes = max_bytes
+        self._reservation = reservation
+        self._chunks: list[bytes] = []
+        self._refusal: AppError | None = None
+
+    def add(self, chunk: bytes) -> None:
+        """Add a piece. If it exceeds a limit, drop all pieces."""
+        self.size += len(chunk)
+        if self._refusal is None:
+            try:
+                check_size(self.size, self._max_bytes)
+                self._reservation.resize(self.size)
+            except AppError as error:
+                self._refusal = AppError(error.code, error.message)  # without the frames that a raised one refers to
+                self._chunks.clear()
+                self._reservation.resize(0)
+            else:
+                self._chunks.append(chunk)
+
+    def body(self) -> bytes:
+        """Return the whole body.
+
+        Raises:
+            AppError: the limit that the body has exceeded.
+        """
+        check_size(self.size, self._max_bytes)  # rather than a refusal, which the client may try again
+        if self._refusal is not None:
+            raise self._refusal
+        return b"".join(self._chunks)
 
 
 def incomplete_body_error() -> AppError:
@@ -95,26 +159,7 @@ async def parse_body(body: bytes) -> AgentRequest:
     return await _parse(partial(parse, warn=logger.warning), body)
 
 
-async def parse_body_fields(body: bytes) -> dict[str, object]:
-    """Parse a JSON object whose fields complete those of the URL. An empty body is an empty object.
-
-    Raises:
-        AppError: VALIDATION_ERROR if the body is no JSON object.
-    """
-    return await _parse(parse_fields, body or b"{}")
-
-
 async def _parse(parser: Callable[[bytes], T], body: bytes) -> T:
     if len(body) <= LARGE_BYTES:
         return parser(body)
-    return await anyio.to_thread.run_sync(parser, body, limiter=_parse_slot())
-
-
-def _parse_slot() -> CapacityLimiter:
-    # One limiter per event loop, because a limiter belongs to the loop that uses it first.
-    try:
-        return _parse_limiter.get()
-    except LookupError:
-        limiter = CapacityLimiter(1)
-        _parse_limiter.set(limiter)
-        return limiter
+    return await _large_bodies.run(parser, body)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from pydantic_core import to_json
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
@@ -19,8 +19,9 @@ from agui_container.protocol.parser import parse_command
 from agui_container.transports.browser_policy import route_path
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.commands import CommandResponder
+from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
-from agui_container.transports.request_body import parse_body_fields, read_body
+from agui_container.transports.request_body import read_fields
 
 NO_STORE = {"Cache-Control": "no-store"}
 """Headers of a response that caches must not store, because the same URL shows each caller something else."""
@@ -73,20 +74,22 @@ def thread_routes(service: Service, commands: CommandResponder, *, max_body: int
     """
 
     async def execute(request: Request, command_type: str) -> dict[str, object]:
-        body = await read_body(request, max_body, service) if request.method in {"POST", "PATCH"} else b""
-        fields = {**request.query_params, **await parse_body_fields(body), **request.path_params, "type": command_type}
+        body: dict[str, object] = {}
+        if request.method in {"POST", "PATCH"}:
+            body, _ = await read_fields(request, max_body, service)
+        fields = {**request.query_params, **body, **request.path_params, "type": command_type}
         return await commands.answer(parse_command(fields), caller_of(request))
 
     def endpoint(command_type: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             body = to_json(await execute(request, command_type))  # faster than JSONResponse
-            return Response(body, headers=NO_STORE, media_type="application/json")
+            return PlainResponse(body, headers=NO_STORE, media_type="application/json")
 
         return respond
 
     async def transcript(request: Request) -> Response:
         result = await execute(request, "threads.transcript")
-        return PlainTextResponse(str(result["transcript"]), headers=NO_STORE)
+        return PlainResponse(str(result["transcript"]), headers=NO_STORE, media_type="text/plain")
 
     thread = "/threads/{threadId}"
     return [

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ag_ui.core import RunAgentInput
+from msgspec import Struct
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -41,6 +42,7 @@ from agui_container.protocol.parser import CommandRequest, MalformedRequest, Run
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
 from agui_container.transports.authentication import CallerAuthentication
+from agui_container.transports.bytes_in_flight import Reservation, share_of
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.error_responses import error_response, internal_error, send_refusal
@@ -55,6 +57,9 @@ MAX_PENDING = 16
 
 PAUSE_SECONDS = 1.0
 """Seconds for which a socket is not read after its caller has sent too many messages."""
+
+FRAME_COPIES = 2
+"""Copies of an outgoing frame that are in memory while the client does not take it: its text, and its bytes."""
 
 ABNORMAL_CLOSURE = 1006
 """Close code of a connection that ended without a close frame (RFC 6455, section 7.4.1)."""
@@ -104,6 +109,13 @@ def routes(
     return [WebSocketRoute("/ws", socket)]
 
 
+class Frame(Struct, frozen=True):
+    """A request of the client, whose bytes count as in flight until it has been executed."""
+
+    request: AgentRequest
+    reservation: Reservation
+
+
 class WebSocketConnection:
     """One accepted socket. It reads frames; one task executes them in order, and another one streams runs."""
 
@@ -119,6 +131,7 @@ class WebSocketConnection:
     ) -> None:
         self._websocket = websocket
         self._check_expiry = check_expiry
+        self._share = share_of(websocket)
         self._service = service
         self._commands = commands
         self._caller: Caller = caller_of(websocket)
@@ -136,7 +149,7 @@ class WebSocketConnection:
         self._tasks = asyncio.TaskGroup()
         self._stream_task: asyncio.Task[None] | None = None
         self._rate_limiter, self._send_lock = RateLimiter(asyncio.get_running_loop().time), asyncio.Lock()
-        self._pending: list[AgentRequest] = []
+        self._pending: list[Frame] = []
         self._pending_task: asyncio.Task[None] | None = None
         self._immediate_slots = asyncio.Semaphore(MAX_WAITING)
         self._has_left = False
@@ -157,6 +170,8 @@ class WebSocketConnection:
             self._tasks, self._stream_task, self._pending_task = asyncio.TaskGroup(), None, None
             for subscription in self._subscriptions:
                 subscription.close()
+            for frame in self._pending:
+                frame.reservation.resize(0)
             self._subscriptions.clear()
 
     # --- out ---
@@ -173,14 +188,20 @@ class WebSocketConnection:
         try:
             async for batch in subscription:
                 for frame in make_frames(batch.envelopes(), with_seq=self._with_seq):
-                    await self._send_frame(frame)
+                    with await self._share.reserve_later(FRAME_COPIES * len(frame)):
+                        await self._send_frame(frame)
         except AppError as error:  # the run cannot be read any further now, but it may continue
             _, thread_id, run_id = subscription.run.key
             await self._send_error(error, threadId=thread_id, runId=run_id)
 
-    async def _send_control(self, kind: str, **fields: object) -> None:
-        present = {name: value for name, value in fields.items() if value is not None}
-        await self._send_frame(json.dumps({"control": kind, **present}, ensure_ascii=False))
+    async def _send_control(self, frame: str) -> None:
+        """Send a control frame.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED if too many bytes are unread already.
+        """
+        with self._share.reserve(FRAME_COPIES * len(frame)):
+            await self._send_frame(frame)
 
     async def _send_frame(self, frame: str) -> None:
         """Send one frame, after the frames that already wait to be sent.
@@ -211,7 +232,10 @@ class WebSocketConnection:
                 await self._websocket.close(error.spec.ws_close, error.code)
                 return
             if await self._may_handle():
-                await self._handle_frame(message.get("text"))
+                text = message.pop("text", None)
+                body = None if text is None else text.encode()
+                del text  # it may take four times as much memory as its bytes
+                await self._handle_frame(body)
 
     async def _may_handle(self) -> bool:
         """Count a frame. If its caller has sent too many, answer with the error and read nothing for a while."""
@@ -223,42 +247,52 @@ class WebSocketConnection:
             return False
         return True
 
-    async def _handle_frame(self, text: str | None) -> None:
+    async def _handle_frame(self, body: bytes | None) -> None:
         """Parse a frame and execute it, or queue it. An error is answered; the connection and its runs continue."""
-        try:
-            request = await self._parse_frame(text)
-        except AppError as error:
-            await self._send_error(error, id=error.frame_id if isinstance(error, MalformedRequest) else None)
-            return
-        except Exception:
-            logger.exception("websocket frame parsing failed")
-            await self._send_error(internal_error())
-            return
-        if self._is_immediate(request):
-            await self._immediate_slots.acquire()
-            task = self._tasks.create_task(self._execute(request))
-            task.add_done_callback(lambda _: self._immediate_slots.release())
-            return
-        if len(self._pending) >= MAX_PENDING:
-            await self._wait_for_pending()
-        self._pending.append(request)
-        if self._pending_task is None:
-            self._pending_task = self._tasks.create_task(self._execute_pending())
+        with contextlib.ExitStack() as on_error:
+            try:
+                reservation = on_error.enter_context(self._share.reserve(len(body or b"")))
+                frame = Frame(await self._parse_frame(body), reservation)
+            except AppError as error:
+                await self._send_error(error, id=error.frame_id if isinstance(error, MalformedRequest) else None)
+                return
+            except Exception:
+                logger.exception("websocket frame parsing failed")
+                await self._send_error(internal_error())
+                return
+            del body
+            if self._is_immediate(frame.request):
+                await self._immediate_slots.acquire()
+                task = self._tasks.create_task(self._execute(frame.request))
+                task.add_done_callback(lambda _: self._end_immediate(frame))
+            else:
+                if len(self._pending) >= MAX_PENDING:
+                    await self._wait_for_pending()
+                self._pending.append(frame)
+                if self._pending_task is None:
+                    self._pending_task = self._tasks.create_task(self._execute_pending())
+            on_error.pop_all()  # the bytes count until the frame has been executed
+
+    def _end_immediate(self, frame: "Frame") -> None:
+        self._immediate_slots.release()
+        frame.reservation.resize(0)
 
     def _is_immediate(self, request: AgentRequest) -> bool:
         if isinstance(request, RunRequest) or not isinstance(request.command, ImmediateCommand):
             return False
         if not isinstance(request.command, Cancel):
             return True
-        pending_runs = [other.run_input for other in self._pending if isinstance(other, RunRequest)]
+        pending = [frame.request for frame in self._pending]
+        pending_runs = [other.run_input for other in pending if isinstance(other, RunRequest)]
         if has_no_ids(request.command):
             return self._own_run() is not None or (self._input_in_admission is None and not pending_runs)
         return all(run_input.run_id != request.command.run_id for run_input in pending_runs)
 
     async def _execute_pending(self) -> None:
         while self._pending:
-            with contextlib.suppress(WebSocketDisconnect):  # nobody is there to receive the answer
-                await self._execute(self._pending.pop(0))
+            frame = self._pending.pop(0)
+            with frame.reservation, contextlib.suppress(WebSocketDisconnect):  # nobody is there to receive the answer
+                await self._execute(frame.request)
         self._pending_task = None
 
     async def _wait_for_pending(self) -> None:
@@ -278,10 +312,9 @@ class WebSocketConnection:
             logger.exception("websocket frame execution failed")
             await self._send_error(internal_error(), **request_ids(request))
 
-    async def _parse_frame(self, text: str | None) -> AgentRequest:
-        if text is None:
+    async def _parse_frame(self, body: bytes | None) -> AgentRequest:
+        if body is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "Frames must be text.")
-        body = text.encode()
         check_size(len(body), self._max_body)
         return await parse_body(body)
 
@@ -332,7 +365,7 @@ class WebSocketConnection:
     async def _execute_command(self, request: CommandRequest) -> None:
         command = request.command
         if isinstance(command, Ping):
-            await self._send_control("pong", id=request.frame_id)
+            await self._send_control(control_frame("pong", id=request.frame_id))
             return
         if isinstance(command, Cancel | Attach) and has_no_ids(command):
             command = self._with_ids(command)
@@ -341,7 +374,9 @@ class WebSocketConnection:
             self._check_capacity()
             subscription = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
             self._add_subscription(subscription)
-        await self._send_control("result", id=request.frame_id, command=command.type, **result)
+        frame = control_frame("result", id=request.frame_id, command=command.type, **result)
+        del result  # the client may take its time
+        await self._send_control(frame)
 
     def _with_ids(self, command: Cancel | Attach) -> Cancel | Attach:
         """Return the command with the ids that it refers to on this connection.
@@ -370,7 +405,14 @@ class WebSocketConnection:
     async def _send_error(self, error: AppError, **ids: object) -> None:
         details = {"code": error.code, "message": error.message, "retryable": error.spec.retryable}
         request_id = self._caller.request_id
-        await self._send_control("error", **ids, **details, retryAfter=error.wait_seconds, requestId=request_id)
+        frame = control_frame("error", **ids, **details, retryAfter=error.wait_seconds, requestId=request_id)
+        await self._send_control(frame)
+
+
+def control_frame(kind: str, **fields: object) -> str:
+    """Return a control frame. Fields that are None are left out."""
+    present = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps({"control": kind, **present}, ensure_ascii=False)
 
 
 def has_no_ids(command: Cancel | Attach) -> bool:

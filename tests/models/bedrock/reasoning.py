@@ -33,7 +33,7 @@ Json = Mapping[str, Any]
 
 
 def signature_of(text: str) -> str:
-    """What only the model can make."""
+    """Signature that only the model can make."""
     return hashlib.sha256(f"by the model: {text}".encode()).hexdigest()
 
 

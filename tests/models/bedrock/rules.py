@@ -1,4 +1,4 @@
-"""What Bedrock would refuse in a request: botocore's own service model, and the rules that no model states."""
+"""Checks of a request as Bedrock makes them: botocore's service model, and rules that no service model states."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

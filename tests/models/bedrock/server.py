@@ -20,7 +20,7 @@ Event = Mapping[str, Any]
 
 @dataclass
 class Answer:
-    """What the server sends for one request.
+    """Response of the server to one request.
 
     ``hold`` and ``hold_head``: before the end, or before the first byte, wait until the test sets ``release`` or the
     client goes. ``find_cut``: send only that many bytes and hang up. Frames go out in chunks of their own.
@@ -113,7 +113,7 @@ async def _request(reader: asyncio.StreamReader) -> dict[str, Any] | None:
 
 
 async def _send(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Whether the connection can be used again."""
+    """True if the connection can be used again."""
     if answer.hold_head:
         await _hold(answer, reader)
     if answer.cut is not None:

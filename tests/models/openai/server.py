@@ -11,7 +11,7 @@ SSE = "text/event-stream; charset=utf-8"
 
 
 class End(Enum):
-    """How a response ends."""
+    """End of a response."""
 
     CLEAN = 0
     ABORTED = 1  # the connection is closed before the body is complete
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent."""
+    """Request of a client."""
 
     line: str
     headers: Mapping[str, str]

@@ -29,7 +29,7 @@ def written(delta: Delta) -> Json:
 
 
 async def said(deltas: AsyncIterator[Delta]) -> tuple[Sequence[Json], AppError | None]:
-    """What a call gives, and how it fails."""
+    """Deltas of a call, and its failure."""
     given: list[Json] = []
     try:
         async for delta in deltas:

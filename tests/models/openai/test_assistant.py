@@ -33,7 +33,7 @@ SHOWN = [
     "TEXT_MESSAGE_END",
     "RUN_FINISHED",
 ]
-"""What a client sees of thinking, one call, and the answer."""
+"""Events of reasoning, one call, and the answer."""
 
 
 async def test_the_assistant_calculates(wire: WireServer, models: Models) -> None:

@@ -1,4 +1,4 @@
-"""What refusals and broken connections become: a code, a safe sentence, a retry or none, and one line in the log."""
+"""A refusal or a broken connection becomes a code, a safe sentence, a retry or none, and one line in the log."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""What servers really send, one file each: the same deltas from the pure reading and from a socket."""
+"""Recorded answers of servers, one file each: the parser and a socket give the same deltas."""
 
 from collections.abc import Sequence
 from typing import Any

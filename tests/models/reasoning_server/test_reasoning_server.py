@@ -42,7 +42,7 @@ PROMPT = Prompt("Be kind.", CONVERSATION, [client_tool("echo")])
 
 
 def told(prompt: Prompt) -> list[tuple[str, ...]]:
-    """What a prompt says, without ids."""
+    """Return the content of a prompt, without ids."""
     (said,) = written([prompt])
     rows = [(message["role"], message.get("content") or "") for message in said["messages"]]
     calls = [call["function"] for message in said["messages"] for call in message.get("toolCalls", ())]

@@ -17,7 +17,7 @@ def answer(id: str, text: str, run_id: str = "r1") -> StoredMessage:  # noqa: A0
 
 
 def asked(n: int) -> list[StoredMessage]:
-    """What is said in turn ``n``."""
+    """Return the messages of turn ``n``."""
     return [user(f"u{n}", f"question {n}"), answer(f"a{n}", f"answer {n}", f"r{n}")]
 
 

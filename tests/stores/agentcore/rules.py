@@ -1,4 +1,4 @@
-"""What AgentCore Memory would refuse in a request: botocore's own service model, for every operation of it."""
+"""Checks of a request as AgentCore Memory makes them, by botocore's service model of every operation."""
 
 import json
 import re

@@ -22,7 +22,7 @@ Address = tuple[str, str]
 
 @dataclass
 class Fault:
-    """How the service fails a request.
+    """Failure of the service.
 
     ``status`` and ``code``: its refusal. ``after``: it does what it was asked, and hangs up. ``hold``: it does not
     answer before ``release``. ``only``: the operation that it is for. ``passes``: how many of those succeed before.
@@ -54,7 +54,7 @@ class Memory:
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def counted(self) -> Counter[str]:
-        """How often each operation was asked for."""
+        """Number of requests for each operation."""
         return Counter(call.operation for call in self.calls)
 
     def made(self) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ FAULTS = [
 
 
 def told(store: AgentCoreStore) -> list[StoreWarning]:
-    """What the thread's next run would tell."""
+    """Return the warnings of the thread's next run."""
     return list(store.take_warnings(THREAD))
 
 

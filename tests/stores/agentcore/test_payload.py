@@ -6,7 +6,7 @@ import pytest
 
 from agui_container.ports.records import Change, StoredMessage
 from agui_container.stores.agentcore import AgentCoreStore
-from agui_container.stores.agentcore.turn_events import MAX_SPOKEN, MAX_TEXT, spoken_text
+from agui_container.stores.agentcore.turn_events import MAX_CONVERSATION_ITEMS, MAX_TEXT, conversation_item
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import answer, ids, stored, turn, user
@@ -31,7 +31,7 @@ PICTURE = [
     ],
 )
 def test_strategies_see_what_was_said(message: object, role: str, text: str) -> None:
-    item = spoken_text(StoredMessage("m", json.dumps(message).encode()))
+    item = conversation_item(StoredMessage("m", json.dumps(message).encode()))
     assert item == {"conversational": {"content": {"text": text}, "role": role}}
 
 
@@ -49,14 +49,14 @@ def test_strategies_see_what_was_said(message: object, role: str, text: str) -> 
     ],
 )
 def test_strategies_see_nothing_else(message: object) -> None:
-    assert spoken_text(StoredMessage("m", json.dumps(message).encode())) is None
+    assert conversation_item(StoredMessage("m", json.dumps(message).encode())) is None
 
 
 async def test_a_long_history_is_shown_to_strategies_from_its_end(store: AgentCoreStore, service: Memory) -> None:
     await turn(store, 1, Change([user(f"u{n}", f"text {n}") for n in range(5_000)]))
     (event,) = service.made()
     shown = [item["conversational"]["content"]["text"] for item in event["payload"] if "conversational" in item]
-    assert shown == [f"text {n}" for n in range(5_000 - MAX_SPOKEN, 5_000)]
+    assert shown == [f"text {n}" for n in range(5_000 - MAX_CONVERSATION_ITEMS, 5_000)]
     assert len(await ids(AgentCoreStore("chats-0123456789")) or ()) == 5_000
 
 

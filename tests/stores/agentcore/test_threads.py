@@ -6,7 +6,7 @@ from agui_container.ports.records import Change, Feedback, ThreadKey
 from agui_container.ports.store import CannotFork, LeaseLost, StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore, service
 from agui_container.stores.agentcore.service import HASHED, actor_id, session_id
-from agui_container.stores.agentcore.turn_events import spoken_text
+from agui_container.stores.agentcore.turn_events import conversation_item
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
 from tests.stores.agentcore.doubles import answer, asked, ids, turn
@@ -127,7 +127,7 @@ async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
         await turn(store, n)
         await turn(store, n, thread_id="t2")
     assert [[item for item in event["payload"] if "conversational" in item] for event in service.made()] == [
-        [spoken_text(message) for message in asked(n)] for n in (1, 1, 2, 2)
+        [conversation_item(message) for message in asked(n)] for n in (1, 1, 2, 2)
     ]
     assert await ids(process()) == ["u1", "a1", "u2", "a2"]
 

@@ -15,8 +15,8 @@ from tests.stores.agentcore.server import Fault, Memory
 from tests.stores.doubles import THREAD, A, claimed, ending, message, run
 
 
-def spoken(event: dict[str, Any]) -> list[tuple[str, str]]:
-    """What strategies see of an event: roles and texts."""
+def conversation_of(event: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the part of an event that strategies see: roles and texts."""
     items = [item["conversational"] for item in event["payload"] if "conversational" in item]
     return [(item["role"], item["content"]["text"]) for item in items]
 
@@ -27,8 +27,8 @@ async def test_a_turn_is_one_event_with_what_was_said_in_it(store: AgentCoreStor
         await turn(store, n)
     first, second = service.made()
     assert (first["actorId"], first["sessionId"], first["eventTimestamp"]) == ("owner", "t1", 1001.5)
-    assert spoken(first) == [("USER", "question 1"), ("ASSISTANT", "answer 1")]
-    assert spoken(second) == [("USER", "question 2"), ("ASSISTANT", "answer 2")]
+    assert conversation_of(first) == [("USER", "question 1"), ("ASSISTANT", "answer 1")]
+    assert conversation_of(second) == [("USER", "question 2"), ("ASSISTANT", "answer 2")]
     assert "question 1" not in json.dumps(second)
 
 
@@ -39,7 +39,10 @@ async def test_what_a_title_takes_along_of_a_turn_was_said(store: AgentCoreStore
     await store.runs.change(key, A, 1001.0, Change([question]))
     await store.threads.rename(THREAD, "Chosen", 1001.2)
     await store.runs.finish(key, A, [], ending(Change([reply]), 1001.5))
-    assert [spoken(event) for event in service.made()] == [[("USER", "question 1")], [("ASSISTANT", "answer 1")]]
+    assert [conversation_of(event) for event in service.made()] == [
+        [("USER", "question 1")],
+        [("ASSISTANT", "answer 1")],
+    ]
 
 
 async def test_what_a_title_makes_up_for_was_said(store: AgentCoreStore, service: Memory) -> None:
@@ -47,7 +50,7 @@ async def test_what_a_title_makes_up_for_was_said(store: AgentCoreStore, service
     service.faults.append(Fault(403, "AccessDeniedException"))
     await turn(store, 2)
     await store.threads.rename(THREAD, "Chosen", 2000.0)
-    assert spoken(service.kept()[-1]) == [("USER", "question 2"), ("ASSISTANT", "answer 2")]
+    assert conversation_of(service.kept()[-1]) == [("USER", "question 2"), ("ASSISTANT", "answer 2")]
 
 
 async def test_a_turn_costs_one_call_and_a_new_thread_one_more(store: AgentCoreStore, service: Memory) -> None:
@@ -70,7 +73,7 @@ async def test_a_new_process_goes_on_where_the_last_one_ended(process: Process, 
     for n in (1, 2, 3):
         await turn(process(), n)
     assert await ids(process()) == ["u1", "a1", "u2", "a2", "u3", "a3"]
-    assert [len(spoken(event)) for event in service.made()] == [2, 2, 2]
+    assert [len(conversation_of(event)) for event in service.made()] == [2, 2, 2]
     assert service.counted()["ListEvents"] == 4
 
 

@@ -40,9 +40,8 @@ from agui_container.agents.assistant.approvals.approvals import (
 )
 from agui_container.agents.assistant.approvals.resume import ResumeOutcome, resume
 from agui_container.agents.assistant.context_window.window import ContextBudget
-from agui_container.agents.assistant.goals.declarations import MAX_GOALS
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
-from agui_container.agents.assistant.goals.goal_tracker import PROMPTS, GoalTracker, track_goals
+from agui_container.agents.assistant.goals.goal_tracker import MAX_GOALS, PROMPTS, GoalTracker, track_goals
 from agui_container.agents.assistant.history import trusted_conversation
 from agui_container.agents.assistant.model_turn import ModelToolCall, ModelTurn
 from agui_container.agents.assistant.prompt.skills import (

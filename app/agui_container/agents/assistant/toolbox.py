@@ -55,7 +55,7 @@ class ToolResult(Struct, frozen=True):
 
     Attributes:
         content: text or parts for the model.
-        metadata: the duration and the failure mark, with the keys of ``protocol.conversation.tool_results``, or None.
+        metadata: the duration and the failure mark, with the keys of ``protocol.conversation.transcript``, or None.
     """
 
     content: ToolContent

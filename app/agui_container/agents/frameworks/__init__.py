@@ -42,7 +42,7 @@ def framework_agent(source: object, name: str) -> Agent | None:
             raise
         raise AgentLoadError(
             f"'{name}' is a {framework.title}, and its AG-UI package is missing: {error}. It comes with "
-            f"agui-container[{framework.extra}]; in a checkout: pip install '.[{framework.extra}]'."
+            f"agui-container[{framework.extra}]; in a checkout: pip install -e '.[{framework.extra}]'."
         ) from error
 
 

@@ -7,7 +7,7 @@ independently of the agent. If the store stays unavailable, the run is ended and
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from enum import Enum, auto
 
 from ag_ui.core import Message, RunAgentInput
@@ -33,11 +33,17 @@ from agui_container.protocol.conversation.merge import MergedHistory, append_his
 from agui_container.protocol.conversation.state import dump_state
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.large_work import LargeWork
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
 
+MERGED_AT_ONCE = 1_000
+"""Messages up to which a history is merged on the event loop."""
+
 LEASE_TAKEN = AppError(ErrorCode.RUN_LOST, "Another server has taken over this run.")
+
+_large_histories = LargeWork("large_history")
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +159,7 @@ class RunRecorder:
         self.warnings = cluster.store.take_warnings(thread)
         if not self.is_claimed or stored is None:
             return with_state(run_input, None)
-        merged = self._merge_messages(stored.messages, run_input.messages)
+        merged = await self._merge_messages(stored.messages, run_input.messages)
         state = changed_state(run_input, stored.state)
         if merged.changed or merged.order is not None or state is not None:
             messages = [StoredMessage(key, data) for key, data in merged.changed.items()]
@@ -165,17 +171,15 @@ class RunRecorder:
             return run_input
         return run_input.model_copy(update={"messages": list(merged.messages)})
 
-    def _merge_messages(self, stored: Sequence[StoredMessage], sent: Sequence[Message]) -> MergedHistory:
-        """Merge the stored messages with those of the client.
+    async def _merge_messages(self, stored: Sequence[StoredMessage], sent: Sequence[Message]) -> MergedHistory:
+        """Merge the stored messages with those of the client, in a thread if there are many.
 
         A queued run was submitted before its predecessor ended. So the predecessor's answer is kept and counts as new,
         even though the client did not send it.
         """
-        by_id = {message.id: message.data for message in stored}
-        if not self._predecessors:
-            return merge_history(by_id, sent)
-        final = {message.id for message in stored if message.run_id in self._predecessors}
-        return append_history(by_id, without_copies(by_id, sent), final)
+        if len(stored) + len(sent) <= MERGED_AT_ONCE:
+            return merge(stored, sent, self._predecessors)
+        return await _large_histories.run(merge, stored, sent, tuple(self._predecessors))
 
     # --- what is written ---
 
@@ -350,3 +354,12 @@ def changed_state(run_input: RunAgentInput, stored: bytes | None) -> bytes | Non
         return None
     sent = dump_state(run_input.state)
     return None if sent == stored else sent
+
+
+def merge(stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str]) -> MergedHistory:
+    """Merge stored messages with those of a client. The messages of the runs ``predecessors`` count as new."""
+    by_id = {message.id: message.data for message in stored}
+    if not predecessors:
+        return merge_history(by_id, sent)
+    final = {message.id for message in stored if message.run_id in predecessors}
+    return append_history(by_id, without_copies(by_id, sent), final)

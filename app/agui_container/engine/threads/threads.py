@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
 
-import anyio.to_thread
 from ag_ui.core import Interrupt
 
 from agui_container.engine.persistence.cluster import Cluster
@@ -40,6 +39,7 @@ from agui_container.protocol.commands import (
 )
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.large_work import LargeWork
 
 ExistingThreadCommand = ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
 
@@ -53,6 +53,8 @@ LARGE_BYTES = 100_000
 """A conversation with more bytes is processed in a worker thread."""
 
 T = TypeVar("T")
+
+_large_threads = LargeWork("large_thread")
 
 logger = logging.getLogger(__name__)
 
@@ -264,7 +266,7 @@ async def off_loop_if_large(work: Callable[[ThreadDelta], T], delta: ThreadDelta
     """Apply a function to a thread, in a worker thread if it is large enough to block the event loop."""
     if sum(len(message.data) for message in delta.messages) <= LARGE_BYTES:
         return work(delta)
-    return await anyio.to_thread.run_sync(work, delta)
+    return await _large_threads.run(work, delta)
 
 
 def turn_after_message(delta: ThreadDelta, message_id: str) -> ThreadStatus:

@@ -163,15 +163,15 @@ class ThreadHistories:
 
     # --- writing ---
 
-    async def write_turn(self, key: ThreadKey, at: float, run_id: str | None = None, *, spoken: bool) -> None:
+    async def write_turn(self, key: ThreadKey, at: float, run_id: str | None = None, *, conversational: bool) -> None:
         """Write the changes of a thread as one turn. If that fails, the next call writes them.
 
         Args:
             key: the thread.
             at: time of the turn, in Unix seconds. Repeating a call with the same time and changes writes once.
             run_id: run that made the changes, if any.
-            spoken: True if the new messages belong to this thread's own conversation, so that memory strategies get
-                them. False for the copies in a fork and for metadata.
+            conversational: True if the new messages belong to this thread's own conversation, so that memory strategies
+                get them. False for the copies in a fork and for metadata.
         """
         known = self._known_thread(key)
         async with known.lock:
@@ -180,7 +180,9 @@ class ThreadHistories:
                 return
             at = max(at, known.last_turn_at + TICK)
             try:
-                await self._write(key, run_id, TurnRecord.of(delta, at, complete=known.is_complete), spoken=spoken)
+                await self._write(
+                    key, run_id, TurnRecord.of(delta, at, complete=known.is_complete), conversational=conversational
+                )
             except StoreUnavailable as error:
                 logger.warning("thread turn not written thread=%s error=%s", key.thread_id, error)
                 known.add_warning(UNWRITTEN)
@@ -201,10 +203,10 @@ class ThreadHistories:
         self._threads.pop(key, None)
         return was_in_memory or was_in_service
 
-    async def _write(self, key: ThreadKey, run_id: str | None, record: TurnRecord, *, spoken: bool) -> None:
+    async def _write(self, key: ThreadKey, run_id: str | None, record: TurnRecord, *, conversational: bool) -> None:
         text, at = dump_record(record), record.thread.changed_at
         turn = digest(json.dumps([key.owner, key.thread_id, run_id, at, text]))
-        new = [message for message in record.messages if spoken and message.run_id != EARLIER]
+        new = [message for message in record.messages if conversational and message.run_id != EARLIER]
         await self._service.write(turn, key, at, new, text)
 
     # --- state ---

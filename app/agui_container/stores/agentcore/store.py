@@ -59,7 +59,7 @@ class AgentCoreThreads:
         await self._histories.load_if_absent(key)
         exists = await self._memory.rename(key, title, now)
         if exists:
-            await self._histories.write_turn(key, now, spoken=True)
+            await self._histories.write_turn(key, now, conversational=True)
         return exists
 
     async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
@@ -68,7 +68,7 @@ class AgentCoreThreads:
         exists = await self._memory.annotate(key, notes)
         record = await self._memory.get(key)
         if record is not None:
-            await self._histories.write_turn(key, record.changed_at, spoken=False)
+            await self._histories.write_turn(key, record.changed_at, conversational=False)
         return exists
 
     async def fork(
@@ -83,7 +83,7 @@ class AgentCoreThreads:
         await self._histories.load_if_absent(source)
         await self._histories.load_if_absent(ThreadKey(source.owner, thread_id))
         fork = await self._memory.fork(source, message_id, thread_id, now, turn)
-        await self._histories.write_turn(fork.key, now, spoken=False)
+        await self._histories.write_turn(fork.key, now, conversational=False)
         return fork
 
     async def delete(self, key: ThreadKey) -> bool:
@@ -119,7 +119,7 @@ class AgentCoreRuns:
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """End the run, then write the turn to the service. A failed write becomes a warning."""
         await self._memory.finish(run, replica, envelopes, ending)
-        await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, spoken=True)
+        await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, conversational=True)
 
 
 class AgentCoreFeedbacks:

@@ -136,7 +136,7 @@ MAX_TEXT = 100_000
 MAX_EVENT_BYTES = 9_000_000
 """Size of an event's items as JSON. The service accepts 10 MB."""
 
-MAX_SPOKEN = 50
+MAX_CONVERSATION_ITEMS = 50
 """Maximum number of a turn's messages that memory strategies get: the last ones. The record contains all of them."""
 
 TURN, PART, AT = "agui.turn", "agui.part", "agui.at"
@@ -164,9 +164,9 @@ def make_turn_parts(turn: str, at: float, messages: Sequence[StoredMessage], tex
         messages: messages that memory strategies may get.
         text: the record, in ASCII.
     """
-    spoken = [item for message in messages if (item := spoken_text(message)) is not None]
+    conversational = [item for message in messages if (item := conversation_item(message)) is not None]
     pieces = [{"blob": text[start : start + MAX_TEXT]} for start in range(0, len(text), MAX_TEXT)]
-    events = list(_pack_items([*spoken[-MAX_SPOKEN:], *pieces]))
+    events = list(_pack_items([*conversational[-MAX_CONVERSATION_ITEMS:], *pieces]))
     return [
         TurnPart(f"{turn}-{number}", items, _metadata(turn, f"{number}/{len(events)}", f"{at:.6f}"))
         for number, items in enumerate(events, 1)
@@ -189,7 +189,7 @@ def read_turn_records(events: Iterable[Event]) -> list[str]:
     ]
 
 
-def spoken_text(message: StoredMessage) -> Item | None:
+def conversation_item(message: StoredMessage) -> Item | None:
     """Return the text of a message as a conversational item.
 
     Returns None for a message without text or with a role other than user, assistant and tool.

@@ -28,11 +28,18 @@ from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication
+from agui_container.transports.bytes_in_flight import ByteBudget, Reservation
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.status import status_of
 
 SEND_SECONDS = 60.0
-"""Seconds without progress of a write until the call of a slow client is ended."""
+"""Seconds that a client may take for one piece of a write until its call is ended."""
+
+PIECE_BYTES = 64 * 1024
+"""Bytes that are read or written at once, so that a slow client that reads is told apart from one that does not."""
+
+READ_SECONDS = 60.0
+"""Seconds in which a client must have sent a message whose first bytes have arrived."""
 
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""
@@ -65,6 +72,7 @@ class CallAdmission:
         authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
         ledgers: count the open calls of each caller.
+        budget: bytes in flight of the process, of which each caller gets a share.
     """
 
     max_bytes: int
@@ -73,6 +81,7 @@ class CallAdmission:
     authentication: CallerAuthentication
     accounts: Accounts
     ledgers: CallerLedgers
+    budget: ByteBudget
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
@@ -108,6 +117,7 @@ class Call(Generic[In, Out]):
 
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
+        self._share = admission.budget.share_of(caller)
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
         self._max_bytes = admission.max_bytes
@@ -129,23 +139,44 @@ class Call(Generic[In, Out]):
         """Return the next message, or None after the client's last one.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE, VALIDATION_ERROR for a message that cannot be decoded, or UNAUTHORIZED for one
-                that arrives after the caller's token has expired.
+            AppError: PAYLOAD_TOO_LARGE; RATE_LIMIT_EXCEEDED if too many bytes are in flight; VALIDATION_ERROR for a
+                message that cannot be decoded or does not arrive in time; UNAUTHORIZED for one that arrives after the
+                caller's token has expired.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
-        raw = self._stream._stream
+        limit = asyncio.timeout(READ_SECONDS)
         try:
-            head = await raw.recv_data(PREFIX.size)
+            head = await self._stream._stream.recv_data(PREFIX.size)
             if not head:
                 return None
             self._check_expiry()
             compressed, size = PREFIX.unpack(head)
             self._check_size(size)
-            body = await raw.recv_data(size)
+            with self._share.reserve() as reservation:
+                async with limit:
+                    body = await self._read(size, reservation)
+                return self._decode(self._decompress(body) if compressed else body)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise incomplete_message() from None
         except AssertionError:  # raised by grpclib if the stream ends inside a message
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.") from None
+            raise incomplete_message() from None
+
+    async def _read(self, size: int, reservation: Reservation) -> bytes:
+        """Read a message in pieces, so that only bytes that have arrived count as in flight."""
+        body = bytearray()
+        while len(body) < size:
+            piece = await self._stream._stream.recv_data(min(PIECE_BYTES, size - len(body)))
+            if not piece:
+                raise incomplete_message()
+            body += piece
+            reservation.resize(len(body))
+        return bytes(body)
+
+    def _decode(self, body: bytes) -> In:
         try:
-            message: In = self._stream._recv_type.FromString(self._decompress(body) if compressed else body)
+            message: In = self._stream._recv_type.FromString(body)
         except DecodeError:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
         return message
@@ -154,21 +185,29 @@ class Call(Generic[In, Out]):
         """Send messages in one write, after the messages that are already being sent.
 
         Raises:
-            AppError: RATE_LIMIT_EXCEEDED if the client does not read.
+            AppError: RATE_LIMIT_EXCEEDED if the client does not read, or if too many bytes are unread.
         """
         data = b"".join([PREFIX.pack(0, len(body)) + body for body in map(_encode, messages)])
         if not data:
             return
+        with await self._share.reserve_later(len(data)):
+            await self._send_in_order(data)
+
+    async def _send_in_order(self, data: bytes) -> None:
         async with self._send_lock:
             try:
-                async with asyncio.timeout(SEND_SECONDS):
-                    if not self._stream._send_initial_metadata_done:
-                        await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
-                    await self._stream._stream.send_data(data)
+                for at in range(0, len(data), PIECE_BYTES):
+                    async with asyncio.timeout(SEND_SECONDS):
+                        await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
                 logger.info("slow gRPC reader disconnected idle_seconds=%s", SEND_SECONDS)
                 raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.") from None
             self._stream._send_message_done = True
+
+    async def _send_piece(self, data: bytes) -> None:
+        if not self._stream._send_initial_metadata_done:
+            await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
+        await self._stream._stream.send_data(data)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
@@ -187,6 +226,11 @@ class Call(Generic[In, Out]):
         if not inflater.eof:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not complete.")
         return data
+
+
+def incomplete_message() -> AppError:
+    """Return the error for a message that ends early or does not arrive in time."""
+    return AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.")
 
 
 def _encode(message: Message) -> bytes:

@@ -168,6 +168,7 @@ class GrpcProtocol(H2Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
+        self.transport = transport
         sock = transport.get_extra_info("socket")
         if sock is not None:
             _set_nodelay(sock)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from agui_container.engine.service import Service
 from agui_container.transports.authentication import NO_AUTHENTICATION
+from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.call import CallAdmission, Servable
 from agui_container.transports.grpc.health import HealthService
 from agui_container.transports.grpc.kontekst.daemon import DaemonService
@@ -14,7 +15,7 @@ from agui_container.transports.grpc.roz.service import RozService
 from agui_container.transports.grpc.server import GrpcServer
 
 
-def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
+def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> GrpcServer:
     """Build the gRPC server of an engine."""
     admission = CallAdmission(
         options.max_bytes,
@@ -23,6 +24,7 @@ def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
         options.authentication,
         options.accounts,
         service.ledgers,
+        budget,
     )
     open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health needs no token, as /ping does not
     agents: list[Servable] = [

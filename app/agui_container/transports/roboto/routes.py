@@ -15,8 +15,9 @@ from starlette.routing import BaseRoute, Route
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
-from agui_container.transports.request_body import parse_body_fields, read_body
+from agui_container.transports.request_body import read_fields
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
 from agui_container.transports.roboto.sessions import Sessions
 
@@ -59,8 +60,7 @@ class Endpoints:
         self._knows_reset = knows_reset
 
     async def _body(self, request: Request) -> tuple[dict[str, object], int]:
-        body = await read_body(request, self._max_body, self._service)
-        return await parse_body_fields(body), len(body)
+        return await read_fields(request, self._max_body, self._service)
 
     async def start(self, request: Request) -> object:
         """Begin a session."""
@@ -187,7 +187,7 @@ def error_response(request: HTTPConnection, error: AppError) -> Response:
 def json_response(request: HTTPConnection, body: object, status: int) -> Response:
     """Return a response of JSON."""
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
-    return Response(to_json(body), status, headers, media_type="application/json")
+    return PlainResponse(to_json(body), status, headers, media_type="application/json")
 
 
 def session_id(request: Request) -> str:

@@ -1,6 +1,9 @@
-"""The goals of one run: their tools, their prompts for the model, and their status.
+"""The goals of one run: their declaration, their tools, their prompts for the model, and their status.
 
 Rules:
+
+- An invalid goal in ``forwardedProps.goals`` is rejected before the model is called, with one sentence that names the
+  field.
 - A goal is achieved by the first call of its tool whose data matches the schema, and in no other way.
 - A model that stops before all goals are achieved is reminded, up to a maximum number of times per run.
 - At the end of the run each goal is achieved or failed, unless the turn continues in the thread's next run. Then that
@@ -13,17 +16,82 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
+from typing import Annotated
 
 from ag_ui.core import CustomEvent, Message, RunAgentInput, ToolMessage, UserMessage
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic_core import to_json
 
-from agui_container.agents.assistant.goals.declarations import has_goals, parse_goals
 from agui_container.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunContext, Tool, ToolError
 from agui_container.ports.goals import ACHIEVED, DECLARED, FAILED
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import read_forwarded_prop
+
+FIELD = "goals"
+MAX_GOALS = 16
+"""Maximum number of goals of one turn. Each adds a tool to every prompt."""
+MAX_DESCRIPTION = 2_000
+"""Maximum characters of a goal's description."""
+MAX_SCHEMAS = 20_000
+"""Maximum bytes of all schemas of a turn as JSON. They are part of every prompt."""
+MAX_PATTERNS = 16
+"""Maximum number of patterns in all schemas of a turn. Compiling a short pattern can take 10 MB and 0.1 s."""
+
+
+class GoalDeclaration(BaseModel):
+    """One goal on the wire. The wire name of ``json_schema`` is ``schema``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,48}$")]
+    json_schema: Annotated[dict[str, object], Field(alias="schema")]
+    description: Annotated[str, Field(max_length=MAX_DESCRIPTION)] = ""
+
+
+_GOALS: TypeAdapter[list[GoalDeclaration]] = TypeAdapter(Annotated[list[GoalDeclaration], Field(max_length=MAX_GOALS)])
+
+
+def has_goals(props: object) -> bool:
+    """Return True if the caller declares goals. An empty list is a declaration, too."""
+    return isinstance(props, Mapping) and props.get(FIELD) is not None
+
+
+def parse_goals(props: object) -> Sequence[Goal]:
+    """Parse the goals in ``forwardedProps``. This may take a second, so it must run outside the event loop.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    from agui_container.agents.assistant.goals.schema_validation import count_patterns, schema_problem  # noqa: PLC0415 - the import takes 0.2 s
+
+    goals: dict[str, Goal] = {}
+    declarations = read_forwarded_prop(props, FIELD, _GOALS) or []
+    if sum(len(to_json(each.json_schema)) for each in declarations) > MAX_SCHEMAS:
+        message = f"forwardedProps.{FIELD}: the schemas have more than {MAX_SCHEMAS} bytes as JSON."
+        raise AppError(ErrorCode.VALIDATION_ERROR, message)
+    if sum(count_patterns(each.json_schema) for each in declarations) > MAX_PATTERNS:
+        raise AppError(
+            ErrorCode.VALIDATION_ERROR, f"forwardedProps.{FIELD}: the schemas have more than {MAX_PATTERNS} patterns."
+        )
+    for index, declaration in enumerate(declarations):
+        path, name = f"forwardedProps.{FIELD}.{index}", declaration.type
+        if name in goals:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"{path}.type: another goal has the type '{name}'.")
+        # A schema of any version is read as the version that tool schemas have.
+        schema = {key: value for key, value in declaration.json_schema.items() if key != "$schema"}
+        problem = schema_problem(schema)
+        if problem is not None:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"{path}.schema{problem}")
+        goals[name] = Goal(name, schema, declaration.description)
+    return list(goals.values())
+
 
 PROMPTED = "goals.prompted"
+
+RUN_WORK = 240_000
+"""Work units of all validations of one run. See ``schema_validation.MAX_WORK`` for those of one."""
 
 PROMPTS = 3
 """Default for the maximum number of reminders per run."""
@@ -87,6 +155,7 @@ class GoalTracker:
         self._is_carried = False
         self._has_begun = False
         self._order = asyncio.Lock()
+        self._work: float = RUN_WORK
 
     async def __aenter__(self) -> None:
         if self._goals or self._replaced is not None:
@@ -200,7 +269,7 @@ class GoalTracker:
         async with self._order:
             if self._goals[goal.type].status is GoalStatus.ACHIEVED:
                 raise ToolError(f"the goal {goal.type} is achieved already; the data that was given first counts.")
-            errors = await asyncio.to_thread(_validation_errors, goal, data)
+            errors, self._work = await asyncio.to_thread(_validate, goal, data, self._work)
             if errors:
                 raise ToolError(f"{tool_name(goal)}: {'; '.join(errors)}.")
             self._emit(ACHIEVED, {"type": goal.type, "toolCallId": ctx.tool_call_id, "data": data})
@@ -258,7 +327,10 @@ def goal_tool_names(records: Iterable[GoalRecord]) -> str:
     return ", ".join(tool_name(record.goal) for record in records)
 
 
-def _validation_errors(goal: Goal, data: Mapping[str, object]) -> list[str]:
-    from agui_container.agents.assistant.goals.schema_validation import validation_errors  # noqa: PLC0415 - the import takes 0.2 s
+def _validate(goal: Goal, data: Mapping[str, object], work: float) -> tuple[list[str], float]:
+    """Return the errors in a goal's data, and the rest of ``work`` units."""
+    from agui_container.agents.assistant.goals.schema_validation import MAX_WORK, WorkBudget, validation_errors  # noqa: PLC0415 - the import takes 0.2 s
 
-    return validation_errors(goal.schema, data)
+    budget = WorkBudget(min(MAX_WORK, work))
+    errors = validation_errors(goal.schema, data, budget)
+    return errors, work - min(MAX_WORK, work) + max(0.0, budget.remaining)

@@ -53,17 +53,20 @@ DEEP_KEYWORDS = {"const", "enum", "uniqueItems"}
 """Keywords that compare lists and objects with all their members."""
 
 _META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
-_work: ContextVar["_WorkBudget"] = ContextVar("_work")
+_work: ContextVar["WorkBudget"] = ContextVar("_work")
 
 
 class _TooMuchWork(Exception):
     """A validation has used up its work units."""
 
 
-class _WorkBudget(Struct):
+class WorkBudget(Struct):
+    """Work units that validations may still spend."""
+
     remaining: float = MAX_WORK
 
     def spend(self, amount: float) -> None:
+        """Spend work units. Raises ``_TooMuchWork`` if there are not enough."""
         self.remaining -= amount
         if self.remaining < 0:
             raise _TooMuchWork
@@ -146,14 +149,14 @@ def _matcher(pattern: str) -> SchemaValidator | None:
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
-def validation_errors(schema: Schema, data: Mapping[str, object]) -> list[str]:
+def validation_errors(schema: Schema, data: Mapping[str, object], budget: WorkBudget | None = None) -> list[str]:
     """Return the errors in the data, for the model to correct; an empty list if the data is valid.
 
     ``schema`` must have passed ``schema_problem``. At most ``MAX_SHOWN_ERRORS`` errors are returned.
     """
     if len(to_json(data)) > MAX_DATA:
         return [f"has more than {MAX_DATA} bytes as JSON"]
-    token = _work.set(_WorkBudget())
+    token = _work.set(budget or WorkBudget())
     try:
         errors = list(islice(_Bounded(schema, registry=Registry()).iter_errors(data), MAX_SHOWN_ERRORS))
     except (_TooMuchWork, OverflowError, RecursionError):

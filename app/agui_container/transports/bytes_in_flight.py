@@ -1,0 +1,154 @@
+"""Budget of the bytes in flight: requests that are arriving, and responses that their clients have not taken yet.
+
+Rule: a reservation lives as long as the bytes that it counts. One caller has at most half of the budget of the process,
+so that a second caller is served while the first one uses up its own half. Small bodies need no reservation: they are
+served even if the budget is used up, and cost nothing to count.
+"""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+from weakref import WeakValueDictionary
+
+from starlette.requests import HTTPConnection
+
+from agui_container.ports import Caller
+from agui_container.protocol.errors import AppError, ErrorCode
+
+SMALL_BYTES = 16_000
+"""Size of a body, frame or response, in bytes, up to which it is not counted."""
+
+WAIT_SECONDS = 60.0
+"""Seconds that an event may wait until the budget has room for it."""
+
+RETRY_SECONDS = 1.0
+"""Seconds after which a client that has exceeded the budget may try again."""
+
+SHARE = "agui.share"
+"""Key in the scope's state for the ``Share`` of the caller."""
+
+
+class ByteBudget:
+    """The budget of one process.
+
+    Args:
+        limit: bytes that may be in flight at the same time.
+
+    Attributes:
+        used: bytes in flight.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._shares: WeakValueDictionary[str, Share] = WeakValueDictionary()
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def share_of(self, caller: Caller) -> "Share":
+        """Return the share of a caller's account."""
+        share = self._shares.get(caller.account)
+        if share is None:
+            share = self._shares[caller.account] = Share(self)
+        return share
+
+    async def wait_for_release(self, deadline: float) -> None:
+        """Wait until bytes are released, or until the event loop's time is ``deadline``."""
+        loop = asyncio.get_running_loop()
+        released: asyncio.Future[None] = loop.create_future()
+        self._waiting.add(released)
+        try:
+            await asyncio.wait([released], timeout=deadline - loop.time())
+        finally:
+            self._waiting.discard(released)
+
+    def notify(self) -> None:
+        """Wake all that wait for room."""
+        for released in self._waiting:
+            if not released.done():
+                released.set_result(None)
+
+
+class Share:
+    """The bytes in flight of one caller: at most half of the budget."""
+
+    def __init__(self, budget: ByteBudget) -> None:
+        self._budget = budget
+        self.used = 0
+
+    def reserve(self, size: int = 0) -> "Reservation":
+        """Return a reservation of ``size`` bytes.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED if the budget has no room for it.
+        """
+        reservation = Reservation(self)
+        reservation.resize(size)
+        return reservation
+
+    async def reserve_later(self, size: int) -> "Reservation":
+        """Return a reservation of ``size`` bytes as soon as the budget has room for it.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED if it has none for ``WAIT_SECONDS``.
+        """
+        deadline = asyncio.get_running_loop().time() + WAIT_SECONDS
+        while True:
+            try:
+                return self.reserve(size)
+            except AppError:
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise
+            await self._budget.wait_for_release(deadline)
+
+    def change(self, difference: int) -> None:
+        """Add to the bytes in flight, or release some if ``difference`` is negative.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED if the budget has no room for them.
+        """
+        budget = self._budget
+        if difference > 0 and (self.used + difference > budget.limit // 2 or budget.used + difference > budget.limit):
+            raise no_room()
+        self.used += difference
+        budget.used += difference
+        if difference < 0:
+            budget.notify()
+
+
+class Reservation:
+    """Bytes of one body, frame or response. A context manager, which releases them at its end."""
+
+    __slots__ = ("_counted", "_share")
+
+    def __init__(self, share: Share) -> None:
+        self._share = share
+        self._counted = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self.resize(0)
+
+    def resize(self, size: int) -> None:
+        """Count ``size`` bytes from now on.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED if the budget has no room for them. Then nothing changes.
+        """
+        counted = size if size > SMALL_BYTES else 0
+        if counted != self._counted:
+            self._share.change(counted - self._counted)
+            self._counted = counted
+
+
+def share_of(connection: HTTPConnection) -> Share:
+    """Return the share that ``CallerMiddleware`` has put into the scope."""
+    share: Share = connection.scope["state"][SHARE]
+    return share
+
+
+def no_room() -> AppError:
+    """Return the error for bytes that the budget has no room for."""
+    message = "Too many bytes are being sent or are unread; see AGUI_MAX_BYTES_IN_FLIGHT."
+    return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message, wait_seconds=RETRY_SECONDS)

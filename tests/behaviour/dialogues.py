@@ -1,0 +1,194 @@
+"""One thread as a client of any protocol sees it: something is said, and there is a reply.
+
+Each protocol has its own messages. A ``Dialogue`` has only what all of them can say, so that one test body runs over
+each. What only AG-UI can say is tested with ``Client``.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from agui_container.engine.service import Service
+from tests.behaviour.client import Client, Refused, Stream, outcome, text
+from tests.behaviour.conversations import answer
+from tests.engine.doubles import Json, ask, eventually
+
+NUMBERS = count(1)
+
+SUCCESS, CANCELLED, ERROR, ASKS, CALLS = "success", "cancelled", "error", "asks", "calls"
+"""How a reply ends: three ends of a turn, an approval that is asked for, and a call that the client is to run."""
+
+APPROVE, DENY = "approve", "deny"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call that waits for the client: for its decision, or for its result."""
+
+    call_id: str
+    name: str
+    arguments: Json | None = None
+
+
+@dataclass
+class Reply:
+    """What has come since the client spoke.
+
+    Attributes:
+        end: how it ended.
+        error: the message of an error, for people.
+        code: the error's code, where the protocol has one.
+        asked: the calls that wait for the client.
+        received: everything, as text.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    end: str = ""
+    error: str = ""
+    code: str | None = None
+    asked: list[Asked] = field(default_factory=list)
+    received: str = ""
+
+
+class Dialogue(ABC):
+    """A client of one thread."""
+
+    def __init__(self, service: Service, thread: str) -> None:
+        self.service = service
+        self.thread = thread
+
+    async def say(self, said: str, *, tools: Sequence[Json] = (), asks: int = 1) -> Reply:
+        """Send a message and take the reply. ``asks`` is the number of calls that will wait for the client, if any."""
+        await self.begin(said, tools=tools)
+        return await self.reply(asks)
+
+    @abstractmethod
+    async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
+        """Send a message."""
+
+    @abstractmethod
+    async def first_text(self) -> None:
+        """Wait for the first text of the reply."""
+
+    @abstractmethod
+    async def reply(self, asks: int = 1) -> Reply:
+        """Take the reply to its end."""
+
+    @abstractmethod
+    async def decide(self, *decisions: str, reason: str = "") -> Reply:
+        """Answer the approvals of the last reply, in their order: APPROVE or DENY. Gives what follows."""
+
+    @abstractmethod
+    async def give_result(self, result: str) -> Reply:
+        """Answer the one call that the client was to run. Gives what follows."""
+
+    @abstractmethod
+    async def cancel(self) -> None:
+        """Cancel what is going on."""
+
+    async def leave(self) -> None:
+        """Drop the connection; done when the server has noticed."""
+        before = self._readers()
+        await self.close()
+        await eventually(lambda: self._readers() < before)
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Drop the connection, if there is one."""
+
+    def _readers(self) -> int:
+        return sum(run.presence.local for run in self.service._registry._runs.values())
+
+
+class AguiDialogue(Dialogue):
+    """A thread over a transport of AG-UI."""
+
+    def __init__(self, client: Client, thread: str) -> None:
+        super().__init__(client.service, thread)
+        self._client = client
+        self._stream: Stream | None = None
+        self._refused: Refused | None = None
+        self._events: list[Json] = []
+        self._asked: list[Json] = []
+        self._tools: Sequence[Json] = ()
+
+    async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
+        self._tools = tools
+        message = {"id": f"user-{next(NUMBERS)}", "role": "user", "content": said}
+        await self._run(messages=[message])
+
+    async def _run(self, **fields: object) -> None:
+        self._events, self._stream, self._refused = [], None, None
+        body = ask(self.thread, f"run-{next(NUMBERS)}", tools=list(self._tools))
+        try:
+            self._stream = await self._client.start({**body, **fields})
+        except Refused as refused:
+            self._refused = refused
+
+    async def _next(self) -> Json | None:
+        event = await self._stream.next() if self._stream is not None else None
+        if event is not None:
+            self._events.append(event)
+        return event
+
+    async def first_text(self) -> None:
+        while not text(self._events):
+            assert await self._next() is not None
+
+    async def reply(self, asks: int = 1) -> Reply:
+        if self._refused is not None:
+            received = f"{self._refused.code} {self._refused.message}"
+            return Reply(end=ERROR, error=self._refused.message, code=self._refused.code, received=received)
+        while await self._next() is not None:
+            pass
+        last = self._events[-1]
+        reply = Reply(
+            text=text(self._events),
+            reasoning="".join(e["delta"] for e in self._events if e["type"] == "REASONING_MESSAGE_CONTENT"),
+            end=ERROR if last["type"] == "RUN_ERROR" else outcome(self._events),
+            error=last.get("message", ""),
+            code=last.get("code"),
+            received=json.dumps(self._events),
+        )
+        self._ask(reply, last.get("outcome", {}))
+        return reply
+
+    def _ask(self, reply: Reply, ended: Json) -> None:
+        if reply.end == "interrupt":
+            reply.end, self._asked = ASKS, ended["interrupts"]
+            for interrupt in self._asked:
+                facts = interrupt["metadata"]
+                asked = Asked(interrupt["toolCallId"], facts["toolName"], json.loads(facts["arguments"]))
+                reply.asked.append(asked)
+        elif ended.get("pendingToolCallIds"):
+            reply.end = CALLS
+            reply.asked = [
+                Asked(event["toolCallId"], event["toolCallName"])
+                for event in self._events
+                if event["type"] == "TOOL_CALL_START" and event["toolCallId"] in ended["pendingToolCallIds"]
+            ]
+
+    async def decide(self, *decisions: str, reason: str = "") -> Reply:
+        said = {"reason": reason} if reason else {}
+        answers = [
+            answer(interrupt, approved=it == APPROVE, **(said if it == DENY else {}))
+            for interrupt, it in zip(self._asked, decisions, strict=True)
+        ]
+        await self._run(messages=[], resume=answers)
+        return await self.reply()
+
+    async def give_result(self, result: str) -> Reply:
+        (call,) = self._events[-1]["outcome"]["pendingToolCallIds"]
+        message = {"id": f"result-{call}", "role": "tool", "toolCallId": call, "content": result}
+        await self._run(messages=[message])
+        return await self.reply()
+
+    async def cancel(self) -> None:
+        await self._client.cancel(self.thread)
+
+    async def close(self) -> None:
+        if self._stream is not None:
+            await self._stream._close()

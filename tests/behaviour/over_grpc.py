@@ -1,0 +1,263 @@
+"""Dialogues over gRPC: roz, of both generations, and kontekst. The client is grpclib's, in the test's event loop."""
+
+import asyncio
+import contextlib
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
+
+from google.protobuf.json_format import ParseDict
+from google.protobuf.message import Message
+from grpclib.client import Channel, StreamStreamMethod
+from grpclib.client import Stream as ClientStream
+from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+
+from agui_container.engine.service import Service
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Asked, Dialogue, Reply
+from tests.engine.doubles import WAIT, Json
+
+In = TypeVar("In", bound=Message)
+Out = TypeVar("Out", bound=Message)
+
+
+class Call(Generic[Out, In]):
+    """One bidirectional call."""
+
+    def __init__(self, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]) -> None:
+        self._stack = contextlib.AsyncExitStack()
+        self._stream: ClientStream[Out, In] = method.open(metadata=dict(metadata))
+
+    async def send(self, message: Out) -> None:
+        """Send a message. The first one begins the call."""
+        if not self._stream._send_request_done:
+            await self._stack.enter_async_context(self._stream)
+        await self._stream.send_message(message)
+
+    async def receive(self) -> In | None:
+        """The next message; None at the end. Raises ``GRPCError`` for a call that failed."""
+        async with asyncio.timeout(WAIT):
+            try:
+                message = await self._stream.recv_message()
+                if message is None:
+                    await self._stream.recv_trailing_metadata()
+            except StreamTerminatedError:  # a server that has answered resets a stream on which the client still sends
+                self._stream._maybe_raise()
+                raise
+            return message
+
+    @property
+    def code(self) -> str | None:
+        """The error's code, of a call that failed."""
+        raw = self._stream._stream
+        return dict(raw.trailers or raw.headers or ()).get("agui-code")
+
+    async def close(self) -> None:
+        """Drop the call."""
+        if self._stream._send_request_done and not self._stream._recv_trailing_metadata_done:
+            with contextlib.suppress(StreamTerminatedError):
+                await self._stream.cancel()
+        with contextlib.suppress(GRPCError, ProtocolError, StreamTerminatedError):
+            await self._stack.aclose()
+
+
+class GrpcDialogue(Dialogue, Generic[Out, In]):
+    """A thread over a protocol of gRPC.
+
+    Attributes:
+        metadata: of every call.
+    """
+
+    def __init__(
+        self, service: Service, thread: str, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]
+    ) -> None:
+        super().__init__(service, thread)
+        self.metadata = metadata
+        self._method = method
+        self._call: Call[Out, In] | None = None
+        self._reply = Reply()
+
+    @property
+    def call(self) -> Call[Out, In]:
+        """The open call."""
+        if self._call is None:
+            self._call = Call(self._method, self.metadata)
+        return self._call
+
+    async def first_text(self) -> None:
+        while not self._reply.text:
+            assert await self._read()
+
+    async def reply(self, asks: int = 1) -> Reply:
+        while not self._reply.end and len(self._reply.asked) < asks:
+            if not await self._read():
+                break
+        reply, self._reply = self._reply, Reply()
+        if not reply.end:
+            reply.end = self.kind_of(reply.asked)
+        self._asked = reply.asked
+        return reply
+
+    async def _read(self) -> bool:
+        """Take one message into the reply. False at the end of the call."""
+        try:
+            message = await self.call.receive()
+        except GRPCError as error:
+            self._reply.end, self._reply.error, self._reply.code = ERROR, error.message or "", self.call.code
+            self._reply.received += f"{error}"
+            return False
+        if message is None:
+            return False
+        self._reply.received += str(message)
+        self.take(message, self._reply)
+        return True
+
+    async def close(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            await call.close()
+
+    @abstractmethod
+    def take(self, message: In, reply: Reply) -> None:
+        """Put what a message says into a reply."""
+
+    def kind_of(self, asked: Sequence[Asked]) -> str:
+        """What the calls wait for."""
+        return ASKS if asked else ""
+
+
+class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
+    """A session of roz. The first message begins it.
+
+    Args:
+        reads_events: True for a client of release 1.0, which reads ``session_event``; False for one of 0.2.
+    """
+
+    def __init__(
+        self, service: Service, thread: str, channel: Channel, headers: Mapping[str, str], *, reads_events: bool
+    ) -> None:
+        method = StreamStreamMethod(
+            channel, "/roz.v1.AgentService/StreamSession", roz.SessionRequest, roz.SessionResponse
+        )
+        super().__init__(service, thread, method, {**headers, "agui-thread-id": thread})
+        self._reads_events = reads_events
+        self._requested: set[str] = set()
+
+    async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
+        if self._call is None:
+            await self.call.send(roz.SessionRequest(start=roz.StartSession()))
+        schemas = [schema(tool) for tool in tools]
+        await self.call.send(roz.SessionRequest(user_message=roz.UserMessage(content=said, tools=schemas)))
+
+    def take(self, message: roz.SessionResponse, reply: Reply) -> None:
+        kind = message.WhichOneof("response")
+        if (kind == "session_event") is self._reads_events:
+            if kind == "session_event":
+                self._take_1_0(message.session_event, reply)
+            else:
+                self._take_0_2(message, reply)
+
+    def _take_0_2(self, message: roz.SessionResponse, reply: Reply) -> None:
+        match message.WhichOneof("response"):
+            case "text_delta":
+                reply.text += message.text_delta.content
+            case "thinking_delta":
+                reply.reasoning += message.thinking_delta.content
+            case "error":
+                reply.error, reply.code = message.error.message, message.error.code
+            case "tool_request":
+                self._requested.add(message.tool_request.tool_call_id)
+                reply.asked.append(Asked(message.tool_request.tool_call_id, message.tool_request.tool_name))
+            case "activity_update" if message.activity_update.state == "waiting_approval":
+                detail = json.loads(message.activity_update.detail)
+                reply.asked.append(Asked(detail["tool_call_id"], detail["tool_name"]))
+            case "turn_complete":
+                reply.end = END[message.turn_complete.stop_reason]
+
+    def _take_1_0(self, event: roz.SessionEventEnvelope, reply: Reply) -> None:
+        match event.event_type:
+            case "text_delta":
+                reply.text += event.text_delta.content
+            case "thinking_delta":
+                reply.reasoning += event.thinking_delta.content
+            case "session_rejected":
+                reply.error, reply.code = event.session_rejected.message, event.session_rejected.code
+            case "tool_call_requested":
+                self._requested.add(event.tool_call_requested.call_id)
+                reply.asked.append(Asked(event.tool_call_requested.call_id, event.tool_call_requested.tool_name))
+            case "approval_requested":
+                reply.asked.append(Asked(event.approval_requested.approval_id, event.approval_requested.action))
+            case "turn_finished":
+                reply.end = END[event.turn_finished.stop_reason]
+
+    def kind_of(self, asked: Sequence[Asked]) -> str:
+        return CALLS if asked and asked[0].call_id in self._requested else super().kind_of(asked)
+
+    async def decide(self, *decisions: str, reason: str = "") -> Reply:
+        for asked, it in zip(self._asked, decisions, strict=True):
+            answer = roz.PermissionDecision(tool_call_id=asked.call_id, approved=it == APPROVE)
+            await self.call.send(roz.SessionRequest(permission_decision=answer))
+        return await self.reply()
+
+    async def give_result(self, result: str) -> Reply:
+        (asked,) = self._asked
+        given = roz.ToolResult(tool_call_id=asked.call_id, success=True, result=result)
+        await self.call.send(roz.SessionRequest(tool_result=given))
+        return await self.reply()
+
+    async def cancel(self) -> None:
+        await self.call.send(roz.SessionRequest(cancel_turn=roz.CancelTurn()))
+
+
+END = {"end_turn": SUCCESS, "cancelled": CANCELLED, "error": ERROR}
+
+
+def schema(tool: Json) -> roz.ToolSchema:
+    """A tool of the client's."""
+    made = roz.ToolSchema(name=tool["name"], description=tool["description"])
+    ParseDict(tool["parameters"], made.parameters_schema)
+    return made
+
+
+class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
+    """Runs of kontekst, each a call of its own."""
+
+    def __init__(self, service: Service, thread: str, channel: Channel, headers: Mapping[str, str]) -> None:
+        method = StreamStreamMethod(channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
+        super().__init__(service, thread, method, headers)
+
+    async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
+        assert not tools, "kontekst has no tools of the client"
+        await self.close()
+        start = kontekst.StartRunCommand(prompt=said, session_id=self.thread)
+        await self.call.send(kontekst.RunCommand(start=start))
+
+    def take(self, message: kontekst.RunEvent, reply: Reply) -> None:
+        match kind := message.WhichOneof("event"):
+            case "token":
+                reply.text += message.token.text
+            case "reasoning":
+                reply.reasoning += message.reasoning.text
+            case "tools_proposed":
+                calls = message.tools_proposed.calls
+                reply.asked += [Asked(call.call_id, call.name, json.loads(call.arguments_json)) for call in calls]
+            case "failed":
+                reply.end, reply.error = ERROR, message.failed.error
+            case "completed" | "cancelled":
+                reply.end = SUCCESS if kind == "completed" else CANCELLED
+
+    async def decide(self, *decisions: str, reason: str = "") -> Reply:
+        for asked, it in zip(self._asked, decisions, strict=True):
+            approve = kontekst.ApproveToolCommand(call_id=asked.call_id)
+            deny = kontekst.DenyToolCommand(call_id=asked.call_id, reason=reason)
+            command = {"approve_tool": approve} if it == APPROVE else {"deny_tool": deny}
+            await self.call.send(kontekst.RunCommand(**command))
+        return await self.reply()
+
+    async def give_result(self, result: str) -> Reply:
+        raise NotImplementedError("kontekst has no tools of the client")
+
+    async def cancel(self) -> None:
+        await self.call.send(kontekst.RunCommand(cancel=kontekst.CancelRunCommand()))

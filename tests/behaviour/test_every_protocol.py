@@ -1,0 +1,341 @@
+"""What holds over every protocol: AG-UI over SSE and WebSocket, roz of both generations, and kontekst."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import RunAgentInput, TextMessageStartEvent
+
+from agui_container.ports import Item
+from agui_container.protocol.errors import AppError, ErrorCode
+from tests.behaviour.approval_tools import PAID
+from tests.behaviour.client import text
+from tests.behaviour.conftest import PROTOCOLS, Reach
+from tests.behaviour.conversations import PAINT
+from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
+from tests.engine.doubles import WAIT, happened
+from tests.requirements import requirement
+
+WITH_CLIENT_TOOLS = [name for name in PROTOCOLS if name != "kontekst"]
+WITH_TURNS_THAT_WAIT = [name for name in PROTOCOLS if name not in {"sse", "ws"}]
+"""Where a turn goes on while it waits for a decision. In AG-UI its run has ended with interrupts."""
+
+SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
+
+
+FAILED = "The agent failed; the server's log has the cause."
+
+
+class Waiting:
+    """An agent that says something, and then waits until it may end."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+        self.cut_off = asyncio.Event()
+
+    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
+        yield "hi"
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cut_off.set()
+            raise
+        yield " there"
+
+
+async def settled(dialogue: Dialogue, reply: Reply) -> Reply:
+    """The last reply, once all that is asked has been approved: kontekst asks for every call."""
+    while reply.end == ASKS:
+        reply = await dialogue.decide(*(APPROVE for _ in reply.asked))
+    return reply
+
+
+def calling(name: str, **arguments: object) -> str:
+    return f"call {name} {json.dumps(arguments)}"
+
+
+# --- agents of one's own ----------------------------------------------------------------------------------------------
+
+
+@requirement("agent.strings", "protocol.same")
+async def test_strings_are_the_text_of_the_reply(reach: Reach) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "Hello "
+        yield "w\u00f6rld \U0001f600"
+
+    reply = await (await reach(agent)).dialogue().say("hi")
+    assert (reply.text, reply.end) == ("Hello w\u00f6rld \U0001f600", SUCCESS)
+
+
+@requirement("fail.middle", "fail.safe", "protocol.same")
+async def test_an_agent_that_raises_ends_its_turn_and_tells_no_secret(reach: Reach) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "so far"
+        raise ValueError("token=secret")
+
+    dialogue = (await reach(agent)).dialogue()
+    for _ in range(2):
+        reply = await dialogue.say("hi")
+        assert (reply.text, reply.end, reply.error) == ("so far", ERROR, FAILED)
+        assert "secret" not in reply.received
+
+
+@requirement("fail.shown", "protocol.same")
+async def test_what_an_agent_wants_to_be_told_is_told(reach: Reach) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        raise AppError(ErrorCode.MODEL_THROTTLED, "Try again tomorrow.")
+        yield
+
+    reply = await (await reach(agent)).dialogue().say("hi")
+    assert (reply.end, reply.error) == (ERROR, "Try again tomorrow.")
+    assert reply.code in {"MODEL_THROTTLED", None}
+
+
+@requirement("run.legal", "protocol.same")
+async def test_an_illegal_event_ends_the_turn(reach: Reach) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield TextMessageStartEvent(message_id="m", role="assistant")
+        yield TextMessageStartEvent(message_id="m", role="assistant")
+
+    reply = await (await reach(agent)).dialogue().say("hi")
+    assert (reply.end, reply.error) == (ERROR, FAILED)
+
+
+@requirement("cancel.closes", "protocol.same")
+async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: Reach) -> None:
+    agent = Waiting()
+    dialogue = (await reach(agent)).dialogue()
+    await dialogue.begin("hi")
+    await dialogue.first_text()
+    await dialogue.cancel()
+    reply = await dialogue.reply()
+    assert reply.end == CANCELLED
+    await happened(agent.cut_off)
+    agent.may_end.set()
+    assert (await dialogue.say("again")).text == "hi there"
+
+
+@requirement("busy.reject", "protocol.same")
+async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(reach: Reach) -> None:
+    agent = Waiting()
+    site = await reach(agent)
+    first, second = site.dialogue(), site.dialogue()
+    await first.begin("hi")
+    await first.first_text()
+    refused = await second.say("hello")
+    assert refused.end == ERROR
+    assert refused.code in {"THREAD_BUSY", None}
+    assert "Another run is active" in refused.error
+    agent.may_end.set()
+    assert ((await first.reply()).end, (await second.say("hello")).text) == (SUCCESS, "hi there")
+
+
+@requirement("scope.threads", "protocol.same")
+async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: Reach) -> None:
+    agent = Waiting()
+    site = await reach(agent)
+    one, two = site.dialogue(**{SESSION: "a" * 33}), site.dialogue(**{SESSION: "b" * 33})
+    for dialogue in (one, two):
+        await dialogue.begin("hi")
+        await dialogue.first_text()
+    agent.may_end.set()
+    assert [(await dialogue.reply()).end for dialogue in (one, two)] == [SUCCESS, SUCCESS]
+
+
+@requirement("drop.cancel", "protocol.same")
+async def test_a_run_may_end_with_its_last_reader(reach: Reach) -> None:
+    agent = Waiting()
+    dialogue = (await reach(agent, on_disconnect="cancel")).dialogue()
+    await dialogue.begin("hi")
+    await dialogue.first_text()
+    await dialogue.leave()
+    await happened(agent.cut_off)
+
+
+@requirement("drop.continue", "attach.replay", "protocol.crossed")
+async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: Reach) -> None:
+    agent = Waiting()
+    site = await reach(agent, on_disconnect="continue")
+    dialogue = site.dialogue()
+    await dialogue.begin("hi")
+    await dialogue.first_text()
+    await dialogue.leave()
+    reader = await site.over_sse().attach("t1", None)
+    agent.may_end.set()
+    events = await reader.rest()
+    assert (events[0]["type"], text(events), events[-1]["outcome"]) == ("RUN_STARTED", "hi there", {"type": "success"})
+
+
+@requirement("limit.time", "protocol.same")
+async def test_a_run_that_takes_too_long_is_ended(reach: Reach) -> None:
+    site = await reach(Waiting(), run_timeout=60)
+    dialogue = site.dialogue()
+    await dialogue.begin("hi")
+    await dialogue.first_text()
+    site.clock.advance(60)
+    reply = await dialogue.reply()
+    assert reply.end == ERROR
+    assert reply.code in {"RUN_TIMEOUT", None}
+    assert "took longer" in reply.error
+
+
+@requirement("drain.ends", "drain.refuses", "protocol.same")
+async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: Reach) -> None:
+    site = await reach(Waiting())
+    dialogue = site.dialogue()
+    await dialogue.begin("hi")
+    await dialogue.first_text()
+    await site.service.drain(0)
+    replies = [await dialogue.reply(), await dialogue.say("hi")]
+    for reply in replies:
+        assert reply.end == ERROR
+        assert reply.code in {"SHUTTING_DOWN", None}
+        assert "shutting down" in reply.error
+
+
+@requirement("error.large", "error.harmless", "protocol.same")
+async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(reach: Reach) -> None:
+    agent = Waiting()
+    site = await reach(agent, max_body_bytes=20_000)
+    other = site.dialogue("other")
+    await other.begin("hi")
+    await other.first_text()
+    reply = await site.dialogue().say("x" * 30_000)
+    assert (reply.end, reply.code) == (ERROR, "PAYLOAD_TOO_LARGE")
+    agent.may_end.set()
+    assert (await other.reply()).end == SUCCESS
+
+
+# --- the assistant ----------------------------------------------------------------------------------------------------
+
+
+@requirement("assistant.streams", "protocol.same")
+async def test_it_streams_as_much_as_it_is_told(reach: Reach) -> None:
+    reply = await (await reach()).dialogue().say("stream 500")
+    assert (reply.text, reply.end) == ("hello world, " * 500, SUCCESS)
+
+
+@requirement("assistant.thinks", "protocol.same")
+async def test_reasoning_is_apart_from_the_answer(reach: Reach) -> None:
+    reply = await (await reach()).dialogue().say("think about rain")
+    assert reply.end == SUCCESS
+    assert reply.reasoning
+    assert reply.text
+    assert reply.reasoning not in reply.text
+
+
+@requirement("thread.runs", "protocol.crossed")
+async def test_turns_are_one_conversation_that_is_read_over_http(reach: Reach) -> None:
+    site = await reach()
+    dialogue = site.dialogue()
+    said = ["stream 2", "stream 1"]
+    replies = [(await dialogue.say(it)).text for it in said]
+    thread = await site.over_sse().command({"command": {"type": "threads.get", "threadId": "t1"}})
+    assert [(message["role"], message["content"]) for message in thread["messages"]] == [
+        ("user", said[0]),
+        ("assistant", replies[0]),
+        ("user", said[1]),
+        ("assistant", replies[1]),
+    ]
+
+
+@requirement("assistant.builtin", "protocol.same")
+async def test_a_tool_of_the_server_is_called(reach: Reach) -> None:
+    dialogue = (await reach()).dialogue()
+    reply = await settled(dialogue, await dialogue.say("calculate 6*7"))
+    assert (reply.text, reply.end) == ("The result of calculate is 42.", SUCCESS)
+
+
+@requirement("assistant.tool-fails", "protocol.same")
+async def test_a_tool_that_fails_tells_no_secret(reach: Reach) -> None:
+    dialogue = (await reach()).dialogue()
+    reply = await settled(dialogue, await dialogue.say(calling("burst")))
+    assert reply.end == SUCCESS
+    assert "secret" not in reply.received
+
+
+@requirement("approval.asks", "approval.approved", "protocol.same")
+async def test_an_approved_call_runs_once_and_the_model_goes_on(reach: Reach) -> None:
+    dialogue = (await reach()).dialogue("approved")
+    PAID.pop("approved", None)
+    reply = await dialogue.say(calling("pay", amount=5))
+    assert (reply.end, [asked.name for asked in reply.asked]) == (ASKS, ["pay"])
+    assert {str(asked.arguments) for asked in reply.asked} <= {"{'amount': 5}", "None"}
+    assert PAID["approved"] == []
+    assert "paid 5" in (await dialogue.decide(APPROVE)).text
+    assert PAID["approved"] == [5]
+
+
+@requirement("approval.denied", "protocol.same")
+async def test_a_denied_call_does_not_run_and_the_thread_is_free(reach: Reach) -> None:
+    dialogue = (await reach()).dialogue("denied")
+    PAID.pop("denied", None)
+    await dialogue.say(calling("pay", amount=5))
+    reply = await dialogue.decide(DENY, reason="too much")
+    assert reply.end in {SUCCESS, CANCELLED}  # kontekst ends a run with a denial
+    assert PAID["denied"] == []
+    assert (await dialogue.say("stream 1")).text == "hello world, "
+
+
+@requirement("approval.each", "protocol.same")
+async def test_each_call_has_its_own_answer(reach: Reach) -> None:
+    dialogue = (await reach()).dialogue("each")
+    PAID.pop("each", None)
+    reply = await dialogue.say(f"{calling('pay', amount=1)}\n{calling('pay', amount=2)}", asks=2)
+    assert len(reply.asked) == 2
+    await dialogue.decide(DENY, APPROVE)
+    assert PAID["each"] == [2]
+
+
+@requirement("approval.abandoned", "protocol.same")
+@pytest.mark.parametrize("reach", WITH_TURNS_THAT_WAIT, indirect=True)
+async def test_a_turn_that_asks_can_be_cancelled(reach: Reach) -> None:
+    dialogue = (await reach()).dialogue("abandoned")
+    PAID.pop("abandoned", None)
+    await dialogue.say(calling("pay", amount=5))
+    await dialogue.cancel()
+    assert (await dialogue.reply()).end == CANCELLED
+    assert (await dialogue.say("stream 1")).text == "hello world, "
+    assert PAID["abandoned"] == []
+
+
+@requirement("approval.approved", "protocol.crossed")
+async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(reach: Reach) -> None:
+    site = await reach()
+    dialogue = site.dialogue("crossed")
+    PAID.pop("crossed", None)
+    await dialogue.say(calling("pay", amount=5))
+    http = site.over_sse()
+    command = {"command": {"type": "threads.get", "threadId": "crossed"}}
+    (waiting,) = (await http.command(command))["waiting"]
+    answer = {"interruptId": waiting["id"], "status": "resolved", "payload": {"approved": True}}
+    body = {"threadId": "crossed", "runId": "r-http", "messages": [], "protocolVersion": "1.0", "resume": [answer]}
+    assert "paid 5" in text(await http.run(body))
+    if site.protocol in WITH_TURNS_THAT_WAIT:
+        assert "paid 5" in (await dialogue.reply()).text
+    assert PAID["crossed"] == [5]
+
+
+@requirement("assistant.client-tool", "protocol.same")
+@pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
+async def test_a_tool_of_the_client_is_run_by_the_client(reach: Reach) -> None:
+    dialogue = (await reach()).dialogue()
+    reply = await dialogue.say(calling("paint", colour="red"), tools=[PAINT])
+    assert (reply.end, [asked.name for asked in reply.asked]) == (CALLS, ["paint"])
+    assert "a red wall" in (await dialogue.give_result("a red wall")).text
+
+
+@requirement("assistant.model-fails", "protocol.same")
+async def test_a_model_that_fails_fails_the_turn(reach: Reach) -> None:
+    reply = await (await reach()).dialogue().say("fail")
+    assert (reply.end, reply.error) == (ERROR, "The model failed.")
+
+
+@requirement("protocol.same")
+async def test_many_dialogues_at_once_do_not_mix(reach: Reach) -> None:
+    site = await reach()
+    dialogues = [site.dialogue(f"many-{number}") for number in range(20)]
+    async with asyncio.timeout(WAIT):
+        replies = await asyncio.gather(*(it.say(f"stream {at}") for at, it in enumerate(dialogues, 1)))
+    assert [reply.text.count("hello") for reply in replies] == list(range(1, 21))

@@ -1,0 +1,119 @@
+"""Requests that do not end and responses that are not read take a bounded amount of memory, measured from outside."""
+
+import asyncio
+import json
+import socket
+
+import pytest
+from websockets.frames import Frame, Opcode
+
+from tests.sockets.client import Exchange, Json, ask, become, hear, request, run_input, socket_to
+from tests.sockets.process import Server, Servers
+
+BUDGET = 40_000_000
+MARGIN = 60_000_000
+"""Memory besides the counted bytes: copies of a few bodies, connections, and what the allocator keeps."""
+
+PIECE = 2_000_000
+THREAD = 6_000_000
+"""Bytes of a thread: more than the kernel takes of a response that is not read."""
+CLIENTS = 60
+WINDOW = 65_536
+SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"
+ATTACKER, OTHER, READER = f"{SESSION}: attacker", f"{SESSION}: other", f"{SESSION}: reader"
+
+
+@pytest.fixture
+def bounded(servers: Servers) -> Server:
+    """A server with the smallest budget. One caller may use half of it."""
+    return servers(AGUI_MAX_BYTES_IN_FLIGHT=str(BUDGET), AGUI_AGENT="assistant", MALLOC_MMAP_THRESHOLD_="262144")
+
+
+def half_sent(size: int = PIECE) -> bytes:
+    """A request without its last byte."""
+    return request("POST", "/invocations", b"x" * (size - 1), (f"Content-Length: {size}", ATTACKER))
+
+
+async def assert_served(server: Server) -> None:
+    """A large request of another caller is served."""
+    document = run_input("x" * PIECE)
+    body = json.dumps(document).encode()
+    answer = await ask(server.port, request("POST", "/invocations", body, (f"Content-Length: {len(body)}", OTHER)))
+    assert answer.status == 200
+    assert answer.events[-1]["type"] == "RUN_FINISHED"
+
+
+async def test_bodies_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: Server) -> None:
+    before = bounded.memory
+    half = await asyncio.gather(*(Exchange.open(bounded.port, half_sent()) for _ in range(CLIENTS)))
+    await asyncio.gather(*(exchange.writer.drain() for exchange in half))
+    await assert_served(bounded)
+    for exchange in half:
+        exchange.writer.write(b"x")
+    answers = await asyncio.gather(*(exchange.head() for exchange in half))
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
+    assert {answer.status for answer in answers} == {400, 429}
+    assert {answer.headers.get("retry-after") for answer in answers if answer.status == 429} == {"1"}
+    assert sum(answer.status == 400 for answer in answers) <= BUDGET / 2 / PIECE
+
+
+async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: Server) -> None:
+    before = bounded.memory
+    connections = [await socket_to(bounded.port, additional_headers={SESSION: "attacker"}) for _ in range(CLIENTS)]
+    frame = Frame(Opcode.TEXT, b"x" * PIECE).serialize(mask=True)[:-1]
+    for connection in connections:
+        connection.transport.write(frame)
+
+    async def closed() -> bool:
+        return sum(connection.close_code is not None for connection in connections) >= CLIENTS - BUDGET / 2 / PIECE
+
+    await become(closed)
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
+    codes = [connection.close_code for connection in connections]
+    assert set(codes) == {1013, None}
+    await assert_served(bounded)
+    for connection in connections:
+        connection.transport.abort()
+
+
+async def store_thread(server: Server, session: str) -> None:
+    """Make a thread that takes megabytes to show."""
+    body = json.dumps(run_input("x" * THREAD, thread="big")).encode()
+    answer = await ask(server.port, request("POST", "/invocations", body, (f"Content-Length: {len(body)}", session)))
+    assert answer.status == 200
+
+
+async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(bounded: Server) -> None:
+    await store_thread(bounded, READER)
+    before = bounded.memory
+    sent = request("GET", "/threads/big", headers=(READER,))
+    unread = [await Exchange.open(bounded.port, sent, window=WINDOW) for _ in range(CLIENTS)]
+    heads = await asyncio.gather(*(exchange.head() for exchange in unread))
+    assert {exchange.status for exchange in heads} == {200, 429}
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
+    await assert_served(bounded)
+    taken = next(exchange for exchange in heads if exchange.status == 200)
+    assert len(json.loads(b"".join([piece async for piece in taken.body()]))["messages"][0]["content"]) == THREAD
+
+
+async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of_the_budget(bounded: Server) -> None:
+    await store_thread(bounded, f"{SESSION}: socket-reader")
+    before = bounded.memory
+    command = json.dumps({"command": {"type": "threads.get", "threadId": "big"}, "id": "1"})
+    connections = []
+    for _ in range(CLIENTS // 3):
+        sock = socket.create_connection(("127.0.0.1", bounded.port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW)
+        options: Json = {"sock": sock, "max_queue": 1, "additional_headers": {SESSION: "socket-reader"}}
+        connections.append(await socket_to(bounded.port, **options))
+    for connection in connections:
+        for _ in range(2):
+            await connection.send(command)
+    await assert_served(bounded)
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
+    frames = [frame for connection in connections for frame in [await hear(connection)]]
+    assert {frame["control"] for frame in frames} == {"result", "error"}
+    assert {frame.get("code") for frame in frames} == {None, "RATE_LIMIT_EXCEEDED"}
+    for connection in connections:
+        connection.transport.abort()
+    await ask(bounded.port, request("GET", "/threads/big", headers=(f"{SESSION}: socket-reader",)))  # behind the others
