@@ -108,8 +108,9 @@ def configure_logging(log_format: str, log_level: str = "info") -> None:
     level = logging.getLevelNamesMapping()[log_level.upper()]
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if log_format == "json" else ConsoleFormatter())
-    handler.addFilter(_may_be_written)
     logging.basicConfig(handlers=[handler], level=max(level, logging.INFO), force=True)
+    for each in logging.getLogger().handlers:  # OpenTelemetry adds one of its own
+        each.addFilter(_may_be_written)
     for name in OWN:
         logging.getLogger(name).setLevel(level)
     for name, minimum in MINIMUM_LEVELS.items():

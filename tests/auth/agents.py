@@ -29,8 +29,8 @@ def digest(headers: Mapping[str, str]) -> str:
 
 
 def show_all_lines() -> None:
-    """Let the server log all that it can."""
-    for name in ("agui_container", "agent"):
+    """Turn on the debug lines of every library."""
+    for name in ("", *list(logging.root.manager.loggerDict)):
         logging.getLogger(name).setLevel(logging.DEBUG)
 
 

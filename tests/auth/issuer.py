@@ -1,13 +1,18 @@
 """The issuer of the examples, and what can be wrong with one: it is slow, gone, or says something else."""
 
 import asyncio
-from collections.abc import Mapping
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from examples.local_issuer import LocalIssuer
+from tests.sockets.process import ROOT
 
 AUDIENCE = "my-agent"
 
@@ -56,3 +61,17 @@ class TestIssuer(LocalIssuer):
             await self.answers.get(path, usual)(scope, receive, send)
 
         return app
+
+
+@contextmanager
+def issuer_process() -> Iterator[str]:
+    """The issuer of the examples; gives its address."""
+    arguments = [sys.executable, "examples/local_issuer.py", "--port", "0"]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://localhost:\d+", process.stdout.readline())
+            assert found
+            yield found[0]
+        finally:
+            process.terminate()

@@ -7,11 +7,7 @@ SSE, WebSocket, gRPC and Roboto's API: valid ones, ones that fail in the agent, 
 import asyncio
 import base64
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,11 +19,12 @@ from websockets.exceptions import InvalidStatus
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.auth.agents import HEADERS, digest
+from tests.auth.issuer import issuer_process
 from tests.auth.rpcs import call_rpc
 from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
 from tests.sockets.client import is_last
-from tests.sockets.process import ROOT, Server
+from tests.sockets.process import Server
 from tests.telemetry.collector import Collector
 from tests.telemetry.test_server import COMMAND
 
@@ -41,20 +38,6 @@ PLANTED = {
     "proxy-authorization": "Basic planted-proxy",
 }
 TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcore-runtime-session-id": "s" * 40}
-
-
-@contextmanager
-def issuer_process() -> Iterator[str]:
-    """The issuer of the examples; gives its address."""
-    arguments = [sys.executable, "examples/local_issuer.py", "--port", "0"]
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            found = re.search(r"http://localhost:\d+", process.stdout.readline())
-            assert found
-            yield found[0]
-        finally:
-            process.terminate()
 
 
 @dataclass
@@ -111,6 +94,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             "AGUI_AUTH": "jwt",
             "AGUI_AUTH_DISCOVERY_URL": f"{issuer}/.well-known/openid-configuration",
             "AGUI_AUTH_ALLOWED_AUDIENCE": "my-agent",
+            "AGUI_LOG_LEVEL": "debug",
             "AGUI_ROBOTO": "on",
             "AGUI_STORE": f"sqlite:///{store}",
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,

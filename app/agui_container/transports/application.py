@@ -63,7 +63,7 @@ class Application(FastAPI):
             allow_origins=list(self.cors_origins),
             allow_methods=["GET", "POST", "PATCH", "DELETE"],
             allow_headers=["*"],
-            expose_headers=["X-Request-Id"],
+            expose_headers=["X-Request-Id", "WWW-Authenticate"],
         )
 
     def _build_layers(self) -> ASGIApp:

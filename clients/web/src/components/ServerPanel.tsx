@@ -5,12 +5,22 @@ import { chat, isRunning } from "../chat";
 import { session } from "../config";
 import { capabilities, loadCapabilities } from "../server";
 import { useStore } from "../store";
+import { threads } from "../threads";
+import { token } from "../token";
 import { setWire, wire } from "../wire";
 import { Fact } from "./RunPanel";
+
+/** Use another token from now on, and load what it may see. */
+function enter(value: string): void {
+  token.set(value);
+  void threads.refresh();
+  void loadCapabilities();
+}
 
 export function ServerPanel() {
   const known = useStore(capabilities);
   const chosen = useStore(wire);
+  const entered = useStore(token);
   const isBusy = useStore(chat, isRunning);
   useEffect(() => void loadCapabilities(), []);
   return (
@@ -26,6 +36,15 @@ export function ServerPanel() {
             </label>
           ))}
         </fieldset>
+        <label class="field">
+          <span>Token</span>
+          <input
+            type="password"
+            autoComplete="off"
+            value={entered}
+            onChange={({ currentTarget }) => enter(currentTarget.value.trim())}
+          />
+        </label>
         <dl>
           <Fact name="Session" value={session} isCode />
         </dl>

@@ -2,6 +2,7 @@
 
 import type { AgentCapabilities, Message } from "@ag-ui/core";
 import { endpoint, SESSION_HEADER, session } from "../config";
+import { authorization } from "../token";
 
 export interface ThreadFacts {
   threadId: string;
@@ -62,7 +63,7 @@ export const headers = { [SESSION_HEADER]: session };
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(endpoint(path), { ...init, headers: { ...headers, ...init.headers } });
+    response = await fetch(endpoint(path), { ...init, headers: { ...headers, ...authorization(), ...init.headers } });
   } catch {
     throw new RequestError("UNREACHABLE", "The server cannot be reached.");
   }

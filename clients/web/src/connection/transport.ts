@@ -7,6 +7,7 @@
 
 import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
 import { endpoint, session } from "../config";
+import { token } from "../token";
 import { type FrameLog, logged } from "./frames";
 
 export type Wire = "sse" | "websocket";
@@ -76,11 +77,13 @@ export class Transport {
   }
 
   private agent({ ResumableHttpAgent, WebSocketAgent }: Agents, runId: string, onReconnect: () => void): AbstractAgent {
+    const bearer = () => token.value || undefined;
     const onFrame = (text: string) => this.log.add("in", runId, text);
     if (this.wire === "websocket") {
       return new WebSocketAgent({
         url: endpoint("ws"),
         sessionId: session,
+        token: bearer,
         onReconnect,
         idleTimeoutMs: 0,
         webSocketFactory: (url, protocols) => {
@@ -93,6 +96,7 @@ export class Transport {
     return new ResumableHttpAgent({
       url: endpoint("invocations"),
       sessionId: session,
+      token: bearer,
       onReconnect,
       fetch: async (url, init) => logged(await fetch(url, init), onFrame),
     });
