@@ -72,7 +72,7 @@ async def answers(port: int) -> bool:
         return (await beside(client.status, stream))[0] == "0" and (await http.get("/ping")).is_success
 
 
-def goodbye(client: Raw) -> ErrorCodes:
+def goodbye(client: Raw) -> object:
     """The reason for which a connection ends; read to its close."""
     while client.read():
         pass
