@@ -663,7 +663,7 @@ def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
         talk.say("delegate " + calling("pay", amount=4))
         call_id = waiting(talk)["tool_call_id"]
         events = watching(channel, session)
-        team = []
+        team: list[pb.TeamEvent] = []
         while not team or not team[-1].HasField("worker_approval_requested"):
             team.append(next(events))
         requested = team[-1].worker_approval_requested
