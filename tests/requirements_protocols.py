@@ -49,5 +49,6 @@ PROTOCOLS = {
     "roboto.tools": ("docs/roboto.md#what-becomes-of-each-field", "Tools of the client are called and answered."),
     "roboto.errors": ("docs/roboto.md#what-becomes-of-each-field", "A refusal has Roboto's shape and class."),
     "roboto.package": ("docs/roboto.md", "The package and its command work, unchanged, in both generations."),
+    "roboto.replicas": ("docs/roboto.md#polling", "A session of one replica is polled and continued through another."),
     "roboto.off": ("docs/configuration.md", "Without AGUI_ROBOTO nothing of it is served, imported or told."),
 }

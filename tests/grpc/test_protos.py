@@ -1,8 +1,12 @@
 """The compiled protocol buffers are those of proto/, and their numbers are those that real clients speak."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from google.protobuf.message import Message
 
 from agui_container.protocol.errors import ERRORS
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
@@ -39,6 +43,21 @@ def test_numbers_are_those_of_kontekst() -> None:
     assert [field.number for field in kontekst.RunCommand.DESCRIPTOR.fields] == [1, 2, 3, 6]
     assert [field.number for field in kontekst.RunEvent.DESCRIPTOR.fields] == list(range(1, 14))
     assert {f.name: f.number for f in kontekst.ContextSnapshot.DESCRIPTOR.fields}["tool_tokens"] == 12
+
+
+ONEOFS = [
+    *(roz.SessionRequest, roz.SessionResponse, roz.SessionEventEnvelope, roz.TeamEvent),
+    *(kontekst.RunCommand, kontekst.RunEvent),
+]
+
+
+@requirement("grpc.schema")
+@pytest.mark.parametrize("message", ONEOFS, ids=lambda message: message.DESCRIPTOR.name)
+def test_the_guide_says_what_becomes_of_each_message(message: type[Message]) -> None:
+    named = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "grpc.md").read_text()))
+    (oneof,) = (each for each in message.DESCRIPTOR.oneofs if not each.name.startswith("_"))
+    fields = {field.name: field.message_type for field in oneof.fields}
+    assert [name for name, kind in fields.items() if not {name, kind.name if kind else name} & named] == []
 
 
 @requirement("grpc.errors")

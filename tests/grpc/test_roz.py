@@ -247,6 +247,17 @@ def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
         assert "full" in [hint.level for hint in talk.all("presence_hint")]
 
 
+@requirement("roz.approvals", "approval.edited")
+def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        talk.say(calling("pay", amount=5))
+        decision = pb.PermissionDecision(tool_call_id=waiting(talk)["tool_call_id"], approved=True)
+        decision.modifier.update({"amount": 2})
+        talk.send(permission_decision=decision)
+        assert turned(talk).stop_reason == "end_turn"
+        assert "paid 2" in "".join(delta.content for delta in talk.all("text_delta"))
+
+
 @requirement("roz.approvals")
 def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
@@ -481,6 +492,22 @@ def test_a_small_context_is_compacted_and_told(old_channel: grpc.Channel) -> Non
         assert compacted.messages_after < compacted.messages_before
 
 
+@requirement("roz.answers")
+def test_a_client_of_release_1_0_is_told_of_a_compaction_and_of_the_end_of_the_server(dial: Dial) -> None:
+    with Server(**ASSISTANT, AGUI_ROZ_WIRE="1.0") as server, RozTalk(dial(server)) as talk:
+        talk.send(start=pb.StartSession(max_context_tokens=300))
+        for number in range(6):
+            talk.say(f"{number} " + "word " * 60)
+            talk.until("1.0 turn_finished")
+        compacted = next(it.session_event.context_compacted for it in talk.seen if "context_compacted" in talk.kind(it))
+        assert (compacted.level, compacted.messages_affected > 0) == ("trim", True)
+        assert compacted.tokens_after < compacted.tokens_before
+        server.term()
+        assert talk.until("1.0 session_failed").failure == "SHUTTING_DOWN"
+        with pytest.raises(grpc.RpcError):
+            list(talk.rest())
+
+
 @requirement("roz.start")
 def test_a_mode_that_no_agent_has_is_refused(channel: grpc.Channel) -> None:
     with begun(channel) as talk:
@@ -627,6 +654,27 @@ def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
             kinds = [event.WhichOneof("event") for event in watching(channel, session)]
     assert kinds[0] == "worker_started"
     assert kinds[-2:] == ["worker_failed", "worker_exited"]
+
+
+@requirement("roz.team", "approval.delegated")
+def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
+    with begun(channel) as talk:
+        session = talk.all("session_started")[0].session_id
+        talk.say("delegate " + calling("pay", amount=4))
+        call_id = waiting(talk)["tool_call_id"]
+        events = watching(channel, session)
+        team: list[pb.TeamEvent] = []
+        while not team or not team[-1].HasField("worker_approval_requested"):
+            team.append(next(events))
+        requested = team[-1].worker_approval_requested
+        assert (requested.approval_id, requested.tool_name) == (call_id, "pay")
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
+        assert turned(talk).stop_reason == "end_turn"
+        team += events
+    seen = [event.WhichOneof("event") for event in team]
+    assert seen[:2] == ["worker_started", "worker_phase"]
+    assert "worker_approval_resolved" in seen
+    assert seen[-2:] == ["worker_completed", "worker_exited"]
 
 
 @requirement("roz.team")

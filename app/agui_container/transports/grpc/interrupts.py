@@ -55,11 +55,15 @@ def _request(interrupt: Event) -> ApprovalRequest:
     )
 
 
-def decision(request: ApprovalRequest, *, approved: bool, reason: str = "") -> ResumeEntry:
-    """Return the answer to an approval request."""
+def decision(
+    request: ApprovalRequest, *, approved: bool, reason: str = "", edited_arguments: Mapping[str, object] | None = None
+) -> ResumeEntry:
+    """Return the answer to an approval request. Edited arguments replace those of an approved call in full."""
     payload: dict[str, object] = {"approved": approved}
     if reason and not approved:
         payload["reason"] = reason
+    if edited_arguments is not None and approved:
+        payload["editedArgs"] = edited_arguments
     return ResumeEntry(interrupt_id=request.interrupt_id, status="resolved", payload=payload)
 
 

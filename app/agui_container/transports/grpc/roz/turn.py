@@ -18,10 +18,10 @@ from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.following import first_of, wait_for_newer_run
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import abandonment, decision, text_of
+from agui_container.transports.grpc.interrupts import ApprovalRequest, abandonment, decision, text_of
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import TurnEvents
-from agui_container.transports.grpc.roz.requests import late_message, tool_message
+from agui_container.transports.grpc.roz.requests import json_of, late_message, tool_message
 from agui_container.transports.grpc.roz.tools import ToolsByName
 from agui_container.transports.grpc.roz.wire import Responses, Wire
 
@@ -74,7 +74,7 @@ class SessionTurn:
         self._run_id = request.run_input.run_id
         self._is_running = self._is_cancelled = False
         self._results: dict[str, ToolMessage] = {}
-        self._decisions: dict[str, bool] = {}
+        self._decisions: dict[str, pb.PermissionDecision] = {}
         self._has_news = asyncio.Event()
 
     async def run(self, index: int) -> None:
@@ -116,7 +116,7 @@ class SessionTurn:
         """Store a decision. Raises ``AppError`` VALIDATION_ERROR for a call that is not waiting."""
         if permission.tool_call_id not in self.events.approvals or permission.tool_call_id in self._decisions:
             raise unknown_call_error("permission_decision", permission.tool_call_id)
-        self._decisions[permission.tool_call_id] = permission.approved
+        self._decisions[permission.tool_call_id] = permission
         self._has_news.set()
 
     # --- runs ---
@@ -167,7 +167,7 @@ class SessionTurn:
         responses: Responses = []
         for result in answers.results:
             responses += self.events.add_result(result.tool_call_id, text_of(result.content))
-        outcomes = {call_id: {"approved": self._decisions[call_id]} for call_id in self.events.approvals}
+        outcomes = {call_id: {"approved": self._decisions[call_id].approved} for call_id in self.events.approvals}
         await self._send([*responses, *self.events.resolve(outcomes)])
         return await self._admit(self._next_input(answers))
 
@@ -180,7 +180,7 @@ class SessionTurn:
             if not missing and events.approvals.keys() <= self._decisions.keys():
                 return Answers(
                     [self._results[call_id] for call_id in events.tool_requests],
-                    [decision(it, approved=self._decisions[call_id]) for call_id, it in events.approvals.items()],
+                    [decision_of(it, self._decisions[call_id]) for call_id, it in events.approvals.items()],
                 )
             if self.is_half_closed:
                 events.stop_reason = "tool_use"
@@ -229,6 +229,12 @@ class SessionTurn:
             forwarded_props={**(first.forwarded_props or {}), **(props or {})},
             resume=list(answers.decisions) or None,
         )
+
+
+def decision_of(request: ApprovalRequest, permission: pb.PermissionDecision) -> ResumeEntry:
+    """Return a client's decision as the answer to an approval request."""
+    edited = json_of(permission.modifier) if permission.HasField("modifier") else None
+    return decision(request, approved=permission.approved, edited_arguments=edited)
 
 
 def unknown_call_error(kind: str, call_id: str) -> AppError:

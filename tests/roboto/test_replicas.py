@@ -1,0 +1,63 @@
+"""A session of one replica, polled and continued through another one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+from ag_ui.core import RunAgentInput
+
+from agui_container.main import build_app
+from agui_container.ports import Item
+from agui_container.settings import Settings
+from agui_container.transports.roboto import views
+from tests.behaviour.over_sse import http_client
+from tests.behaviour.server import serving
+from tests.engine.doubles import WAIT
+from tests.engine.replicas import Replicas
+from tests.requirements import requirement
+from tests.roboto.conftest import Api
+from tests.roboto.test_routes import texts
+
+
+class Halting:
+    """An agent that says something, and the rest when it may."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+
+    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
+        yield "so far"
+        await self.may_end.wait()
+        yield ", and the rest"
+
+
+@requirement("roboto.replicas", "replica.read")
+async def test_a_session_is_begun_at_one_replica_and_polled_at_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "CHECK_SECONDS", 0.05)
+    replicas, agent = Replicas(), Halting()
+    settings = Settings(roboto=True)
+    first, second = await replicas.start(agent), await replicas.start(agent)
+    second.new_id = lambda: uuid4().hex  # the doubles of both replicas would make the same ids
+    apps = [build_app(settings, service) for service in (first, second)]
+    async with (
+        asyncio.timeout(WAIT),
+        serving(apps[0]) as one,
+        serving(apps[1]) as two,
+        http_client(one) as http_one,
+        http_client(two) as http_two,
+    ):
+        here, there = Api(http_one), Api(http_two)
+        record = await here.start("hi")
+        seen = await there.data("GET", f"/{record['thread_id']}")
+        assert seen["status"] == "roboto_turn"
+        while texts(seen) != ["hi", "so far"]:
+            seen = await there.data("GET", f"/{record['thread_id']}")
+        agent.may_end.set()
+        held = await there.finished(seen)
+        assert texts(held) == ["hi", "so far, and the rest"]
+        body = {"message": {"role": "user", "content": [{"text": "again"}]}}
+        await there.data("POST", f"/{record['thread_id']}/messages", body)
+        final = await here.finished({**held, "status": "roboto_turn"})
+        assert texts(final)[-1] == "so far, and the rest"
+        assert len((await here.data("GET", f"/{record['thread_id']}"))["messages"]) == 4
