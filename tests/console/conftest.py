@@ -63,6 +63,8 @@ def scripted() -> Iterator[PageServer]:
 
 @pytest.fixture
 def lasting(tmp_path: Path) -> Iterator[PageServer]:
-    """A server whose threads outlive it."""
-    with served(AGUI_AGENT="tests.console.scripted:agent", AGUI_STORE=f"sqlite:///{tmp_path / 'threads.db'}") as server:
+    """A server whose threads outlive it, and whose runs are lost soon after it."""
+    store = f"sqlite:///{tmp_path / 'threads.db'}"
+    agent = "tests.console.scripted:agent"
+    with served("tests.console.short_leases", AGUI_AGENT=agent, AGUI_STORE=store) as server:
         yield server

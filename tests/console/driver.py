@@ -39,9 +39,15 @@ def missing(message: str) -> NoReturn:
 
 
 class PageServer:
-    """A server in a process of its own, on the same port whenever it is started."""
+    """A server in a process of its own, on the same port whenever it is started.
 
-    def __init__(self, **settings: str) -> None:
+    Args:
+        module: what Python runs, with the argument ``serve``.
+        settings: environment variables.
+    """
+
+    def __init__(self, module: str = "agui_container", **settings: str) -> None:
+        self._module = module
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port: int = probe.getsockname()[1]
@@ -56,7 +62,7 @@ class PageServer:
         """Start it, and wait until it answers."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "agui_container", "serve"],
+            [sys.executable, "-m", self._module, "serve"],
             cwd=ROOT,
             env=environment | self._settings,
             stdout=subprocess.DEVNULL,
@@ -79,9 +85,9 @@ class PageServer:
 
 
 @contextmanager
-def served(**settings: str) -> Iterator[PageServer]:
+def served(module: str = "agui_container", **settings: str) -> Iterator[PageServer]:
     """A server until the end of the block."""
-    server = PageServer(**settings)
+    server = PageServer(module, **settings)
     server.start()
     try:
         yield server

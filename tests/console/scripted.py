@@ -157,6 +157,16 @@ async def goals(_input: RunAgentInput, _ctx: RunContext) -> Script:
     yield CustomEvent(name="goal.failed", value={"type": "price", "reason": "given_up"})
 
 
+async def notices(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """What a user should know of a run that goes on."""
+    yield "I try. "
+    yield CustomEvent(name="tools.unavailable", value={"source": "weather", "message": "The server does not answer."})
+    shortened = {"strategy": "trim", "tokensBefore": 9_000, "tokensAfter": 4_000}
+    yield CustomEvent(name="context.compacted", value=shortened)
+    yield "I go on."
+    yield CustomEvent(name="model.stopped", value={"reason": "length"})
+
+
 async def flood(_input: RunAgentInput, _ctx: RunContext) -> Script:
     """Deltas as fast as they can be made."""
     for number in range(FAST_DELTAS):
@@ -172,5 +182,5 @@ async def large(_input: RunAgentInput, _ctx: RunContext) -> Script:
 
 
 SCRIPTS: dict[str, Callable[[RunAgentInput, RunContext], Script]] = {
-    script.__name__: script for script in (markdown, hostile, slowly, ask, steps, state, goals, flood, large)
+    script.__name__: script for script in (markdown, hostile, slowly, ask, steps, state, goals, notices, flood, large)
 }

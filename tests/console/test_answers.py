@@ -46,8 +46,11 @@ async def test_a_call_is_denied_with_a_reason(visit: Visit, assistant: PageServe
     await expect(user.call("calculate")).to_contain_text("Failed")
 
 
-async def test_an_approval_still_waits_after_the_page_was_loaded_again(visit: Visit, assistant: PageServer) -> None:
-    user = await visit(assistant)
+@over_both
+async def test_an_approval_still_waits_after_the_page_was_loaded_again(
+    visit: Visit, assistant: PageServer, wire: str
+) -> None:
+    user = await visit(assistant, wire=wire)
     await user.say("calculate 6*7")
     await expect(user.page.get_by_role("region", name="Approval of calculate")).to_be_visible()
     await user.page.reload()
@@ -55,8 +58,9 @@ async def test_an_approval_still_waits_after_the_page_was_loaded_again(visit: Vi
     await user.reads("The result of calculate is 42.")
 
 
-async def test_two_calls_are_answered_together(visit: Visit, assistant: PageServer) -> None:
-    user = await visit(assistant)
+@over_both
+async def test_two_calls_are_answered_together(visit: Visit, assistant: PageServer, wire: str) -> None:
+    user = await visit(assistant, wire=wire)
     await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
     cards = user.page.get_by_role("region", name="Approval of calculate")
     await expect(cards).to_have_count(2)
@@ -67,8 +71,9 @@ async def test_two_calls_are_answered_together(visit: Visit, assistant: PageServ
     await expect(user.conversation.locator(".call-done")).to_have_count(2)
 
 
-async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: PageServer) -> None:
-    user = await visit(scripted)
+@over_both
+async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: PageServer, wire: str) -> None:
+    user = await visit(scripted, wire=wire)
     await user.say("ask")
     form = user.page.get_by_role("form", name="Where to?")
     await form.get_by_role("button", name="Send").click()

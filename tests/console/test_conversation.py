@@ -1,10 +1,10 @@
 """What a user does in a conversation, over SSE and over WebSocket."""
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
 from tests.console.conftest import Visit
-from tests.console.driver import PageServer
+from tests.console.driver import PageServer, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
@@ -34,8 +34,9 @@ async def test_code_is_copied(visit: Visit, scripted: PageServer) -> None:
     assert copied == "def double(number: int) -> int:\n    return 2 * number  # twice"
 
 
-async def test_reasoning_folds_away_when_the_answer_is_there(visit: Visit, assistant: PageServer) -> None:
-    user = await visit(assistant)
+@over_both
+async def test_reasoning_folds_away_when_the_answer_is_there(visit: Visit, assistant: PageServer, wire: str) -> None:
+    user = await visit(assistant, wire=wire)
     await user.say("think about rain")
     await user.reads("I have thought about rain.")
     thoughts = user.page.get_by_text("I am asked to think about rain.")
@@ -73,8 +74,9 @@ async def test_a_subagent_has_a_lane_of_its_own_inside_the_call(visit: Visit, as
     await expect(lane.last.locator("[data-call='current_time']")).to_have_count(1)
 
 
-async def test_steps_and_activities_are_shown(visit: Visit, scripted: PageServer) -> None:
-    user = await visit(scripted)
+@over_both
+async def test_steps_and_activities_are_shown(visit: Visit, scripted: PageServer, wire: str) -> None:
+    user = await visit(scripted, wire=wire)
     await user.say("steps")
     await user.is_done()
     await expect(user.page.get_by_label("Steps").get_by_role("listitem")).to_have_text(["search", "write"])
@@ -94,8 +96,9 @@ async def test_stop_ends_the_run_at_the_server(visit: Visit, assistant: PageServ
     await user.reads("hello world, hello world,")
 
 
-async def test_a_failure_can_be_tried_again(visit: Visit, assistant: PageServer) -> None:
-    user = await visit(assistant)
+@over_both
+async def test_a_failure_can_be_tried_again(visit: Visit, assistant: PageServer, wire: str) -> None:
+    user = await visit(assistant, wire=wire)
     await user.say("fail")
     await expect(user.page.get_by_role("alert")).to_contain_text("MODEL_ERROR")
     await user.press("Try again")
@@ -112,10 +115,11 @@ async def test_an_answer_can_be_asked_for_again(visit: Visit, assistant: PageSer
     await expect(user.conversation.locator(".markdown")).to_have_text(["hello world, hello world, hello world,"])
 
 
+@over_both
 async def test_a_message_is_edited_and_sent_again_and_the_thread_goes_on_from_there(
-    visit: Visit, assistant: PageServer
+    visit: Visit, assistant: PageServer, wire: str
 ) -> None:
-    user = await visit(assistant)
+    user = await visit(assistant, wire=wire)
     await user.say("stream 1")
     await user.is_done()
     await user.say("think about rain")
@@ -131,8 +135,9 @@ async def test_a_message_is_edited_and_sent_again_and_the_thread_goes_on_from_th
     await expect(user.messages).to_have_count(1)
 
 
-async def test_pictures_and_files_are_attached_by_paste_drop_and_choice(visit: Visit, scripted: PageServer) -> None:
-    user = await visit(scripted)
+@over_both
+async def test_pictures_and_files_are_attached_by_paste_and_drop(visit: Visit, scripted: PageServer, wire: str) -> None:
+    user = await visit(scripted, wire=wire)
     await user.composer.evaluate(
         """(area) => {
             const data = new DataTransfer();
@@ -153,3 +158,59 @@ async def test_pictures_and_files_are_attached_by_paste_drop_and_choice(visit: V
     await user.reads("I see image, document.")
     await expect(user.conversation.locator("img.part-image")).to_have_count(1)
     await expect(user.conversation.locator(".part-file")).to_have_text("note.txt")
+
+
+@over_both
+async def test_files_are_chosen_removed_and_refused_if_they_are_empty(
+    visit: Visit, scripted: PageServer, wire: str
+) -> None:
+    user = await visit(scripted, wire=wire)
+    dot = FilePayload(name="dot.png", mimeType="image/png", buffer=b"\x89PNG")
+    note = FilePayload(name="note.txt", mimeType="text/plain", buffer=b"hello")
+    empty = FilePayload(name="empty.txt", mimeType="text/plain", buffer=b"")
+    async with user.page.expect_file_chooser() as chooser:
+        await user.press("Attach files")
+    await (await chooser.value).set_files([dot, note, empty])
+    attached = user.page.get_by_label("Attachments").get_by_role("listitem")
+    await expect(attached).to_have_text(["dot.png", "note.txt"])
+    await expect(user.page.get_by_role("alert")).to_contain_text("Not attached: empty.txt.")
+    await user.press("Remove dot.png")
+    await user.press("Send")
+    await user.reads("I see document.")
+    await expect(user.page.get_by_role("alert")).to_have_count(0)
+    await expect(user.conversation.locator(".part-file")).to_have_text("note.txt")
+
+
+@over_both
+async def test_what_a_user_should_know_is_said_where_it_happened(visit: Visit, scripted: PageServer, wire: str) -> None:
+    user = await visit(scripted, wire=wire)
+    await user.say("notices")
+    await user.is_done()
+    await expect(user.conversation.locator(".notice")).to_have_text(
+        [
+            "Tools of weather are unavailable: The server does not answer.",
+            "Earlier messages were left out to fit the context window: 9000 tokens became 4000.",
+            "The model stopped early: length.",
+        ]
+    )
+
+
+@over_both
+async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_again(
+    visit: Visit, assistant: PageServer, wire: str
+) -> None:
+    user = await visit(assistant, wire=wire)
+    await user.say("stream 1")
+    await user.is_done()
+    second = User(await user.page.context.new_page())
+    await second.page.goto(user.page.url)
+    await second.reads("hello world,")
+    await user.say("wait 60")
+    await user.reads("Waiting 60 s.")
+    await second.say("stream 2")
+    await expect(second.page.get_by_role("alert")).to_contain_text("THREAD_BUSY")
+    await user.press("Stop")
+    await user.reads("You stopped this answer.")
+    await second.press("Try again")
+    await second.reads("hello world, hello world,")
+    assert second.complaints == []

@@ -10,6 +10,7 @@ from tests.console.conftest import Visit
 from tests.console.driver import PageServer, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
+over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
 
 
 async def inspect(user: User, tab: str) -> None:
@@ -69,8 +70,9 @@ async def test_a_stored_run_is_played_again(visit: Visit, assistant: PageServer)
     await expect(user.messages).to_have_count(1)
 
 
-async def test_state_is_a_tree_with_changes_marked(visit: Visit, scripted: PageServer) -> None:
-    user = await visit(scripted)
+@over_both
+async def test_state_is_a_tree_with_changes_marked(visit: Visit, scripted: PageServer, wire: str) -> None:
+    user = await visit(scripted, wire=wire)
     await inspect(user, "State")
     await user.say("state")
     await user.is_done()
@@ -81,8 +83,9 @@ async def test_state_is_a_tree_with_changes_marked(visit: Visit, scripted: PageS
     await expect(changed.last).to_contain_text("size4")
 
 
-async def test_goals_are_shown(visit: Visit, scripted: PageServer) -> None:
-    user = await visit(scripted)
+@over_both
+async def test_goals_are_shown(visit: Visit, scripted: PageServer, wire: str) -> None:
+    user = await visit(scripted, wire=wire)
     await inspect(user, "Run")
     await user.say("goals")
     await user.is_done()

@@ -7,6 +7,7 @@ from tests.console.conftest import Visit
 from tests.console.driver import PageServer, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
+over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
 
 
 async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, assistant: PageServer) -> None:
@@ -72,8 +73,9 @@ async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: 
     await user.reads("I have thought about rain.")
 
 
-async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, scripted: PageServer) -> None:
-    user = await visit(scripted)
+@over_both
+async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, scripted: PageServer, wire: str) -> None:
+    user = await visit(scripted, wire=wire)
     await user.say("slowly")
     await user.reads("word3 ")
     await user.page.reload()
@@ -82,8 +84,9 @@ async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, script
     await expect(user.conversation.locator(".markdown")).to_have_text(" ".join(f"word{n}" for n in range(40)))
 
 
-async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: PageServer) -> None:
-    user = await visit(assistant)
+@over_both
+async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: PageServer, wire: str) -> None:
+    user = await visit(assistant, wire=wire)
     await user.say("stream 1")
     await user.is_done()
     await user.say("think about rain")

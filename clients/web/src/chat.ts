@@ -5,6 +5,7 @@
  */
 
 import type { BaseEvent, ContentPart, Interrupt, Message, ResumeEntry, RunAgentInput, ToolMessage } from "@ag-ui/core";
+import type { RunRefusedError } from "@agui-container/client";
 import { isClientTool, tools } from "./client-tools";
 import { newId } from "./config";
 import { api, RequestError, type StoredThread } from "./connection/api";
@@ -13,7 +14,7 @@ import { type LinkState, type RunHandle, Transport } from "./connection/transpor
 import { EventQueue } from "./queue";
 import { openCalls } from "./state/messages";
 import { reduce } from "./state/reducer";
-import { type ChatState, emptyChat } from "./state/types";
+import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
 import { feedback, threads } from "./threads";
 
@@ -94,9 +95,17 @@ async function follow(input: RunAgentInput): Promise<void> {
 
 function failRun(error: unknown): void {
   if (!isRunning()) return;
-  const message = error instanceof Error ? error.message : String(error);
-  const failure = { code: "CONNECTION", message: message || "The connection was lost.", retryable: true };
+  const failure = failureOf(error);
   chat.update((state) => ({ ...state, open: {}, run: { ...state.run, status: "failed", failure } }));
+}
+
+/** A refusal keeps the server's code. Everything else that ends a run from outside is its connection. */
+function failureOf(error: unknown): RunFailure {
+  const message = (error instanceof Error ? error.message : String(error)) || "The connection was lost.";
+  const { code, retryable } = error as Partial<RunRefusedError>;
+  return typeof code === "string"
+    ? { code, message, retryable: retryable === true }
+    : { code: "CONNECTION", message, retryable: true };
 }
 
 /** Send a message, or replace everything from an earlier one on. */
