@@ -39,6 +39,7 @@ def receiving(sent: int, budget: ByteBudget) -> Call[Any, Any]:
 async def test_a_message_counts_until_it_is_decoded() -> None:
     budget = ByteBudget(10 * SIZE)
     message = await receiving(2 * SIZE, budget).receive()
+    assert message is not None
     assert len(message.start.prompt) == SIZE
     assert budget.used == 0
 
