@@ -91,7 +91,7 @@ def bodies() -> Iterator[tuple[str, object]]:
     yield "33,000 empty calls", run_input(assistant([{}] * 33_000))
     yield "4,000 empty calls", run_input(assistant([{}] * 4_000))
     yield "4,000 calls", run_input([*assistant(list(map(call, range(4_000)))), *user("hi")])
-    yield "5 times 4,000 calls", run_input(assistant(list(map(call, range(4_000)))) * 5)
+    yield "10,000 calls", run_input(assistant(list(map(call, range(2_500)))) * 4)
     yield "10,000 wrong messages", run_input([{"id": 1, "role": "user", "content": 1}] * 10_000)
     yield "10,000 messages", run_input(texts(10_000, 0))
     yield "2,000 messages of 4 KB", run_input(texts(2_000, 4_000))

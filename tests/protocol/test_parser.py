@@ -330,8 +330,8 @@ def test_a_bad_bare_command_is_refused_by_field(command: object, path: str) -> N
         ({"resume": [1] * 1_001}, "resume: has 1001 items; at most 1000 are taken."),
         ({"messages": [{"toolCalls": [1] * 4_001}]}, "messages: one has 4001 parts and calls; at most 4000 are taken."),
         (
-            {"messages": [{"content": [1] * 4_000}] * 5 + [{"toolCalls": [1]}]},
-            "messages: have 20001 parts and calls",
+            {"messages": [{"content": [1] * 2_000}] * 5 + [{"toolCalls": [1]}]},
+            "messages: have 10001 parts and calls",
         ),
     ],
 )

@@ -6,7 +6,10 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
+from agui_container.server import uvicorn_protocols
 from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_HEAD, MAX_MESSAGES, WebSocketProtocol
+from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
+from tests.engine.doubles import caller
 from tests.server.doubles import (
     UPGRADE,
     RecordingApp,
@@ -101,6 +104,36 @@ async def test_after_each_read_the_others_have_their_turn() -> None:
     connection.data_received(masked(Opcode.PING))
     assert not transport.is_reading_on
     await until(lambda: transport.is_reading_on)
+
+
+async def test_a_message_that_does_not_arrive_in_time_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uvicorn_protocols, "MESSAGE_SECONDS", -1.0)
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.data_received(masked(Opcode.TEXT, b"x" * 10)[:-1])
+    connection.send_keepalive_ping()
+    assert transport.written.endswith(close_frame(1008))
+    assert transport.is_closing()
+
+
+async def test_frames_that_arrive_count_until_they_are_received() -> None:
+    transport, budget = RecordingTransport(), ByteBudget(1_000_000)
+    connection = await connect_socket(transport)
+    connection.scope["state"][SHARE] = budget.share_of(caller(), "here")
+    connection.data_received(masked(Opcode.TEXT, b"x" * 100_000)[:-1])
+    assert budget.used == 99_999
+    connection.connection_lost(None)
+    assert budget.used == 0
+
+
+async def test_a_frame_for_which_there_is_no_room_ends_its_connection() -> None:
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.scope["state"][SHARE] = ByteBudget(100_000).share_of(caller(), "here")
+    connection.data_received(masked(Opcode.TEXT, b"x" * 100_000)[:-1])
+    reason = Frame(Opcode.CLOSE, (1013).to_bytes(2) + b"RATE_LIMIT_EXCEEDED").serialize(mask=False)
+    assert transport.written.endswith(reason)
+    assert transport.is_closing()
 
 
 async def test_a_peer_that_takes_nothing_gets_no_pongs() -> None:

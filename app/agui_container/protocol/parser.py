@@ -73,7 +73,7 @@ def _translate_binary(part: dict[str, Any]) -> dict[str, Any] | None:
 MAX_ITEMS = {"messages": 10_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
 """Maximum number of items of each list in a ``RunAgentInput``."""
 
-MAX_PARTS = 20_000
+MAX_PARTS = 10_000
 """Maximum number of content parts and tool calls of all messages together."""
 
 MAX_MESSAGE_PARTS = 4_000

@@ -29,8 +29,8 @@ SEND_SECONDS = 60.0
 may reconnect and continue."""
 
 PUSHED_BYTES = 64_000
-"""Largest batch, in bytes, that the flusher pushes. The connection has room for as many. The task of the response sends
-a larger one."""
+"""Largest batch, in bytes, that the flusher pushes and that is not counted as in flight: any connection may hold as
+many bytes. The task of the response sends a larger one."""
 
 LAST_BYTES = SMALL_BYTES
 """Largest write, in bytes, that is sent together with the end of the response. A larger one is sent before the end,
@@ -138,7 +138,7 @@ class EventStreamResponse:
         return self._has_written
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
-        if len(body) <= SMALL_BYTES:
+        if len(body) <= PUSHED_BYTES:
             await self._send_message({"type": "http.response.body", "body": body, "more_body": more})
             return
         self._is_sending, self._last_write = True, asyncio.get_running_loop().time()
