@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from agui_container.engine.caller_ledger import CallerLedgers
+from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.protocol.errors import AppError
+from agui_container.transports.accounts import Accounts
+from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, ByteBudget
 from agui_container.transports.grpc import call
-from agui_container.transports.grpc.call import PIECE_BYTES, PREFIX, Call
+from agui_container.transports.grpc.call import PIECE_BYTES, PREFIX, Call, CallAdmission
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from tests.engine.doubles import caller
+from tests.engine.doubles import FakeClock, caller
 
 SIZE = 3 * PIECE_BYTES
 
@@ -33,7 +37,9 @@ class Sender:
 
 def receiving(sent: int, budget: ByteBudget) -> Call[Any, Any]:
     stream: Any = SimpleNamespace(_stream=Sender(sent), _recv_type=kontekst.RunCommand)
-    return Call(stream, caller(), budget.share_of(caller(), "here"), 10 * SIZE)
+    ledgers = CallerLedgers(CapacityLimits(), CallerLimits(), FakeClock())
+    admission = CallAdmission(10 * SIZE, False, (), NO_AUTHENTICATION, Accounts(), ledgers, budget)
+    return Call(stream, caller(), admission)
 
 
 async def test_a_message_counts_until_it_is_decoded() -> None:

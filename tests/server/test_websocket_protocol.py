@@ -119,7 +119,7 @@ async def test_a_message_that_does_not_arrive_in_time_ends_its_connection(monkey
 async def test_frames_that_arrive_count_until_they_are_received() -> None:
     transport, budget = RecordingTransport(), ByteBudget(1_000_000)
     connection = await connect_socket(transport)
-    connection.scope["state"][SHARE] = budget.share_of(caller(), "here")
+    connection.scope["state"][SHARE] = budget.share_of(caller())
     connection.data_received(masked(Opcode.TEXT, b"x" * 100_000)[:-1])
     assert budget.used == 99_999
     connection.connection_lost(None)
@@ -129,7 +129,7 @@ async def test_frames_that_arrive_count_until_they_are_received() -> None:
 async def test_a_frame_for_which_there_is_no_room_ends_its_connection() -> None:
     transport = RecordingTransport()
     connection = await connect_socket(transport)
-    connection.scope["state"][SHARE] = ByteBudget(100_000).share_of(caller(), "here")
+    connection.scope["state"][SHARE] = ByteBudget(100_000).share_of(caller())
     connection.data_received(masked(Opcode.TEXT, b"x" * 100_000)[:-1])
     reason = Frame(Opcode.CLOSE, (1013).to_bytes(2) + b"RATE_LIMIT_EXCEEDED").serialize(mask=False)
     assert transport.written.endswith(reason)
