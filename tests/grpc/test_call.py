@@ -38,7 +38,15 @@ class Sender:
 def receiving(sent: int, budget: ByteBudget) -> Call[Any, Any]:
     stream: Any = SimpleNamespace(_stream=Sender(sent), _recv_type=kontekst.RunCommand)
     ledgers = CallerLedgers(CapacityLimits(), CallerLimits(), FakeClock())
-    admission = CallAdmission(10 * SIZE, False, (), NO_AUTHENTICATION, Accounts(), ledgers, budget)
+    admission = CallAdmission(
+        10 * SIZE,
+        by_session=False,
+        origins=(),
+        authentication=NO_AUTHENTICATION,
+        accounts=Accounts(),
+        ledgers=ledgers,
+        budget=budget,
+    )
     return Call(stream, caller(), admission)
 
 
