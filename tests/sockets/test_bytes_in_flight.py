@@ -25,8 +25,13 @@ ATTACKER, OTHER, READER = f"{SESSION}: attacker", f"{SESSION}: other", f"{SESSIO
 
 @pytest.fixture
 def bounded(servers: Servers) -> Server:
-    """A server with the smallest budget. One caller may use half of it."""
-    return servers(AGUI_MAX_BYTES_IN_FLIGHT=str(BUDGET), AGUI_AGENT="assistant", MALLOC_MMAP_THRESHOLD_="262144")
+    """A server with the smallest budget. One caller, named by its session, may use half of it."""
+    return servers(
+        AGUI_MAX_BYTES_IN_FLIGHT=str(BUDGET),
+        AGUI_AGENT="assistant",
+        AGUI_LIMIT_BY="session",
+        MALLOC_MMAP_THRESHOLD_="262144",
+    )
 
 
 def half_sent(size: int = PIECE) -> bytes:

@@ -117,7 +117,8 @@ class BodyBuffer:
                 check_size(self.size, self._max_bytes)
                 self._reservation.resize(self.size)
             except AppError as error:
-                self._refusal = AppError(error.code, error.message)  # without the frames that a raised one refers to
+                # A new error, because a raised one refers to frames.
+                self._refusal = AppError(error.code, error.message, wait_seconds=error.wait_seconds)
                 self._chunks.clear()
                 self._reservation.resize(0)
             else:
