@@ -271,7 +271,7 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
     for run in range(20):
         await ran(service, f"r{run}", f"t{run % 3}")
     await eventually(lambda: not service._registry._tasks and not service._registry._recorder_tasks)
-    assert (service._registry._threads, service._registry._runs) == ({}, {})
+    assert (len(service._registry._queues), service._registry._runs) == (0, {})
     assert service._registry.budget.used_bytes == 0
 
 

@@ -10,13 +10,15 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 
-from agui_container.engine.caller_ledger import CallerLedger, CallerLedgers, Freed, ReachedLimit, Resource
+from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher, LogBudget
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import Status
 from agui_container.engine.persistence.recorder import RunRecorder
 from agui_container.engine.policy import CapacityLimits
+from agui_container.engine.registry.departure import Departure
+from agui_container.engine.registry.thread_queues import ThreadQueues
 from agui_container.engine.registry.unread_runs import UnreadRuns
 from agui_container.engine.run.fairness import FairScheduler
 from agui_container.engine.run.run import Run
@@ -58,7 +60,7 @@ class RunRegistry:
         self._health = health
         self.scheduler = FairScheduler()
         self._sizes: dict[Run, int] = {}
-        self._threads: dict[ThreadKey, list[Run]] = {}
+        self._queues = ThreadQueues()
         self._runs: dict[RunKey, Run] = {}
         self._ended_runs: dict[RunKey, Run] = {}
         self._eviction = EvictionQueue[RunKey](limits.kept_runs, limits.kept_bytes)
@@ -89,12 +91,11 @@ class RunRegistry:
 
     def claimed_runs(self) -> Sequence[Run]:
         """Return the open runs that are claimed in the store."""
-        active = (queue[0] for queue in self._threads.values())
-        return [run for run in active if run.recorder is not None and run.recorder.is_claimed]
+        return [run for run in self._queues.active() if run.recorder is not None and run.recorder.is_claimed]
 
     def active_run_ids(self, limit: int) -> list[str]:
         """Return the ids of runs that are active, ``limit`` at most."""
-        return [queue[0].key.run_id for queue in islice(self._threads.values(), limit)]
+        return [run.key.run_id for run in islice(self._queues.active(), limit)]
 
     @property
     def open_count(self) -> int:
@@ -103,7 +104,7 @@ class RunRegistry:
 
     def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """Return the open runs of a thread: the active one, then the queued ones in order."""
-        return tuple(self._threads.get(ThreadKey(owner, thread_id), ()))
+        return self._queues.of(ThreadKey(owner, thread_id))
 
     def runs(self, owner: str) -> Iterator[Run]:
         """Iterate the owner's runs, newest first."""
@@ -121,7 +122,7 @@ class RunRegistry:
         Raises:
             AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if the caller or the process is at a limit.
         """
-        if len(self._threads.get(new.key.thread, ())) - len(to_cancel) > self._limits.queued_runs:
+        if len(self._queues.of(new.key.thread)) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
         account = new.ctx.caller.account
         ledger = self._ledgers.of(account)
@@ -142,14 +143,10 @@ class RunRegistry:
 
         ``size`` is the size of the run's request in bytes.
         """
-        thread = run.key.thread
-        queue = self._threads.get(thread) or []
         self._sizes[run] = size
         self._count(run, 1, size)
-        self._threads[thread] = queue
         self._runs[run.key] = run
-        queue.append(run)
-        if queue[0] is run:
+        if self._queues.append(run):
             self._start(run)
         else:
             run.admission.settle()
@@ -172,20 +169,13 @@ class RunRegistry:
             self._ended_runs[run.key] = run
             self._eviction.put(run.key, run.ctx.caller.account, run.log.memory_bytes)
             self._start_recorder(run)
-        self._dequeue(run)  # after the recorder started: an in-memory store has this end before the next run's claim
-        if not self._threads and (export := make_exporter()) is not None:
+        # The recorder has started: an in-memory store has this end before the next run's claim.
+        following = self._queues.remove(run)
+        if following is not None:
+            self._start(following)
+        if not self._queues and (export := make_exporter()) is not None:
             self.background(export_after_requests(export))
         self._update_health()
-
-    def _dequeue(self, run: Run) -> None:
-        thread = run.key.thread
-        queue = self._threads[thread]
-        was_active = queue[0] is run
-        queue.remove(run)
-        if not queue:
-            del self._threads[thread]
-        elif was_active:
-            self._start(queue[0])
 
     def _remove_refused(self, run: Run) -> None:
         """Remove a run completely. Its ids may be used again."""
@@ -314,17 +304,15 @@ class RunRegistry:
 
         An agent that does not stop after the end of its run does not make the process busy.
         """
-        self._health.update(busy=bool(self._threads or self._background))
+        self._health.update(busy=bool(self._queues or self._background))
 
     async def drain(self, grace: float) -> None:
         """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
-        for queue in list(self._threads.values()):
-            for queued in list(queue)[1:]:
-                queued.fail(shutting_down())
+        for run in self._queues.waiting():
+            run.fail(shutting_down())
         await self._wait_for_tasks(grace)
-        for queue in list(self._threads.values()):
-            for run in list(queue):
-                run.fail(shutting_down())
+        for run in [*self._queues.waiting(), *self._queues.active()]:
+            run.fail(shutting_down())
         for run in self._recorder_tasks:
             if run.recorder is not None:
                 run.recorder.cut_backlog(shutting_down())
@@ -337,32 +325,6 @@ class RunRegistry:
     async def _wait_for_tasks(self, seconds: float) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
-
-
-class Departure:
-    """Runs that end to make room for a new one, and what they give back.
-
-    Args:
-        account: caller of the new run.
-    """
-
-    def __init__(self, account: str) -> None:
-        self.runs: dict[Run, None] = {}
-        self._account = account
-        self._counts, self._bytes = Freed(), Freed()
-
-    def add(self, run: Run, size: int) -> None:
-        """Add a run, with the size of its request in bytes."""
-        self.runs[run] = None
-        for freed, amount in ((self._counts, 1), (self._bytes, size)):
-            freed.all += amount
-            freed.own += amount if run.ctx.caller.account == self._account else 0
-
-    def reached_limit(self, ledger: CallerLedger, size: int) -> ReachedLimit | None:
-        """Return the limit that leaves no room for the new run when the others have ended, or None."""
-        return ledger.reached_limit(Resource.RUNS, 1, self._counts) or ledger.reached_limit(
-            Resource.REQUEST_BYTES, size, self._bytes
-        )
 
 
 def shutting_down() -> AppError:
