@@ -66,7 +66,7 @@ class Stream(ABC):
             await eventually(lambda: self._readers() < before)
 
     def _readers(self) -> int:
-        return sum(run.presence.local for run in self._service._registry._runs.values())
+        return sum(run.presence.local for run in self._service.registry.by_key.values())
 
     @abstractmethod
     async def _receive(self) -> tuple[int, Json] | None:

@@ -100,7 +100,7 @@ class Dialogue(ABC):
         """Drop the connection, if there is one."""
 
     def _readers(self) -> int:
-        return sum(run.presence.local for run in self.service._registry._runs.values())
+        return sum(run.presence.local for run in self.service.registry.by_key.values())
 
 
 class AguiDialogue(Dialogue):

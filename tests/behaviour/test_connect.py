@@ -37,7 +37,7 @@ async def ran(client: Client, said: str = "hi") -> None:
     """A run, and its end in the store."""
     assert text(await client.run(ask(text=said))) == "hello"
     service = client.service
-    await eventually(lambda: not service._registry._recorder_tasks)
+    await eventually(lambda: not service.registry.recorder_tasks)
 
 
 @requirement("connect.shown")
@@ -94,7 +94,7 @@ async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
 async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> None:
     client = await connect(told)
     await ran(client)
-    budget = client.service._registry.budget
+    budget = client.service.registry.budget
     before = (budget.used_bytes, budget.kept_bytes)
     for _ in range(3):
         assert types(await client.run(ask(run="again", messages=[]))) == SHOWN
@@ -110,7 +110,7 @@ async def test_an_agent_of_ones_own_may_speak_first(connect: Connect) -> None:
     client = await connect(greeter)
     assert text(await client.run(ask(messages=[]))) == "Welcome."
     service = client.service
-    await eventually(lambda: not service._registry._recorder_tasks)
+    await eventually(lambda: not service.registry.recorder_tasks)
     assert types(await client.run(ask(run="r2", messages=[]))) == SHOWN
 
 
@@ -123,7 +123,7 @@ async def test_an_agent_of_ones_own_may_speak_on_a_thread_that_says_nothing_yet(
     for run in ("r1", "r2"):
         assert "CUSTOM" in types(await client.run(ask(run=run, messages=[])))
         service = client.service
-        await eventually(lambda service=service: not service._registry._recorder_tasks)  # type: ignore[misc]
+        await eventually(lambda service=service: not service.registry.recorder_tasks)  # type: ignore[misc]
 
 
 @requirement("connect.first")
@@ -143,7 +143,7 @@ async def test_an_assistant_of_ones_own_is_no_different(connect: Connect) -> Non
     assert types(await client.run(ask(messages=[]))) == SHOWN
     (asked,) = interrupts(await client.run(ask(run="r2", text='call pay {"amount": 5}')))
     service = client.service
-    await eventually(lambda: not service._registry._recorder_tasks)
+    await eventually(lambda: not service.registry.recorder_tasks)
     events = await client.run(ask(run="r3", messages=[]))
     assert (types(events), interrupts(events)) == (SHOWN, [asked])
 
@@ -165,13 +165,13 @@ async def test_what_an_agent_of_ones_own_has_asked_last_is_shown_until_it_is_ans
     client = await connect(painter)
     service = client.service
     asked = interrupts(await client.run(ask()))
-    await eventually(lambda: not service._registry._recorder_tasks)
+    await eventually(lambda: not service.registry.recorder_tasks)
     for run in ("r2", "r3"):
         events = await client.run(ask(run=run, messages=[]))
         assert (types(events), interrupts(events)) == (SHOWN, asked)
     answered = await client.run(ask(run="r4", messages=[], resume=[answer(asked[0], colour="Blue")]))
     assert text(answered) == "You said {'colour': 'Blue'}."
-    await eventually(lambda: not service._registry._recorder_tasks)
+    await eventually(lambda: not service.registry.recorder_tasks)
     assert outcome(await client.run(ask(run="r5", messages=[]))) == "success"
 
 
@@ -180,7 +180,7 @@ async def test_what_waits_for_an_answer_is_shown_and_can_be_answered(meet: Conne
     talk = await meet()
     asked = interrupts(await talk.say('call pay {"amount": 5}'))
     service = talk.client.service
-    await eventually(lambda: not service._registry._recorder_tasks)
+    await eventually(lambda: not service.registry.recorder_tasks)
     back: Json = {"threadId": talk.thread, "messages": [], "tools": []}
     shown = await talk.client.run({**back, "runId": "back"})
     assert types(shown) == SHOWN
@@ -197,6 +197,6 @@ async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(meet: ConnectMode
     (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
     assert outcome(await talk.resume(answer(interrupt, approved="yes"))) == "VALIDATION_ERROR"
     service = talk.client.service
-    await eventually(lambda: not service._registry._recorder_tasks)
+    await eventually(lambda: not service.registry.recorder_tasks)
     thread = await talk.client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
     assert thread["status"] == "user_turn"

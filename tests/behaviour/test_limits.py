@@ -107,7 +107,7 @@ async def test_the_text_that_exceeds_the_limit_is_the_last(connect: Connect, age
     client = await connect(agent, CapacityLimits(run_bytes=200_000))
     events = await client.run(ask())
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    log = client.service._registry._runs[RunKey("everybody", "t1", "r1")].log
+    log = client.service.registry.by_key[RunKey("everybody", "t1", "r1")].log
     assert 200_000 < log.bytes < 201_000
 
 
@@ -133,7 +133,7 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
     chorus.may_speak.set()
     ends = [outcome(await stream.rest()) for stream in streams]
     assert set(ends) == {"RATE_LIMIT_EXCEEDED"}
-    assert 100_000 < client.service._registry.budget.used_bytes < 100_000 + len(streams) * 3_000
+    assert 100_000 < client.service.registry.budget.used_bytes < 100_000 + len(streams) * 3_000
 
 
 @requirement("limit.open")
@@ -178,7 +178,7 @@ async def found(client: Client, *runs: str) -> list[str]:
 
 async def unread(client: Client) -> None:
     """Until the server has noticed that every stream was read to its end."""
-    await eventually(lambda: not any(run.presence.local for run in client.service._registry._runs.values()))
+    await eventually(lambda: not any(run.presence.local for run in client.service.registry.by_key.values()))
 
 
 @requirement("limit.kept")
@@ -215,7 +215,7 @@ async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(con
     gc.disable()
     try:
         await client.run(ask(run="r1"))
-        run = weakref.ref(client.service._registry._runs[RunKey("everybody", "t1", "r1")])
+        run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
         await unread(client)
         client._streams.clear()
         await client.run(ask(run="r2"))
@@ -230,7 +230,7 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect:
     gc.disable()
     try:
         stream = await begun(client)
-        run = weakref.ref(client.service._registry._runs[RunKey("everybody", "t1", "r1")])
+        run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
         await client.cancel("t1")
         assert outcome(await stream.rest()) == "cancelled"
         del stream
@@ -296,13 +296,13 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     talk = Talk()
     client = await connect(talk, CapacityLimits(kept_runs=0))
     first = await begun(client, "t1", "r1")
-    run = client.service._registry._runs[RunKey("everybody", "t1", "r1")]
+    run = client.service.registry.by_key[RunKey("everybody", "t1", "r1")]
     reader = await client.service.attach(run.ctx.caller, "t1", "r1", 0)
     talk.may_end.set()
     assert outcome(await first.rest()) == "success"
     assert await found(client, "r1") == ["r1"]
     reader.close()
-    await eventually(lambda: run.presence.local == 0 and not client.service._registry._recorder_tasks)
+    await eventually(lambda: run.presence.local == 0 and not client.service.registry.recorder_tasks)
     assert await found(client, "r1") == []
 
 
@@ -327,7 +327,7 @@ async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -
     client = await connect(talk)
     stream = await begun(client)
     draining = asyncio.create_task(client.service.drain(10))
-    await eventually(lambda: client.service._draining)
+    await eventually(lambda: client.service.is_draining)
     talk.may_end.set()
     assert outcome(await stream.rest()) == "success"
     await draining

@@ -103,7 +103,7 @@ async def test_a_command_may_come_inside_an_input(connect: Connect, kind: str) -
     await client.run(ask())
     result = await client.command(ask(run="c1", forwardedProps={"command": {"type": kind}}))
     assert result["command"] == kind
-    assert [run for _, _, run in client.service._registry._runs] == ["r1"]
+    assert [run for _, _, run in client.service.registry.by_key] == ["r1"]
 
 
 @requirement("command.foreign")
@@ -164,7 +164,7 @@ async def test_malformed_input_is_refused_before_a_run_exists(connect: Connect, 
     with pytest.raises(Refused) as refused:
         await client.start(body)
     assert refused.value.code == "VALIDATION_ERROR"
-    assert not client.service._registry._runs
+    assert not client.service.registry.by_key
     assert outcome(await client.run(ask())) == "success"
 
 

@@ -71,7 +71,7 @@ async def test_a_failure_is_kept_with_the_thread(meet: ConnectModel) -> None:
     events = await talk.say(f"call burst {{}}\n{ECHO}")
     assert marks(events) == [True, False]
     service = talk.client.service
-    await eventually(lambda: not service._registry._recorder_tasks)
+    await eventually(lambda: not service.registry.recorder_tasks)
     back = await talk.client.run({"threadId": talk.thread, "runId": "back", "messages": [], "tools": []})
     (shown,) = (event["messages"] for event in back if event["type"] == "MESSAGES_SNAPSHOT")
     kept = [message["metadata"] for message in shown if message["role"] == "tool"]

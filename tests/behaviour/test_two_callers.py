@@ -88,7 +88,7 @@ async def test_when_the_process_is_full_the_run_that_was_left_first_gives_way(co
         await (await begun(caller, thread)).leave()
     assert await is_served(session(client, "second"))
     assert outcome(await (await first.attach("t1", None)).rest()) == "cancelled"
-    assert [len(client.service._registry.queue(f"session:{name}", thread)) for name, thread in WAITING] == [1, 1, 1]
+    assert [len(client.service.registry.queue(f"session:{name}", thread)) for name, thread in WAITING] == [1, 1, 1]
 
 
 WAITING = [("other", "t2"), ("other", "t3"), ("first", "t4")]
@@ -190,7 +190,7 @@ async def test_readers_of_one_caller_leave_room_for_those_of_others(connect: Con
     with pytest.raises(Refused, match="AGUI_CALLER_LIMITS, streams"):
         await first.attach("t1", None)
     await refusal(first, "t2")
-    assert not client.service._registry.queue("session:first", "t2")
+    assert not client.service.registry.queue("session:first", "t2")
     assert await is_served(second)
     await reader.leave()
     await begun(first, "t2")

@@ -31,7 +31,7 @@ async def test_readers_of_a_run_that_was_taken_get_an_end_where_the_other_cannot
 ) -> None:
     service = await opened(forever)
     reader = await service.admit(asking(), caller())
-    run = service._registry._runs[RUN]
+    run = service.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark)
     for name, instead in {"append": lost, "finish": lost, "get": broken}.items():
         monkeypatch.setattr(service.cluster.store.runs, name, instead)
@@ -50,7 +50,7 @@ async def test_readers_of_a_run_that_could_not_begin_get_an_end_where_nothing_ca
     waiting = await service.admit(asking(run="r2"), caller())
     for name in ("claim", "get"):
         monkeypatch.setattr(service.cluster.store.runs, name, broken)
-    service._registry._runs[RUN].cancel()
+    service.registry.by_key[RUN].cancel()
     assert (await envelopes(first))[-1].type == "RUN_FINISHED"
     assert (await envelopes(waiting))[-1].type == "RUN_ERROR"
     await finished(service)
@@ -95,7 +95,7 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
     reader.push_to(writer.push)
     reading = asyncio.create_task(envelopes(reader))
     await eventually(lambda: sum(asked) == 7)
-    await eventually(lambda: is_idle(service._registry._runs[RUN].recorder))
+    await eventually(lambda: is_idle(service.registry.by_key[RUN].recorder))
     may_end.set()
     rest = await reading
     assert 0 not in writer.sizes
@@ -119,7 +119,7 @@ async def test_what_is_stored_may_be_read_on_from_before_the_store_has_said_so(m
     count = len(await service.cluster.store.runs.envelopes(RUN, 0))
     again = await service.attach(caller(), "t1", "r1", count)  # another replica has shown them
     may.set()
-    service._registry._runs[RUN].cancel()
+    service.registry.by_key[RUN].cancel()
     whole = await envelopes(first)
     assert await envelopes(again) == whole[count:]
     await finished(service)

@@ -31,7 +31,7 @@ async def test_a_quiet_run_ends_where_it_is_no_longer_ours() -> None:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     ours, theirs = Leases(here.cluster, here.local_runs), Leases(there.cluster, there.local_runs)
     await theirs.renew()
     replicas.clock.advance(LEASE_SECONDS + 1)
@@ -52,7 +52,7 @@ async def test_who_has_been_out_of_touch_does_not_take_the_runs_of_others() -> N
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     theirs = Leases(there.cluster, there.local_runs)
     for _ in range(5):
         await beat(theirs)  # nobody has reached the store for a while, and they are the first
@@ -115,7 +115,7 @@ async def test_what_a_lost_run_has_said_and_its_state_and_its_title_are_kept() -
     replicas = Replicas()
     here = await replicas.start(agent)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 5)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 5)
     there = Leases((await replicas.start(agent)).cluster, Nobody())
     await there.renew()
     replicas.clock.advance(LEASE_SECONDS)
@@ -136,7 +136,7 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     monkeypatch.setattr(replicas.bus, "send", silent)
     assert (await there.runs.cancel(caller(), None, "r1"))["status"] == "running"
     await Leases(here.cluster, here.local_runs).renew()
@@ -160,7 +160,7 @@ async def test_what_is_more_than_one_batch_does_not_wait_for_the_next_event() ->
 
     service = await Replicas().start(agent)
     await service.admit(asking(), caller())
-    log = service._registry._runs[RUN].log
+    log = service.registry.by_key[RUN].log
     await eventually(lambda: log.watermark == len(log) > 6)
     await service.drain(0)
     await finished(service)
@@ -181,7 +181,7 @@ async def test_a_cancelled_end_is_shown_once_it_is_stored_or_the_store_is_given_
     replicas = Replicas()
     service = await replicas.start(forever)
     reader = await service.admit(asking(), caller())
-    log = service._registry._runs[RUN].log
+    log = service.registry.by_key[RUN].log
     await eventually(lambda: log.watermark == 1)
     with monkeypatch.context() as patched:
         patched.setattr(replicas.store.runs, "finish", gone)
@@ -287,7 +287,7 @@ async def test_a_run_that_waited_in_line_gives_way_to_the_one_that_ran_elsewhere
     await envelopes(first)
     assert b'"cancelled"' in (await envelopes(waiting))[-1].data  # the end of the other one
     await finished(here)
-    assert here._registry.get(RUN) is None
+    assert here.registry.get(RUN) is None
     assert (await here.runs.find(caller(), "t1", "r1"))["status"] == "cancelled"
     await finished(here)
 
@@ -297,7 +297,7 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     theirs = await there.admit(asking(), caller())
-    await eventually(lambda: there._registry._runs[RUN].log.watermark == 3)
+    await eventually(lambda: there.registry.by_key[RUN].log.watermark == 3)
     asked, may = held_claims(monkeypatch, replicas.store)
     retry = asyncio.create_task(here.admit(asking(), caller()))
     await asyncio.wait_for(asked.wait(), WAIT)
@@ -307,5 +307,5 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     (await retry).close()
     await finished(here)
-    assert here._registry.get(RUN) is None  # these ids mean the other run, also here
+    assert here.registry.get(RUN) is None  # these ids mean the other run, also here
     await finished(there)

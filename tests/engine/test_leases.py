@@ -73,7 +73,7 @@ async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs() 
     replicas = Replicas()
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     leases = Leases(here.cluster, here.local_runs)
     await leases.renew()
     for seconds in (LEASE_SECONDS - 2, 3):  # what is asked for in between is answered late
@@ -90,7 +90,7 @@ async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
     replicas = Replicas()
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     there = (await replicas.start(hello)).cluster
     there.clock = theirs = FakeClock(START + seconds)
     ours, others = Leases(here.cluster, here.local_runs), Leases(there, Nobody())

@@ -169,7 +169,7 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
     reader = service.start(asking(), caller())
     agent.cancel = reader.run.cancel
     log = await envelopes(reader)
-    await eventually(lambda: not service._registry._tasks)
+    await eventually(lambda: not service.registry.tasks)
     assert clock.timers == []
     return log, service
 

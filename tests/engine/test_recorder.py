@@ -85,7 +85,7 @@ async def beat(leases: Leases) -> None:
 
 async def finished(service: Service) -> None:
     """Until everything is written."""
-    await eventually(lambda: not service._registry._recorder_tasks and not service._registry._tasks)
+    await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
 
 
 @requirement("durable.first")
@@ -103,7 +103,7 @@ async def test_nobody_sees_an_event_before_it_is_stored(monkeypatch: pytest.Monk
     reader = await service.admit(asking(), caller())
     await eventually(lambda: reader.run.log.has_ended)
     assert len(reader.run.log) > 0
-    assert service._registry._runs[RUN].log.watermark == 0
+    assert service.registry.by_key[RUN].log.watermark == 0
     may.set()
     seen = await envelopes(reader)
     assert [envelope.seq for envelope in await runs.envelopes(RUN, 0)] == [envelope.seq for envelope in seen]
@@ -198,7 +198,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
 
     service = await opened(holds, store=store)
     reader = await service.admit(asking(), caller())
-    await eventually(lambda: service._registry._runs[RUN].log.watermark)
+    await eventually(lambda: service.registry.by_key[RUN].log.watermark)
     clock = FakeClock()
     clock.advance(60)
     other = Cluster(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
@@ -208,7 +208,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     assert not reader.run.log.has_ended  # it has just come, and says nothing of others' silence yet
     clock.advance(LEASE_SECONDS)
     await beat(leases)
-    service._registry._runs[RUN].ctx.emit("after")
+    service.registry.by_key[RUN].ctx.emit("after")
     seen = await envelopes(reader)
     assert seen == list(await store.runs.envelopes(RUN, 0))
     assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
@@ -223,7 +223,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
 async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has_here() -> None:
     service = await opened(forever)
     reader = await service.admit(asking(), caller())
-    run = service._registry._runs[RUN]
+    run = service.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark)
     await service.cluster.store.threads.delete(THREAD)
     run.ctx.emit("after")

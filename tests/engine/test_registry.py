@@ -91,7 +91,7 @@ WORK: dict[str, Callable[[], Awaitable[object]]] = {
 @pytest.mark.parametrize("make", WORK.values(), ids=WORK)
 async def test_anything_that_can_be_awaited_is_background_work(make: Callable[[], Awaitable[object]]) -> None:
     service = make_service(brief)
-    service._registry.background(make())
+    service.registry.background(make())
     assert service.health.report()["status"] == "HealthyBusy"
     await eventually(lambda: service.health.report()["status"] == "Healthy")
 
@@ -170,7 +170,7 @@ async def test_a_drain_does_not_wait_for_agents_that_resist(monkeypatch: pytest.
     assert b"SHUTTING_DOWN" in (await envelopes(reader))[-1].data
     assert service.health.report()["status"] == "Healthy"
     give_in.set()
-    await eventually(lambda: not service._registry._tasks)
+    await eventually(lambda: not service.registry.tasks)
 
 
 @requirement("drain.ends")
@@ -193,7 +193,7 @@ async def test_a_drain_cuts_off_background_work() -> None:
             cut_off.set()
             raise
 
-    service._registry.background(work())
+    service.registry.background(work())
     await asyncio.sleep(0)
     await service.drain(0)
     assert cut_off.is_set()
@@ -257,8 +257,8 @@ async def test_only_so_many_forgotten_ids_are_remembered() -> None:
     service = make_service(brief, limits=CapacityLimits(kept_runs=0, remembered_ids=2))
     for run in ("r1", "r2", "r3"):
         await ran(service, run)
-    await eventually(lambda: service._registry.is_forgotten(RunKey("everybody", "t1", "r3")))
-    known = [service._registry.is_forgotten(RunKey("everybody", "t1", run)) for run in ("r1", "r2")]
+    await eventually(lambda: service.registry.is_forgotten(RunKey("everybody", "t1", "r3")))
+    known = [service.registry.is_forgotten(RunKey("everybody", "t1", run)) for run in ("r1", "r2")]
     assert known == [False, True]
     with pytest.raises(AppError) as refused:
         service.start(asking(run="r3"), caller())
@@ -270,9 +270,9 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
     service = make_service(brief, Settings(on_busy="enqueue"), limits=CapacityLimits(kept_runs=0))
     for run in range(20):
         await ran(service, f"r{run}", f"t{run % 3}")
-    await eventually(lambda: not service._registry._tasks and not service._registry._recorder_tasks)
-    assert (len(service._registry._queues), service._registry._runs) == (0, {})
-    assert service._registry.budget.used_bytes == 0
+    await eventually(lambda: not service.registry.tasks and not service.registry.recorder_tasks)
+    assert (len(service.registry.queues), service.registry.by_key) == (0, {})
+    assert service.registry.budget.used_bytes == 0
 
 
 @requirement("thread.delete")
@@ -283,10 +283,10 @@ async def test_what_has_run_on_a_thread_that_is_deleted_takes_no_memory_and_its_
     service = make_service(brief, limits=CapacityLimits(kept_runs=kept_runs))
     for _ in range(2):
         await ran(service, "r1")
-        await eventually(lambda: not service._registry._recorder_tasks)
+        await eventually(lambda: not service.registry.recorder_tasks)
         await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
-        assert (service.runs.find_local(caller(), "t1", "r1"), service._registry.budget.used_bytes) == (None, 0)
-        assert service._registry.budget.kept_bytes == 0
+        assert (service.runs.find_local(caller(), "t1", "r1"), service.registry.budget.used_bytes) == (None, 0)
+        assert service.registry.budget.kept_bytes == 0
 
 
 def calls_of(action: Callable[[], object]) -> int:
@@ -308,9 +308,9 @@ async def test_deleting_a_thread_does_not_go_through_the_forgotten_runs_of_other
         for number in range(count):
             await ran(service, f"r{number}", f"t{number}")
         forgotten = [RunKey("everybody", f"t{number}", f"r{number}") for number in range(count)]
-        await eventually(lambda: all(map(service._registry.is_forgotten, forgotten)))  # noqa: B023 - called at once
+        await eventually(lambda: all(map(service.registry.is_forgotten, forgotten)))  # noqa: B023 - called at once
         costs.append(calls_of(lambda: service.runs.forget_thread(forgotten[1].thread)))  # noqa: B023 - called at once
-        assert [service._registry.is_forgotten(key) for key in forgotten[:2]] == [True, False]
+        assert [service.registry.is_forgotten(key) for key in forgotten[:2]] == [True, False]
     assert costs[0] == costs[1]
 
 

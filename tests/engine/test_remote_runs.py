@@ -26,7 +26,7 @@ async def open_run() -> tuple[Replicas, Service, Service]:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     return replicas, here, there
 
 
@@ -38,7 +38,7 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     here, there = await replicas.start(hello), await replicas.start(hello)
     keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     (await here.admit(asking(), caller())).close()
-    run = here._registry._runs[RUN]
+    run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)
     before = run.presence.grace
     reading = asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0)))
@@ -82,7 +82,7 @@ async def test_a_reader_elsewhere_reads_on_when_the_store_is_back(monkeypatch: p
         return await read(key, after)
 
     monkeypatch.setattr(runs, "envelopes", flaky)
-    here._registry._runs[RUN].cancel()
+    here.registry.by_key[RUN].cancel()
     assert types(await envelopes(reader)) == types(await read(RUN, 0))
     assert next(failures, None) is None
     await finished(here)
@@ -122,7 +122,7 @@ async def test_a_bus_that_is_gone_costs_few_questions(monkeypatch: pytest.Monkey
     pauses = [later - sooner for sooner, later in pairwise(asked)]
     assert pauses[0] >= remote_run.SILENCE_SECONDS
     assert pauses[2] >= 2 * remote_run.SILENCE_SECONDS
-    here._registry._runs[RUN].cancel()
+    here.registry.by_key[RUN].cancel()
     assert types(await reading)[-1] == "RUN_FINISHED"
     await finished(here)
 
@@ -139,7 +139,7 @@ async def test_a_reader_elsewhere_whose_run_is_deleted_gets_an_end(monkeypatch: 
     assert [envelope.seq for envelope in seen] == [1, 2, 3, 4]
     last = from_json(seen[-1].data)
     assert (last["type"], last["code"]) == ("RUN_ERROR", ErrorCode.RUN_LOST)
-    here._registry._runs[RUN].cancel()
+    here.registry.by_key[RUN].cancel()
     await finished(here)
 
 
@@ -199,7 +199,7 @@ async def test_a_reader_elsewhere_says_now_and_then_that_it_is_there(monkeypatch
     reading = asyncio.create_task(envelopes(reader))
     await eventually(lambda: len(looked) > 3)
     assert len(said) == 1
-    here._registry._runs[RUN].cancel()
+    here.registry.by_key[RUN].cancel()
     await reading
     await finished(here)
 
@@ -236,10 +236,10 @@ async def test_who_comes_while_a_retry_elsewhere_is_looked_up_reads_the_run(monk
     monkeypatch.setattr(replicas.store.runs, "claim", later)
     async with asyncio.TaskGroup() as tasks:
         retry = tasks.create_task(there.admit(asking(), caller()))
-        await eventually(lambda: there._registry.get(RUN))
+        await eventually(lambda: there.registry.get(RUN))
         attached = tasks.create_task(there.attach(caller(), "t1", "r1", 2))
         may.set()
-    here._registry._runs[RUN].cancel()
+    here.registry.by_key[RUN].cancel()
     whole = await envelopes(retry.result())
     assert types(whole)[-1] == "RUN_FINISHED"
     assert await envelopes(attached.result()) == whole[2:]
@@ -268,7 +268,7 @@ async def test_who_reads_a_run_that_is_not_let_in_reads_the_one_that_ran_if_ther
         waiting = asyncio.create_task(there.admit(asking(), caller()))
         await happened(asked)
         reading = asyncio.create_task(there.attach(caller(), "t1", "r1", 0))
-        await eventually(lambda: len(there._registry._runs[RUN].admission._waiters) == 2)
+        await eventually(lambda: len(there.registry.by_key[RUN].admission._waiters) == 2)
     if ran:
         await envelopes(await here.admit(asking(), caller()))
         await finished(here)

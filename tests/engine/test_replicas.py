@@ -88,8 +88,8 @@ async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() ->
     await eventually(lambda: holder.begun)
     sent = [{"id": key, "role": "user", "content": key} for key in ("u1", "u2")]  # what a client has seen till then
     waiting = asyncio.create_task(there.admit(asking(run="r2", messages=sent), caller()))
-    await eventually(lambda: there._registry._runs)
-    run = there._registry._runs[RunKey("everybody", "t1", "r2")]
+    await eventually(lambda: there.registry.by_key)
+    run = there.registry.by_key[RunKey("everybody", "t1", "r2")]
     await eventually(lambda: run.recorder is not None and run.recorder._predecessors)
     holder.may_end.set()
     await envelopes(await waiting)
@@ -202,7 +202,7 @@ async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ende
     replicas, holder = Replicas(), Holder()
     here, there = await replicas.start(holder), await replicas.start(holder)
     await here.admit(asking("long", "r1"), caller())
-    await eventually(lambda: here._registry._runs[RunKey("everybody", "long", "r1")].log.watermark == 3)
+    await eventually(lambda: here.registry.by_key[RunKey("everybody", "long", "r1")].log.watermark == 3)
     for number in range(105):
         await talked(replicas.store, thread=f"t{number}", run=f"ended-{number}", now=START + 1 + number)
     await talked(replicas.store, owner="session:ann", run="anns", now=START + 150)
@@ -283,7 +283,7 @@ async def test_a_command_that_names_a_thread_means_its_active_run_and_not_one_th
     going = await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)
     waiting = asyncio.create_task(there.admit(asking(run="r2"), caller()))
-    await eventually(lambda: there._registry._runs)
+    await eventually(lambda: there.registry.by_key)
     assert (await there.runs.find(caller(), "t1", None))["runId"] == "r1"
     await there.runs.cancel(caller(), "t1", "r2")
     await envelopes(await waiting)

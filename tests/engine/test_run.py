@@ -42,7 +42,7 @@ async def logged(agent: object, **limits: int) -> list[Envelope]:
 
 async def idle(service: Service) -> None:
     """Until no run and no task is left."""
-    await eventually(lambda: not service._registry._tasks)
+    await eventually(lambda: not service.registry.tasks)
 
 
 @requirement("cancel.at-once")
@@ -146,7 +146,7 @@ async def test_an_agent_cannot_change_what_the_run_is(field: str) -> None:
     reader = service.start(asking(), caller())
     assert names(await envelopes(reader)) == ["RUN_STARTED", "RUN_ERROR"]
     assert reader.run.key == ("everybody", "t1", "r1")
-    assert not service._registry._queues
+    assert not service.registry.queues
 
 
 @requirement("attach.same")
@@ -278,7 +278,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
     assert ends == ["RUN_FINISHED", "RUN_ERROR"]
     assert status(silent) == "running"
     reader = service.start(asking("t1", "r3"), caller())
-    assert service._registry.budget.used_bytes < 1_700
+    assert service.registry.budget.used_bytes < 1_700
     await service.runs.cancel(caller(), "t0", "silent")
     await idle(service)
 

@@ -41,7 +41,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     leases = Leases(here.cluster, here.local_runs)
     keeping = asyncio.create_task(leases.run())
     await here.admit(asking(), caller())
-    run = here._registry._runs[RUN]
+    run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)
     reading = [asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0))) for _ in range(2)]
     await eventually(lambda: run.presence.count(replicas.clock.time()) == 3)
@@ -88,7 +88,7 @@ async def test_what_a_lost_run_had_cost_stays_known() -> None:
     replicas = Replicas()
     here, there = await replicas.start(costly), await replicas.start(hello)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 3)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     await Leases(here.cluster, here.local_runs).report()
     others = Leases(there.cluster, Nobody())
     await others.renew()

@@ -90,7 +90,7 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monk
     await happened(begun)
     admitting.cancel()
     await asyncio.wait([admitting])
-    assert service._registry._runs[RUN].presence.is_abandoned(START)
+    assert service.registry.by_key[RUN].presence.is_abandoned(START)
     may.set()
     await service.drain(0)
     await finished(service)

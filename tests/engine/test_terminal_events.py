@@ -39,6 +39,6 @@ async def test_an_agent_that_hangs_behind_its_own_end_is_cut_off_when_its_time_i
     clock = FakeClock()
     service = make_service(agent, Settings(run_timeout=60), clock=clock)
     assert names(await envelopes(service.start(asking(), caller())))[-1] == "RUN_FINISHED"
-    assert service._registry._tasks
+    assert service.registry.tasks
     clock.advance(60)
     await idle(service)

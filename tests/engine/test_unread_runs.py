@@ -74,11 +74,11 @@ async def test_what_nobody_reads_any_more_takes_no_memory() -> None:
     reader = await service.admit(asking(), caller())
     await envelopes(reader)
     await finished(service)
-    assert service._registry.get(RUN) is not None
-    assert service._registry.budget.used_bytes > 0
+    assert service.registry.get(RUN) is not None
+    assert service.registry.budget.used_bytes > 0
     reader.close()
-    assert service._registry.get(RUN) is None
-    assert (service._registry.budget.used_bytes, service._registry.budget.kept_bytes) == (0, 0)
+    assert service.registry.get(RUN) is None
+    assert (service.registry.budget.used_bytes, service.registry.budget.kept_bytes) == (0, 0)
 
 
 @requirement("replica.deleted")
@@ -86,7 +86,7 @@ async def test_a_run_that_nobody_waits_for_goes_when_it_is_stored() -> None:
     service = await opened(talker)
     (await service.admit(asking(), caller())).close()
     await finished(service)
-    await eventually(lambda: service._registry.get(RUN) is None)
+    await eventually(lambda: service.registry.get(RUN) is None)
     assert (await read(service))[-1].type == "RUN_FINISHED"
 
 
@@ -126,7 +126,7 @@ async def test_a_retry_gets_the_run_that_has_ended_whatever_is_cancelled_meanwhi
     assert await envelopes(reader) == whole
     reader.close()
     await finished(service)
-    assert service._registry.get(RUN) is None
+    assert service.registry.get(RUN) is None
     assert await read(service) == whole
 
 
@@ -143,9 +143,9 @@ async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.M
     assert await envelopes(reader) == whole
     await finished(there)
     reader.close()
-    assert there._registry.get(RUN) is None
-    assert not there._registry.is_forgotten(RUN)
-    assert there._registry.budget.used_bytes == 0
+    assert there.registry.get(RUN) is None
+    assert not there.registry.is_forgotten(RUN)
+    assert there.registry.budget.used_bytes == 0
 
 
 @requirement("replica.retry")

@@ -204,7 +204,7 @@ async def test_calls_that_a_node_returns_stand_before_their_results_in_the_kept_
     try:
         await envelopes(await service.admit(asking(), caller()))
         thread = ThreadKey("everybody", "t1")
-        await eventually(lambda: not service._registry._recorder_tasks and not service._registry._tasks)
+        await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
         kept = await service.cluster.store.threads.changes(thread)
     finally:
         await service.drain(0)

@@ -41,7 +41,7 @@ async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[
     service = await opened(store, agent)
     sent = [{**message, "id": f"{number}-{position}"} for position, message in enumerate(messages)]
     await envelopes(await service.admit(asking(run=f"r{number}", messages=sent), caller()))
-    await eventually(lambda: not service._registry._recorder_tasks and not service._registry._tasks)
+    await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
     kept = await store.threads.changes(THREAD)
     assert kept is not None
     return [message.id for message in kept.messages]

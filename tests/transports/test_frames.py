@@ -102,5 +102,5 @@ async def test_a_run_that_waits_its_turn_is_left_too_when_the_socket_closes(serv
     await send(socket, ask(), ask("t2", "r2"), {"type": "ping"})
     await receive(socket, 3)
     await socket.close()
-    runs = client.service._registry._runs.values()
+    runs = client.service.registry.by_key.values()
     await eventually(lambda: [run.status for run in runs] == ["cancelled", "cancelled"])

@@ -34,7 +34,7 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
     replicas, talk = Replicas(), Talk()
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
         socket = await opened(client)
@@ -65,7 +65,7 @@ async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> No
         response = await http.get("/runs/r1/events?after=3")
     assert (rest.status_code, rest.content.count(b"data: ")) == (200, 1)
     assert (response.status_code, response.content) == (204, b"")
-    await asyncio.wait_for(there._subscriptions.wait_all_closed(WAIT), WAIT)
+    await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
 
 
 @requirement("http.ended")
@@ -80,7 +80,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(mo
     replicas, talk = Replicas(), Talk()
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url, http_client(url) as http:
         following = asyncio.create_task(http.get("/runs/r1/events"))
         await eventually(lambda: bool(opened) and opened[0]._after == 2)
@@ -89,7 +89,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(mo
         await finished(here)
         ended = await http.get("/runs/r1/events")
     assert live.content == ended.content
-    await asyncio.wait_for(there._subscriptions.wait_all_closed(WAIT), WAIT)
+    await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
     assert [getattr(each._batches, "ag_frame", each) for each in opened] == [None, None]
 
 
@@ -99,7 +99,7 @@ async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
     here, there = await replicas.start(talk), await replicas.start(brief)
     keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     theirs = await here.admit(asking(), caller())
-    await eventually(lambda: here._registry._runs[RUN].log.watermark == 2)
+    await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
         socket = await opened(client)

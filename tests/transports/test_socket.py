@@ -277,7 +277,7 @@ async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve
     assert shown(frames) == ["RUN_FINISHED r1", "result r1"]
     assert frames[0]["outcome"] == {"type": "cancelled"}
     assert (frames[1]["id"], frames[1]["command"], frames[1]["status"]) == (1, "cancel", "cancelled")
-    assert [run.status for run in client.service._registry.queue("everybody", "t2")] == ["running"]
+    assert [run.status for run in client.service.registry.queue("everybody", "t2")] == ["running"]
 
 
 @requirement("ws.own-run")

@@ -59,7 +59,7 @@ async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> No
     socket = await opened(client)
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
     await socket.close()
-    await eventually(lambda: [run.status for run in client.service._registry.queue("everybody", "t1")] == ["running"])
+    await eventually(lambda: [run.status for run in client.service.registry.queue("everybody", "t1")] == ["running"])
     await client.service.drain(0)
 
 
@@ -82,7 +82,7 @@ async def test_who_leaves_amid_its_questions_leaves_no_fault(
     socket.transport.abort()
     await asyncio.wait_for(socket.wait_closed(), WAIT)
     may.set()
-    await eventually(lambda: [run.status for run in client.service._registry.queue("everybody", "t1")] == ["running"])
+    await eventually(lambda: [run.status for run in client.service.registry.queue("everybody", "t1")] == ["running"])
     await client.service.drain(0)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
@@ -108,7 +108,7 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
     await send(ping, {"type": "ping", "id": 1})
     assert shown(await receive(ping, 1)) == ["pong 1"]  # the server has noticed the end of the first socket
     may.set()
-    await eventually(lambda: client.service._registry.queue("everybody", "t1"))
+    await eventually(lambda: client.service.registry.queue("everybody", "t1"))
     assert len(calls) == 1
     await client.service.drain(0)
 
@@ -121,11 +121,11 @@ async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(s
     await send(socket, ask(run="r1", thread="t1"))
     assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
-    await eventually(lambda: [len(run.log) for run in client.service._registry.queue("everybody", "t2")] == [2])
+    await eventually(lambda: [len(run.log) for run in client.service.registry.queue("everybody", "t2")] == [2])
     await send(socket, {"id": 1, "command": {"type": "threads.delete", "threadId": "t2"}})
     assert shown(await receive(socket, 1)) == ["result 1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
-    await eventually(lambda: client.service._registry.queue("everybody", "t2"))
+    await eventually(lambda: client.service.registry.queue("everybody", "t2"))
     talk.may_end.set()
     frames = shown(await receive(socket, 7))
     assert frames[0] == "RUN_FINISHED r1"

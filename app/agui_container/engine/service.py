@@ -64,6 +64,8 @@ class Service:
         threads: the callers' operations on threads.
         clock: source of time.
         ledgers: what each caller uses of this process.
+        registry: the runs of this process.
+        subscriptions: the open readers of this process.
         local_runs: this process's runs as the leases and other replicas need them.
     """
 
@@ -93,10 +95,10 @@ class Service:
         self.clock = clock
         self._tools = tools
         self.ledgers = CallerLedgers(policy.limits, policy.caller_limits, clock)
-        self._registry = RunRegistry(agent, policy.limits, self.ledgers, self.health)
-        self._subscriptions = Subscriptions(self._registry, self.ledgers, policy.on_disconnect, clock)
-        self.local_runs = LocalRuns(self._registry, self._subscriptions, clock)
-        self.runs = RunFinder(self._registry, cluster, clock)
+        self.registry = RunRegistry(agent, policy.limits, self.ledgers, self.health)
+        self.subscriptions = Subscriptions(self.registry, self.ledgers, policy.on_disconnect, clock)
+        self.local_runs = LocalRuns(self.registry, self.subscriptions, clock)
+        self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
         self._opening = asyncio.Lock()
@@ -114,29 +116,29 @@ class Service:
                 run's events were removed; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        known = self._registry.get(key)
+        known = self.registry.get(key)
         if known is not None:
-            return self._subscriptions.open(known, 0, caller)
-        if self._registry.is_forgotten(key) and not self.cluster.durable:
+            return self.subscriptions.open(known, 0, caller)
+        if self.registry.is_forgotten(key) and not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
             raise shutting_down()
         on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        queue, now = self._registry.queue(key.owner, key.thread_id), self.clock.time()
+        queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(self.cluster, key, on_busy, predecessors, account=caller.account)
         on_flush = recorder.notify if self.cluster.durable else None
         ledger = self.ledgers.of(caller.account)
-        log = EventLog(key.run_id, ledger.logs, self._registry.flusher, on_flush)
+        log = EventLog(key.run_id, ledger.logs, self.registry.flusher, on_flush)
         run = self._run(run_input, caller, log, recorder)
         ledger.check(Resource.STREAMS)
-        leaving = self._registry.plan_room(run, size, runs_to_cancel(queue, on_busy, now), now)
+        leaving = self.registry.plan_room(run, size, runs_to_cancel(queue, on_busy, now), now)
         ledger.count_run()
         for other in reversed(leaving):
             other.cancel()
-        self._registry.add(run, size)
-        return self._subscriptions.open(run, 0, caller)
+        self.registry.add(run, size)
+        return self.subscriptions.open(run, 0, caller)
 
     async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
         """Start or join a run, and wait until it is active or queued. A retry of another replica's run joins that run.
@@ -162,7 +164,7 @@ class Service:
             except AppError as error:
                 if error.code is not ErrorCode.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
                     raise
-            await self._subscriptions.wait_for_close(deadline)
+            await self.subscriptions.wait_for_close(deadline)
 
     async def _answers_same_run(self, run_input: RunAgentInput, caller: Caller) -> bool:
         """True if ``resume`` answers the run that has the same ids as this input, or a run derived from that one."""
@@ -186,10 +188,10 @@ class Service:
         if not self.cluster.durable:
             return None
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        if self._registry.get(key) is not None:
+        if self.registry.get(key) is not None:
             return None
-        acts_before_claim = self._registry.queue(key.owner, key.thread_id) or is_connect(run_input)
-        if not acts_before_claim and not self._registry.is_forgotten(key):
+        acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
+        if not acts_before_claim and not self.registry.is_forgotten(key):
             return None
         with store_errors_as_app_errors():
             return await self.cluster.store.runs.get(key)
@@ -210,7 +212,7 @@ class Service:
 
         Returns None if this run is known, or if the thread is empty and the agent may produce its first message.
         """
-        if self._registry.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id)) is not None:
+        if self.registry.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id)) is not None:
             return None
         if self._draining:
             raise shutting_down()
@@ -222,10 +224,10 @@ class Service:
         ledger = self.ledgers.of(caller.account)
         ledger.check(Resource.STREAMS)
         ledger.count_run()
-        log = EventLog(run_input.run_id, self._registry.new_snapshot_budget(), self._registry.flusher)
+        log = EventLog(run_input.run_id, self.registry.new_snapshot_budget(), self.registry.flusher)
         run = self._run(run_input, caller, log, None)
-        self._registry.run_snapshot(run, SnapshotAgent(thread, interrupts))
-        return self._subscriptions.open(run, 0, caller)
+        self.registry.run_snapshot(run, SnapshotAgent(thread, interrupts))
+        return self.subscriptions.open(run, 0, caller)
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
@@ -235,7 +237,7 @@ class Service:
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder | None) -> Run:
         pipeline = EventPipeline(run_input, self.new_id, log)
-        services = RunServices(pipeline, log, self._registry, caller.account)
+        services = RunServices(pipeline, log, self.registry, caller.account)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -257,7 +259,7 @@ class Service:
             log,
             pipeline,
             recorder=recorder,
-            on_end=self._registry.run_ended,
+            on_end=self.registry.run_ended,
             agent_name=self._agent_name,
         )
 
@@ -270,14 +272,14 @@ class Service:
         """
         run = await self.runs.find_any(caller, thread_id, run_id)
         if isinstance(run, Run) and await wait_admitted(run):
-            return self._subscriptions.open(run, after, caller)
+            return self.subscriptions.open(run, after, caller)
         record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
         return self._attach_remote(record, after, caller)
 
     def _attach_remote(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
         if not record.kept or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        return self._subscriptions.open(RemoteRun(self.cluster, record), after, caller)
+        return self.subscriptions.open(RemoteRun(self.cluster, record), after, caller)
 
     # --- the process ---
 
@@ -297,7 +299,7 @@ class Service:
         await self.cluster.open()
         if self.cluster.durable:
             self._tasks.append(asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases"))
-        monitor = LoopMonitor(self.health, self._registry)
+        monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
         observe_use(self.ledgers)
@@ -315,11 +317,11 @@ class Service:
         """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
         if not self._draining:
             self._draining = True
-            await self._registry.drain(grace)
+            await self.registry.drain(grace)
 
     async def wait_for_readers(self, seconds: float) -> None:
         """Wait until all readers have reached the end of their runs, for ``seconds`` at most. Called after a drain."""
-        await self._subscriptions.wait_all_closed(seconds)
+        await self.subscriptions.wait_all_closed(seconds)
 
     async def aclose(self) -> None:
         """Close the connections to models, tools, the store and the bus. No run may be open any more."""

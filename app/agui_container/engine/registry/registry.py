@@ -47,6 +47,10 @@ class RunRegistry:
         health: is set to busy while there are open runs or background work.
 
     Attributes:
+        by_key: all runs, open and ended.
+        queues: the open runs of each thread.
+        tasks: the tasks of agents and of background work.
+        recorder_tasks: the tasks that store runs.
         unread: open runs without a reader, which give way to new runs.
     """
 
@@ -60,15 +64,15 @@ class RunRegistry:
         self._health = health
         self.scheduler = FairScheduler()
         self._sizes: dict[Run, int] = {}
-        self._queues = ThreadQueues()
-        self._runs: dict[RunKey, Run] = {}
+        self.queues = ThreadQueues()
+        self.by_key: dict[RunKey, Run] = {}
         self._ended_runs: dict[RunKey, Run] = {}
         self._eviction = EvictionQueue[RunKey](limits.kept_runs, limits.kept_bytes)
         self._forgotten: OrderedDict[RunKey, None] = OrderedDict()
         self._forgotten_of: dict[ThreadKey, dict[RunKey, None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
-        self._recorder_tasks: dict[Run, asyncio.Task[None]] = {}
+        self.recorder_tasks: dict[Run, asyncio.Task[None]] = {}
 
     def new_snapshot_budget(self) -> LogBudget:
         """Return the budget for the log of a snapshot run, which is freed with its readers."""
@@ -78,7 +82,7 @@ class RunRegistry:
 
     def get(self, key: RunKey) -> Run | None:
         """Return the run with this key, open or ended, or None."""
-        return self._runs.get(key)
+        return self.by_key.get(key)
 
     def is_forgotten(self, key: RunKey) -> bool:
         """Return True if this run has ended and its events were removed."""
@@ -86,29 +90,29 @@ class RunRegistry:
 
     def is_running(self, key: RunKey) -> bool:
         """Return True if this run is open or its end is not stored yet."""
-        run = self._runs.get(key)
-        return run is not None and (run in self._recorder_tasks or not run.log.has_ended)
+        run = self.by_key.get(key)
+        return run is not None and (run in self.recorder_tasks or not run.log.has_ended)
 
     def claimed_runs(self) -> Sequence[Run]:
         """Return the open runs that are claimed in the store."""
-        return [run for run in self._queues.active() if run.recorder is not None and run.recorder.is_claimed]
+        return [run for run in self.queues.active() if run.recorder is not None and run.recorder.is_claimed]
 
     def active_run_ids(self, limit: int) -> list[str]:
         """Return the ids of runs that are active, ``limit`` at most."""
-        return [run.key.run_id for run in islice(self._queues.active(), limit)]
+        return [run.key.run_id for run in islice(self.queues.active(), limit)]
 
     @property
     def open_count(self) -> int:
         """Number of runs that have not ended."""
-        return len(self._runs) - len(self._ended_runs)
+        return len(self.by_key) - len(self._ended_runs)
 
     def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """Return the open runs of a thread: the active one, then the queued ones in order."""
-        return self._queues.of(ThreadKey(owner, thread_id))
+        return self.queues.of(ThreadKey(owner, thread_id))
 
     def runs(self, owner: str) -> Iterator[Run]:
         """Iterate the owner's runs, newest first."""
-        return (run for key, run in reversed(self._runs.items()) if key.owner == owner)
+        return (run for key, run in reversed(self.by_key.items()) if key.owner == owner)
 
     # --- lifecycle ---
 
@@ -122,7 +126,7 @@ class RunRegistry:
         Raises:
             AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if the caller or the process is at a limit.
         """
-        if len(self._queues.of(new.key.thread)) - len(to_cancel) > self._limits.queued_runs:
+        if len(self.queues.of(new.key.thread)) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
         account = new.ctx.caller.account
         ledger = self._ledgers.of(account)
@@ -145,8 +149,8 @@ class RunRegistry:
         """
         self._sizes[run] = size
         self._count(run, 1, size)
-        self._runs[run.key] = run
-        if self._queues.append(run):
+        self.by_key[run.key] = run
+        if self.queues.append(run):
             self._start(run)
         else:
             run.admission.settle()
@@ -170,16 +174,16 @@ class RunRegistry:
             self._eviction.put(run.key, run.ctx.caller.account, run.log.memory_bytes)
             self._start_recorder(run)
         # The recorder has started: an in-memory store has this end before the next run's claim.
-        following = self._queues.remove(run)
+        following = self.queues.remove(run)
         if following is not None:
             self._start(following)
-        if not self._queues and (export := make_exporter()) is not None:
+        if not self.queues and (export := make_exporter()) is not None:
             self.background(export_after_requests(export))
         self._update_health()
 
     def _remove_refused(self, run: Run) -> None:
         """Remove a run completely. Its ids may be used again."""
-        del self._runs[run.key]
+        del self.by_key[run.key]
         run.log.discard()
 
     def _start(self, run: Run) -> None:
@@ -193,10 +197,10 @@ class RunRegistry:
 
     def _start_recorder(self, run: Run) -> None:
         """Start the task that stores a run, once: at its beginning if the store is durable, else at its end."""
-        if run.recorder is None or run in self._recorder_tasks:
+        if run.recorder is None or run in self.recorder_tasks:
             return
         recording = self._record(run, run.recorder)
-        self._recorder_tasks[run] = asyncio.create_task(recording, name=f"record run {run.ctx.run_id}")
+        self.recorder_tasks[run] = asyncio.create_task(recording, name=f"record run {run.ctx.run_id}")
 
     async def _record(self, run: Run, recorder: RunRecorder) -> None:
         try:
@@ -204,7 +208,7 @@ class RunRegistry:
         except Exception:
             logger.exception("run recording failed run=%s", run.ctx.run_id)
         finally:
-            self._recorder_tasks.pop(run, None)
+            self.recorder_tasks.pop(run, None)
             if self._ended_runs.get(run.key) is run and recorder.is_duplicate:
                 self._pop_ended(run.key)  # it ended before the store answered that these ids are another run's
                 self._remove_refused(run)
@@ -235,7 +239,7 @@ class RunRegistry:
     def _forget_first(self, keys: Iterator[RunKey]) -> bool:
         """Forget the first of these ended runs that is not needed. Returns False if there is none."""
         ended = (self._ended_runs[key] for key in keys)
-        run = next((run for run in ended if not run.presence.local and run not in self._recorder_tasks), None)
+        run = next((run for run in ended if not run.presence.local and run not in self.recorder_tasks), None)
         if run is not None:
             self._forget(run)
         return run is not None
@@ -246,7 +250,7 @@ class RunRegistry:
 
     def _forget(self, run: Run) -> None:
         self._pop_ended(run.key)
-        del self._runs[run.key]
+        del self.by_key[run.key]
         run.log.discard()
         self._forgotten[run.key] = None
         self._forgotten_of.setdefault(run.key.thread, {})[run.key] = None
@@ -290,11 +294,11 @@ class RunRegistry:
         self._update_health()
 
     def _own_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
+        self.tasks.add(task)
         task.add_done_callback(self._on_task_done)
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("background work failed", exc_info=error)
         self._update_health()
@@ -304,27 +308,27 @@ class RunRegistry:
 
         An agent that does not stop after the end of its run does not make the process busy.
         """
-        self._health.update(busy=bool(self._queues or self._background))
+        self._health.update(busy=bool(self.queues or self._background))
 
     async def drain(self, grace: float) -> None:
         """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
-        for run in self._queues.waiting():
+        for run in self.queues.waiting():
             run.fail(shutting_down())
         await self._wait_for_tasks(grace)
-        for run in [*self._queues.waiting(), *self._queues.active()]:
+        for run in [*self.queues.waiting(), *self.queues.active()]:
             run.fail(shutting_down())
-        for run in self._recorder_tasks:
+        for run in self.recorder_tasks:
             if run.recorder is not None:
                 run.recorder.cut_backlog(shutting_down())
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
         await self._wait_for_tasks(UNWIND_SECONDS)
-        if self._recorder_tasks:
-            await asyncio.wait(self._recorder_tasks.values(), timeout=UNWIND_SECONDS)
+        if self.recorder_tasks:
+            await asyncio.wait(self.recorder_tasks.values(), timeout=UNWIND_SECONDS)
 
     async def _wait_for_tasks(self, seconds: float) -> None:
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=seconds)
 
 
 def shutting_down() -> AppError:
