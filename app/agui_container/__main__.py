@@ -2,8 +2,8 @@
 
 ``python -m agui_container`` is the same.
 
-Rule: nothing is imported here but what reads the command, so that the server's modules are imported without pauses of
-the garbage collector: they make tens of thousands of objects that stay, and hardly any garbage.
+Rule: this module imports only the parser of the command. The server's modules are imported while the garbage collector
+is off, because they make tens of thousands of objects that stay.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from agui_container import __version__
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command; the exit status."""
+    """Run one command and return the exit status."""
     options = parse_args(arguments)
     if options.command != "serve":
         from agui_container.admin import run_command  # noqa: PLC0415 - see above
@@ -43,7 +43,7 @@ def make_current_folder_importable() -> None:
 
 
 def parse_args(arguments: list[str]) -> argparse.Namespace:
-    """Parse a command. Ends the process for anything else."""
+    """Parse a command. An invalid one ends the process with status 2."""
     parser = argparse.ArgumentParser(prog="agui", description="An AG-UI server for any Python agent.")
     parser.add_argument("--version", action="version", version=f"agui-container {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -52,25 +52,25 @@ def parse_args(arguments: list[str]) -> argparse.Namespace:
     serve.add_argument("--host", help="the address to listen on, in place of AGUI_HOST")
     serve.add_argument("--port", help="the port to listen on, in place of AGUI_PORT")
     serve.add_argument("--reload", action="store_true", help="start again when a Python file below this folder changes")
-    feedback = commands.add_parser("feedback", help="what users say of messages, in the database of AGUI_STORE")
+    feedback = commands.add_parser("feedback", help="read and triage the feedback of users in the database of AGUI_STORE")
     actions = feedback.add_subparsers(dest="action", required=True)
-    listing = actions.add_parser("list", help="what is not resolved, the newest first, as JSON lines")
-    listing.add_argument("--all", action="store_true", help="what is resolved, too")
-    triage = actions.add_parser("triage", help="write down what is made of one; users never see it")
+    listing = actions.add_parser("list", help="list unresolved feedback as JSON lines, newest first")
+    listing.add_argument("--all", action="store_true", help="include resolved feedback")
+    triage = actions.add_parser("triage", help="record the triage of one feedback; users never see it")
     for name in ("owner", "thread", "message"):
-        triage.add_argument(name, help=f"its {name}, as in the list")
-    triage.add_argument("--label", help="a word for what it is about; an empty one takes it away")
-    triage.add_argument("--note", help="a note; an empty one takes it away")
+        triage.add_argument(name, help=f"{name}, as in the list")
+    triage.add_argument("--label", help="one word for the subject; an empty one removes it")
+    triage.add_argument("--note", help="a note; an empty one removes it")
     state = triage.add_mutually_exclusive_group()
-    state.add_argument("--resolved-by", metavar="NAME", help="it is done, and who says so")
-    state.add_argument("--reopen", action="store_true", help="it is not done")
-    runs = commands.add_parser("runs", help="the runs of all servers on the database of AGUI_STORE")
-    doings = runs.add_subparsers(dest="action", required=True)
-    live = doings.add_parser("list", help="what goes on, the newest first, as JSON lines")
-    live.add_argument("--all", action="store_true", help="what has ended, too")
-    cancel = doings.add_parser("cancel", help="have the server that runs it end it; needs AGUI_BUS")
+    state.add_argument("--resolved-by", metavar="NAME", help="mark it as resolved by this person")
+    state.add_argument("--reopen", action="store_true", help="mark it as unresolved")
+    runs = commands.add_parser("runs", help="list and cancel the runs of all servers on the database of AGUI_STORE")
+    run_actions = runs.add_subparsers(dest="action", required=True)
+    listed = run_actions.add_parser("list", help="list open runs as JSON lines, newest first")
+    listed.add_argument("--all", action="store_true", help="include ended runs")
+    cancel = run_actions.add_parser("cancel", help="cancel a run on whichever server it is; needs AGUI_BUS")
     for name in ("owner", "thread", "run"):
-        cancel.add_argument(name, help=f"its {name}, as in the list")
+        cancel.add_argument(name, help=f"{name}, as in the list")
     return parser.parse_args(arguments)
 
 
