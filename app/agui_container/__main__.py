@@ -52,7 +52,7 @@ def parse_args(arguments: list[str]) -> argparse.Namespace:
     serve.add_argument("--host", help="the address to listen on, in place of AGUI_HOST")
     serve.add_argument("--port", help="the port to listen on, in place of AGUI_PORT")
     serve.add_argument("--reload", action="store_true", help="start again when a Python file below this folder changes")
-    feedback = commands.add_parser("feedback", help="read and triage the feedback of users in the database of AGUI_STORE")
+    feedback = commands.add_parser("feedback", help="list and triage feedback in the database of AGUI_STORE")
     actions = feedback.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="list unresolved feedback as JSON lines, newest first")
     listing.add_argument("--all", action="store_true", help="include resolved feedback")
