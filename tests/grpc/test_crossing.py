@@ -66,6 +66,20 @@ def test_proposed_in_kontekst_and_denied_over_sse(server: Server, channel: grpc.
 
 
 @requirement("protocol.crossed")
+def test_proposed_in_kontekst_and_approved_over_sse(server: Server, channel: grpc.Channel) -> None:
+    with started(channel, calling("pay", amount=9)) as run:
+        run.until("tools_proposed")
+        thread = run.seen[0].started.session_id
+        (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
+        answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": True}}
+        posted(server, {"threadId": thread, "runId": "over-sse-3", "messages": [], "resume": [answer]})
+        list(run.rest())
+    tools = [kind for kind in run.kinds if kind.startswith("tool")]
+    assert tools == ["tools_proposed", "tool_started", "tool_completed", "tools_completed"]
+    assert run.kinds[-1] == "completed"
+
+
+@requirement("protocol.crossed")
 def test_begun_over_sse_and_continued_in_roz(server: Server, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "one two three four five six seven"}
     posted(server, {"threadId": "from-sse", "runId": "r1", "messages": [message]})

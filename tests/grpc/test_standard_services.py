@@ -40,6 +40,14 @@ def test_reflection_lists_the_services_and_describes_them(channel: grpc.Channel,
     assert missing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
 
 
+@requirement("grpc.standard")
+@pytest.mark.parametrize("package", [v1, v1alpha], ids=["v1", "v1alpha"])
+def test_a_request_for_reflection_that_is_too_large_is_refused(channel: grpc.Channel, package: Any) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        reflected(channel, package, package.ServerReflectionRequest(file_by_filename="x" * 100_000))
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
 def checked(channel: grpc.Channel, service: str) -> int:
     call = channel.unary_unary(
         "/grpc.health.v1.Health/Check",

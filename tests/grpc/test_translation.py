@@ -1,6 +1,6 @@
 """The translators by themselves: a list of AG-UI events in, a list of messages out."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from itertools import count
 from typing import Any
 
@@ -97,7 +97,7 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
 # --- roz --------------------------------------------------------------------------------------------------------------
 
 
-def turn(generation: RozWire = RozWire.V0_2, tools: Iterable[roz.ToolSchema] = ()) -> TurnEvents:
+def turn(generation: RozWire = RozWire.V0_2, tools: Collection[roz.ToolSchema] = ()) -> TurnEvents:
     numbers = count(1)
     wire = Wire(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
     return TurnEvents(wire, "m1", tools_by_name(tools), [("pay", "ask", "physical", "money")], lambda: 100.0)
@@ -211,3 +211,10 @@ def test_the_text_of_a_result_names_what_is_no_text() -> None:
     assert text_of("plain") == "plain"
     assert text_of([{"type": "text", "text": "a"}, {"type": "image"}]) == "a\n[image]"
     assert text_of(None) == ""
+
+
+def test_a_history_of_too_many_messages_is_refused_before_it_is_read() -> None:
+    message = roz.ConversationMessage(role="user", parts=[roz.ContentPart(text=roz.TextContent(text="x"))])
+    assert len(history_of([message] * 10_000)) == 10_000
+    with pytest.raises(AppError, match="10000 messages and parts at most"):
+        history_of([message] * 10_001)

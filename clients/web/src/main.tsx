@@ -24,7 +24,7 @@ addEventListener("focus", () => {
 });
 
 /** Load the rest of the program while the user looks at the page. */
-requestIdleCallback?.(() => void loadAgents());
+(globalThis.requestIdleCallback ?? setTimeout)(() => void loadAgents());
 
 function showAddress(): void {
   const named = threadInAddress();

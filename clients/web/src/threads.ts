@@ -31,6 +31,11 @@ class Threads {
     }
   }
 
+  /** Load all pages, so that a search finds every thread. */
+  async all(): Promise<void> {
+    while (this.next.value !== undefined) await this.more();
+  }
+
   async more(): Promise<void> {
     if (this.next.value === undefined) return;
     const page = await api.threads(this.next.value);
@@ -54,7 +59,12 @@ export const threads = new Threads();
 
 /** The thread that the address names. */
 export function threadInAddress(): string | null {
-  return location.hash.startsWith("#/") ? decodeURIComponent(location.hash.slice(2)) : null;
+  if (!location.hash.startsWith("#/")) return null;
+  try {
+    return decodeURIComponent(location.hash.slice(2));
+  } catch {
+    return null; // an address that nobody has made here
+  }
 }
 
 export async function rate(threadId: string, said: Feedback): Promise<void> {

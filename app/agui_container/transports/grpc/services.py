@@ -26,11 +26,12 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
         service.ledgers,
         budget,
     )
-    open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health needs no token, as /ping does not
+    open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health and reflection need no token
     agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names),
         DaemonService(options.daemon, admission),
     ]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
-    return GrpcServer([*with_reflection(agents), HealthService(names, service.is_serving, open_admission)])
+    health = HealthService(names, service.is_serving, open_admission)
+    return GrpcServer([*with_reflection(agents, open_admission), health])

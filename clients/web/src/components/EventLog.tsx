@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { chat, frames, lastInput } from "../chat";
 import { endpoint, SESSION_HEADER, session } from "../config";
 import type { Frame } from "../connection/frames";
+import { token } from "../token";
 import { copyText, download } from "./copy";
 import { count, pretty } from "./format";
 import { IconButton } from "./icons";
@@ -139,5 +140,6 @@ function jsonl(rows: readonly Frame[]): string {
 async function copyCurl(): Promise<void> {
   if (lastInput === null) return;
   const body = JSON.stringify(lastInput).replaceAll("'", "'\\''");
-  await copyText(`curl -N ${endpoint("invocations")} -H '${SESSION_HEADER}: ${session}' -d '${body}'`);
+  const authorization = token.value === "" ? "" : ' -H "Authorization: Bearer $TOKEN"';
+  await copyText(`curl -N ${endpoint("invocations")} -H '${SESSION_HEADER}: ${session}'${authorization} -d '${body}'`);
 }

@@ -43,7 +43,7 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
           value={query}
           onInput={(event) => {
             setQuery(event.currentTarget.value);
-            if (threads.next.value !== undefined) void threads.more();
+            void threads.all().catch(() => undefined); // the loaded threads are searched
           }}
         />
       </label>

@@ -119,12 +119,11 @@ class RunSession:
 
     async def _continue(self) -> Subscription:
         """Return the events of the next run: with this client's decisions, or begun by another client of the thread."""
-        approvals = self._events.pending_approvals
         newer_run = wait_for_newer_run(self._service, self._call.caller, self._thread_id, self._run_id)
         outcome = await first_of(self._wait_for_answers(), newer_run)
         if isinstance(outcome, str):
             self._run_id = outcome
-            self._events.apply_decisions([decision(request, approved=True) for request in approvals.values()])
+            self._events.apply_decisions([])  # only the results tell which calls the other client has approved
             return await self._service.attach(self._call.caller, self._thread_id, outcome, 0)
         await self._call.send(self._events.apply_decisions(outcome))
         return await self._admit(next_input(self._start, self._thread_id, self._service.new_id(), outcome))

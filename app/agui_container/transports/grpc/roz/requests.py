@@ -35,6 +35,9 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 
 ROLES = ("user", "assistant", "system", "tool")
 
+MAX_HISTORY = 10_000
+"""Number of messages, and number of parts, of an earlier conversation."""
+
 
 def json_of(struct: Struct) -> dict[str, Any]:
     """Turn protobuf's ``Struct`` into JSON; whole numbers are integers, because ``Struct`` has only floats."""
@@ -95,8 +98,10 @@ def history_of(messages: Sequence[pb.ConversationMessage]) -> list[Message]:
     """Return the messages of an earlier conversation.
 
     Raises:
-        AppError: VALIDATION_ERROR for an unknown role.
+        AppError: VALIDATION_ERROR for an unknown role, or too many messages or parts.
     """
+    if len(messages) > MAX_HISTORY or sum(len(message.parts) for message in messages) > MAX_HISTORY:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"history: may have {MAX_HISTORY} messages and parts at most.")
     history: list[Message] = []
     for at, message in enumerate(messages):
         if message.role not in ROLES:

@@ -4,7 +4,7 @@ Rule: a tool set belongs to its source. A second registration of a source replac
 them. A turn has the tools that are registered when it begins, or the tools of its message.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from ag_ui.core import Tool
 from msgspec import Struct
@@ -36,19 +36,19 @@ class ClientTool(Struct, frozen=True):
 ToolsByName = Mapping[str, ClientTool]
 
 
-def tools_by_name(schemas: Iterable[pb.ToolSchema], source: str = "") -> dict[str, ClientTool]:
+def tools_by_name(schemas: Collection[pb.ToolSchema], source: str = "") -> dict[str, ClientTool]:
     """Return tools by name. Of several tools with one name, the last one is used.
 
     Raises:
         AppError: VALIDATION_ERROR for a tool without a name, or too many tools.
     """
+    if len(schemas) > MAX_TOOLS:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
     tools = {}
     for schema in schemas:
         timeout = min(schema.timeout_ms or TIMEOUT_MS, MAX_TIMEOUT_MS)
         category = CATEGORIES.get(schema.category, "")
         tools[schema.name] = ClientTool(tool_of(schema), timeout, category, source)
-    if len(tools) > MAX_TOOLS:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
     return tools
 
 
@@ -63,7 +63,7 @@ class ClientTools:
         self._tools: dict[str, ClientTool] = {}
         self.guidance: dict[str, str] = {}
 
-    def register(self, source: str, schemas: Iterable[pb.ToolSchema], guidance: str) -> None:
+    def register(self, source: str, schemas: Collection[pb.ToolSchema], guidance: str) -> None:
         """Replace the tools of a source, including the tools whose names have its prefix.
 
         Raises:
