@@ -47,11 +47,13 @@ def parse_args(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="agui", description="An AG-UI server for any Python agent.")
     parser.add_argument("--version", action="version", version=f"agui-container {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    serve = commands.add_parser("serve", help="serve an agent; all settings are AGUI_* variables")
+    serve = commands.add_parser(
+        "serve", help="serve an agent; all settings are AGUI_* variables", allow_abbrev=False
+    )  # serve_and_reload looks for the whole option
     serve.add_argument("agent", nargs="?", metavar="module:attribute", help="the agent, in place of AGUI_AGENT")
     serve.add_argument("--host", help="the address to listen on, in place of AGUI_HOST")
     serve.add_argument("--port", help="the port to listen on, in place of AGUI_PORT")
-    serve.add_argument("--reload", action="store_true", help="start again when a Python file below this folder changes")
+    serve.add_argument("--reload", action="store_true", help="restart when a Python file in the current folder changes")
     feedback = commands.add_parser("feedback", help="list and triage feedback in the database of AGUI_STORE")
     actions = feedback.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="list unresolved feedback as JSON lines, newest first")
@@ -62,13 +64,13 @@ def parse_args(arguments: list[str]) -> argparse.Namespace:
     triage.add_argument("--label", help="one word for the subject; an empty one removes it")
     triage.add_argument("--note", help="a note; an empty one removes it")
     state = triage.add_mutually_exclusive_group()
-    state.add_argument("--resolved-by", metavar="NAME", help="mark it as resolved by this person")
-    state.add_argument("--reopen", action="store_true", help="mark it as unresolved")
+    state.add_argument("--resolved-by", metavar="NAME", help="mark the feedback as resolved by this person")
+    state.add_argument("--reopen", action="store_true", help="mark the feedback as unresolved")
     runs = commands.add_parser("runs", help="list and cancel the runs of all servers on the database of AGUI_STORE")
     run_actions = runs.add_subparsers(dest="action", required=True)
     listed = run_actions.add_parser("list", help="list open runs as JSON lines, newest first")
     listed.add_argument("--all", action="store_true", help="include ended runs")
-    cancel = run_actions.add_parser("cancel", help="cancel a run on whichever server it is; needs AGUI_BUS")
+    cancel = run_actions.add_parser("cancel", help="cancel a run on any server; without AGUI_BUS it takes two seconds")
     for name in ("owner", "thread", "run"):
         cancel.add_argument(name, help=f"{name}, as in the list")
     return parser.parse_args(arguments)

@@ -1,7 +1,7 @@
 """Log lines: readable ones for a terminal, or one JSON object per line for CloudWatch.
 
 Rules: every line carries the ids of the request or run it belongs to (``LOG_FIELDS``); no line holds a header, a token
-or a password. What begins at the margin is a record: ids and field names are callers' words, and none passes for one.
+or a password. Each record starts at column 0, and texts of callers are escaped, so they cannot imitate a record.
 """
 
 import json
@@ -76,23 +76,23 @@ class JsonFormatter(logging.Formatter):
 
 
 def current_trace_ids() -> dict[str, str]:
-    """The ids of the span that goes on, where somebody traces; so a line is found from its trace and the other way."""
+    """Return the ids of the current span, or none if tracing is off. They link log lines to traces."""
     span = trace.get_current_span().get_span_context()
     return {"traceId": f"{span.trace_id:032x}", "spanId": f"{span.span_id:016x}"} if span.is_valid else {}
 
 
 class ConsoleFormatter(logging.Formatter):
-    """``12:00:00 INFO engine.run: message [runId=…]``; what follows on other lines is indented."""
+    """``12:00:00 INFO engine.run: message [runId=…]``. Further lines are indented."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record, its traceback below it."""
+        """Return the record with its traceback below."""
         return mask_passwords(super().format(record).translate(CONSOLE_ESCAPES).replace("\n", "\n  "))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
-        """The line without a traceback, and the ids of its context."""
+        """Return the line without a traceback, with the ids of its context."""
         ids = " ".join(f"{name}={value}" for name, value in LOG_FIELDS.get().items())
         line = super().formatMessage(record)
         return f"{line} [{ids}]" if ids else line

@@ -72,7 +72,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 2.0
-"""How long open runs may go on after SIGTERM. AgentCore promises no particular grace; all must be over within 5 s."""
+"""Seconds that open runs have to finish after SIGTERM. AgentCore promises no grace; the process must end within 5 s."""
 
 REFUSED_IN_STREAM = 200
 

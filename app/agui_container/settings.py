@@ -47,7 +47,7 @@ OF_THE_ASSISTANT = (
     "context_files",
     "skills",
 )
-"""Settings that nobody else reads."""
+"""Settings that have no other reader."""
 
 
 class SettingsError(Exception):
@@ -77,7 +77,7 @@ OF_AUTH = ("discovery_url", "resource", "allowed_audience", "allowed_clients", "
 """Settings of ``jwt``, without their prefix."""
 
 RESTRICTIONS = OF_AUTH[2:]
-"""Settings of which at least one must say what a token has to have."""
+"""Settings of which at least one must restrict the accepted tokens."""
 
 
 class LimitBy(StrEnum):

@@ -59,7 +59,7 @@ def test_a_server_that_everybody_shares_says_so_once(host: str, caplog: pytest.L
     warn_if_shared(Settings(host=host, scope=Scope.NONE))
     [record] = caplog.records
     assert record.levelno == logging.WARNING
-    assert record.getMessage().startswith(f"every caller can read and change every thread host={host} ")
+    assert record.getMessage().startswith(f"server is open: every caller can read and change every thread host={host} ")
 
 
 @requirement("auth.warning")

@@ -234,7 +234,7 @@ def test_the_tree_lists_every_file_of_the_application() -> None:
 
 def test_decisions_are_numbered_and_say_how_to_undo_them() -> None:
     numbers = [Path(document.name).name.partition("-")[0] for document in DECISIONS]
-    assert len(set(numbers)) == len(numbers)  # a number is not used again, and those of removed records are missing
+    assert len(set(numbers)) == len(numbers)  # numbers of removed records are missing
     for document in DECISIONS:
         title, *sections = re.findall(r"^#+ (.+)$", document.text, re.MULTILINE)
         assert re.match(r"\d{4} ", title)

@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from websockets.asyncio.client import connect
 
 from agui_container import Settings, create_app
+from agui_container.__main__ import main
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.testing import run_agent
 from tests.engine.doubles import ask
@@ -239,3 +240,9 @@ def test_the_command_says_its_version() -> None:
         [sys.executable, "-m", "agui_container", "--version"], capture_output=True, text=True, check=True
     )
     assert re.fullmatch(r"agui-container \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_an_abbreviated_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--rel"])
+    assert "--rel" in capsys.readouterr().err

@@ -128,7 +128,7 @@ def make_client() -> httpx.AsyncClient:
 
 
 def is_safe(url: str) -> bool:
-    """Return True if nobody between this server and the URL can change the answer: https, or loopback."""
+    """Return True if the URL is https or loopback, so that no third party can change the document."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
 

@@ -1,4 +1,4 @@
-"""One ledger per caller: what the caller uses of the process now, and how often it begins something.
+"""Resources in use and start rates of each caller.
 
 Rule: a caller may use half of what all may use, unless ``AGUI_CALLER_LIMITS`` says otherwise. So a second caller is
 served whatever the first one does. A ledger is kept while it has something to count.

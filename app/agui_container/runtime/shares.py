@@ -1,7 +1,7 @@
-"""Shares of a bounded resource: amounts by account, and the order in which entries in memory give way.
+"""Shares of a bounded resource: amounts by account, and the order in which entries in memory are evicted.
 
-Rule: an entry that nobody else has room for may use all of a resource. If the resource is full, the account with the
-largest share gives way first, and an account with more than half never pushes out the entries of another one.
+Rule: one account may use all of a resource as long as there is room. If the resource is full, entries of the account
+with the largest share are evicted first, and an account with more than half never evicts entries of another one.
 """
 
 from collections import OrderedDict

@@ -92,7 +92,7 @@ class Server(uvicorn.Server):
                 except SystemExit:
                     if serving.done():
                         raise
-                    logger.exception("a task raised SystemExit, which ends that task only")
+                    logger.exception("task raised SystemExit, only the task ends")
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Connect to the store and the bus, listen, and log an example of a request."""
@@ -213,7 +213,7 @@ def warn_if_shared(settings: Settings) -> None:
     """Log a warning if callers on other machines share all threads."""
     if settings.auth is Auth.NONE and settings.scope is Scope.NONE and not is_loopback(settings.host):
         logger.warning(
-            "every caller can read and change every thread host=%s AGUI_AUTH=none AGUI_SCOPE=none", settings.host
+            "server is open: every caller can read and change every thread host=%s auth=none scope=none", settings.host
         )
 
 

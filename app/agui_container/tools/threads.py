@@ -29,12 +29,12 @@ ALIVE = 512
 CALLER_ALIVE = 256
 """The same for one client."""
 
-_turns: RunVar["Turns"] = RunVar("tool_threads")
+_queues: RunVar["CallQueue"] = RunVar("tool_threads")
 _pool = DaemonThreadPool(ALIVE, CALLER_ALIVE)
 
 
-class Turns:
-    """Turns of the calls of one event loop: first among the calls of the same client, then among all."""
+class CallQueue:
+    """Queue of the calls of one event loop: first among the calls of the same client, then among all."""
 
     def __init__(self) -> None:
         self._all = CapacityLimiter(ACTIVE)
@@ -59,7 +59,7 @@ async def run_in_thread(function: Callable[[], T], account: str = "") -> T:
     Raises:
         ToolError: no thread can be started, or too many are running.
     """
-    async with _all_turns().wait(account):
+    async with _call_queue().wait(account):
         try:
             return await _pool.call("tool", function, account)
         except CannotStartThread as error:
@@ -70,11 +70,11 @@ async def run_in_thread(function: Callable[[], T], account: str = "") -> T:
             raise ToolError("The server has too many tool calls that do not end. Try again later.") from error
 
 
-def _all_turns() -> Turns:
+def _call_queue() -> CallQueue:
     # One object per event loop, because a limiter belongs to the loop that uses it first.
     try:
-        return _turns.get()
+        return _queues.get()
     except LookupError:
-        turns = Turns()
-        _turns.set(turns)
-        return turns
+        queue = CallQueue()
+        _queues.set(queue)
+        return queue

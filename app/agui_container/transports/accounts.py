@@ -2,7 +2,7 @@
 
 Rule: a caller cannot get a fresh allowance by inventing a name. So a name comes from a verified token, or from the
 network address of the connection. The session header is a name only if the operator says that a platform or a gateway
-sets it (``docs/decisions/0036-callers-are-counted-by-address.md``).
+sets it (``docs/decisions/0042-callers-are-counted-by-address.md``).
 """
 
 from ipaddress import IPv6Address, ip_address

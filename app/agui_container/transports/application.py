@@ -37,7 +37,7 @@ class ErrorMiddleware:
 
 
 class Application(FastAPI):
-    """FastAPI with this layer in the place of Starlette's. That stays if it has another handler than ours.
+    """FastAPI with ``ErrorMiddleware`` in place of Starlette's layer, unless a program has added an own error handler.
 
     The layers are built for the first request, so middleware and exception handlers can be added until then.
 

@@ -1,7 +1,7 @@
-"""FastAPI, without building its models of OpenAPI: a fifteenth of a start, and nothing here asks for them.
+"""FastAPI, whose models of OpenAPI are built when they are needed. That saves a fifteenth of a start.
 
-Rule: FastAPI is imported here and nowhere else. What is put off pydantic builds when it is first used, so that an
-application on top of this one can still show its OpenAPI. It is FastAPI's own class, which traces requests by itself
+Rule: FastAPI is imported here and nowhere else. pydantic builds the deferred models on first use, so an application on
+top of this one can still show its OpenAPI. It is FastAPI's own class, which traces requests by itself
 (docs/observability.md): the one that OpenTelemetry's instrumentation puts in its place makes a span for every write,
 which is one for every token.
 """

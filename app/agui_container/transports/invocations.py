@@ -99,7 +99,7 @@ async def accept_request(request: Request, max_body: int, service: Service) -> A
 
     The official client throws on an error status, which is an exception in every front end, and reads RUN_ERROR in a
     stream. So a client that declares ``protocolVersion`` and names an event format is refused in the stream, also where
-    the body cannot be accepted. All other clients get the status of the error table (decision 0037).
+    the body cannot be accepted. All other clients get the status of the error table (decision 0043).
 
     Raises:
         AppError: as raised by ``read_request``.

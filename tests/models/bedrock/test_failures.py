@@ -8,7 +8,7 @@ import pytest
 import urllib3.exceptions
 
 from agui_container.models.bedrock.failures import TABLE, StreamFault, failure_of
-from agui_container.models.bedrock.model import MAX_PAUSE, backoff
+from agui_container.models.bedrock.retries import MAX_PAUSE, backoff
 from agui_container.models.bedrock.stream_parser import FAILED_STOPS, STOPS
 from agui_container.protocol.errors import ERRORS as CODES
 from tests.models.bedrock.rules import input_shape

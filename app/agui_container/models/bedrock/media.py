@@ -166,5 +166,5 @@ class _MediaLimit:
             return True
         self._remaining[kind] -= 1
         if self._remaining[kind] < 0:
-            logger.warning("content part dropped part=%s reason=too many in one message", kind)
+            logger.warning("content part dropped part=%s reason=too_many_in_one_message", kind)
         return self._remaining[kind] >= 0

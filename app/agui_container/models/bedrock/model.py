@@ -5,11 +5,9 @@ cancelled caller returns at once, and the read of its answer is aborted. A call 
 delta, so no output appears twice.
 """
 
-import asyncio
 import logging
-import random
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import contextmanager
 from itertools import count
 
@@ -17,23 +15,12 @@ from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
 from agui_container.models.bedrock.failures import StreamFault, failure_of
 from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.models.bedrock.request import request_of
+from agui_container.models.bedrock.retries import Pause, backoff, may_retry
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
 from agui_container.ports import Delta, Prompt
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
 
 logger = logging.getLogger(__name__)
-
-Pause = Callable[[int], Awaitable[None]]
-"""Coroutine function that waits after attempt number N (from 1) has failed."""
-
-FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0
-"""Seconds."""
-
-
-async def backoff(attempt: int) -> None:
-    """Wait twice as long after each attempt, shortened by up to half at random."""
-    pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
-    await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, hides nothing
 
 
 class BedrockModel:
@@ -88,7 +75,7 @@ class BedrockModel:
 
     def _raise_unless_retryable(self, error: Exception, attempt: int, *, has_output: bool) -> None:
         failure = failure_of(error)
-        will_retry = failure.retry and not has_output and attempt < self._options.max_attempts
+        will_retry = may_retry(failure, attempt, self._options.max_attempts, has_output=has_output)
         logger.warning(
             "model call failed model=%s code=%s attempt=%d will_retry=%s",
             self.name,

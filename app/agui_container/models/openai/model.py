@@ -12,8 +12,9 @@ from contextlib import aclosing, suppress
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from agui_container.models.openai.failures import ModelFailure, RetryPolicy
+from agui_container.models.openai.failures import ModelFailure
 from agui_container.models.openai.request import OpenAIOptions, ToolNames, request_body
+from agui_container.models.openai.retries import RetryPolicy
 from agui_container.models.openai.stream_parser import ChatStreamParser
 from agui_container.ports import Delta, Prompt
 

@@ -15,7 +15,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import httpx
 
-from agui_container.models.openai.failures import ModelFailure, RetryPolicy, failure_of, parse_error_body, retry_after
+from agui_container.models.openai.failures import ModelFailure, failure_of, parse_error_body, retry_after
+from agui_container.models.openai.retries import RetryPolicy
 from agui_container.protocol.errors import ErrorCode
 
 MAX_EVENT = 16_000_000

@@ -1,4 +1,4 @@
-"""The chat page at ``/``: what it is made of, and the routes that serve it.
+"""The chat page at ``/``: its files, and the routes that serve it.
 
 Rule: the page is static. It is built from ``clients/web`` and committed in ``static``: serving needs no Node.js. The
 page talks to the same public routes as every other client.

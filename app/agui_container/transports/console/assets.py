@@ -14,10 +14,10 @@ STATIC = Path(__file__).with_name("static")
 COMPRESSED = ".gz"
 
 IMMUTABLE = "public, max-age=31536000, immutable"
-"""For chunks: a hash of the content is part of their name."""
+"""Value of Cache-Control for chunks, whose names contain a hash of the content."""
 
 REVALIDATE = "no-cache"
-"""For everything else: browsers ask every time, and get 304 for what they have."""
+"""Value of Cache-Control for all other files. Browsers ask every time, and get 304 for an unchanged file."""
 
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
@@ -43,7 +43,7 @@ class Asset:
 
     @property
     def cache_control(self) -> str:
-        """How long browsers may keep it."""
+        """Value of the header Cache-Control."""
         return IMMUTABLE if self.name.startswith("chunks/") else REVALIDATE
 
 

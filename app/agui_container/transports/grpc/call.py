@@ -37,7 +37,7 @@ SEND_SECONDS = 60.0
 """Seconds that a client may take for one piece of a write until its call is ended."""
 
 PIECE_BYTES = 64 * 1024
-"""Bytes that are read or written at once, so that a slow client that reads is told apart from one that does not."""
+"""Bytes that are read or written at once, so that a slow client can be distinguished from a stalled one."""
 
 READ_SECONDS = 60.0
 """Seconds in which a client must have sent a message whose first bytes have arrived."""

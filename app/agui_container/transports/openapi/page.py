@@ -131,5 +131,5 @@ def _paragraphs(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape a text, and make code of what is between backticks."""
+    """Escape a text, and format spans between backticks as code."""
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
