@@ -40,6 +40,10 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: Server, c
         events = posted(server, {"threadId": thread, "runId": "over-sse", "messages": [], "resume": [answer]})
         assert "paid 9" in next(event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT")
         assert turned(talk).stop_reason == "end_turn"
+        assert [kind for kind in talk.new if kind in {"tool_call_started", "tool_call_finished"}] == [
+            "tool_call_started",
+            "tool_call_finished",
+        ]
         assert "paid 9" in "".join(delta.content for delta in talk.all("text_delta")), "the roz client has followed"
     with started(channel, "hello", session_id=thread) as run:
         list(run.rest())

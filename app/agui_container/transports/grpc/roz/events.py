@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, text_of
+from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_failure, text_of
 from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, ToolsByName
 from agui_container.transports.grpc.roz.wire import Permissions, Responses, Wire
 
@@ -78,6 +78,8 @@ class TurnEvents:
         self._permissions = permissions
         self._now = now
         self._calls: dict[str, OpenToolCall] = {}
+        self._decided_elsewhere: dict[str, str] = {}
+        """Names of the calls whose approvals another client has answered, by call id."""
         self._activity = self._presence = ("", "")
         self._run_began_at = now()
 
@@ -108,7 +110,8 @@ class TurnEvents:
             case EventType.TOOL_CALL_END:
                 return self._tool_call_ended(event["toolCallId"])
             case EventType.TOOL_CALL_RESULT:
-                return self._tool_finished(event["toolCallId"], text_of(event.get("content")))
+                started = self._started_elsewhere(event)
+                return [*started, *self._tool_finished(event["toolCallId"], text_of(event.get("content")))]
             case EventType.CUSTOM:
                 return self._custom_event(event["name"], event.get("value"))
             case EventType.RUN_STARTED:
@@ -130,6 +133,8 @@ class TurnEvents:
         responses: Responses = []
         for call_id, outcome in outcomes.items():
             responses += self._wire.approval_resolved(call_id, outcome)
+            if outcome.get("elsewhere"):
+                self._decided_elsewhere[call_id] = self.approvals[call_id].name
             if outcome.get("approved"):
                 responses += self._tool_started(call_id, self.approvals[call_id].name)
         self._clear_pending()
@@ -158,6 +163,11 @@ class TurnEvents:
             *self._set_activity(CALLING, name, self._category(name)),
             *self._wire.tool_started(call_id, name, self._category(name)),
         ]
+
+    def _started_elsewhere(self, event: Event) -> Responses:
+        """Report the start of a call whose approval another client has answered. Only its result tells the answer."""
+        name = self._decided_elsewhere.pop(event["toolCallId"], None)
+        return [] if name is None or is_failure(event) else self._tool_started(event["toolCallId"], name)
 
     def _tool_finished(self, call_id: str, result: str) -> Responses:
         call = self._calls.pop(call_id, None) or OpenToolCall("")
