@@ -13,7 +13,7 @@ from tests.contexts import client_tool, collected, run_context, run_input
 CUT = "Error: the answer was cut off before this call was complete."
 
 
-class Turns:
+class TurnModel:
     """A model that says these turns."""
 
     provider = name = "turns"
@@ -27,7 +27,7 @@ class Turns:
 
 
 async def run(*turns: Sequence[Delta]) -> list[Item]:
-    assistant = Assistant(Turns(*turns), builtin_tools())
+    assistant = Assistant(TurnModel(*turns), builtin_tools())
     return await collected(assistant.run(run_input("go", tools=[client_tool("paint")]), run_context()))
 
 

@@ -19,7 +19,7 @@ from agui_container.main import build_app
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.client import Client
-from tests.behaviour.conversations import Talk
+from tests.behaviour.conversations import ClientThread
 from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.fake_models import Bedrock, Mind, Offline, OpenAI
 from tests.behaviour.inprocess import InProcess
@@ -37,7 +37,7 @@ WAYS = ["offline-inprocess", "offline-sse", "offline-ws", "bedrock-sse", "openai
 class ConnectModel(Protocol):
     """Build a server with the assistant and begin a conversation."""
 
-    async def __call__(self, **settings: Any) -> Talk: ...  # noqa: ANN401 - the fields of Settings
+    async def __call__(self, **settings: Any) -> ClientThread: ...  # noqa: ANN401 - the fields of Settings
 
 
 @pytest.fixture(scope="session")
@@ -80,9 +80,9 @@ async def meet(way: str, mind: Mind) -> AsyncIterator[ConnectModel]:
     """One test body with every model and on every transport."""
     async with AsyncExitStack() as stack:
 
-        async def meet(**settings: Any) -> Talk:  # noqa: ANN401 - the fields of Settings
+        async def meet(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
             chosen = Settings(**{"tools": TOOLS, "tool_policy": POLICY, **mind.settings, **settings})
-            return Talk(await reached(way, chosen, stack), mind)
+            return ClientThread(await reached(way, chosen, stack), mind)
 
         yield meet
 
@@ -144,14 +144,14 @@ class Site:
         return RozDialogue(self.service, thread, channel, headers, reads_events=self.protocol == "roz-1.0")
 
 
-class Reach(Protocol):
+class ServeOver(Protocol):
     """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter."""
 
     async def __call__(self, agent: object = None, **settings: Any) -> Site: ...  # noqa: ANN401 - the fields of Settings
 
 
 @pytest.fixture(params=PROTOCOLS)
-async def reach(request: pytest.FixtureRequest) -> AsyncIterator[Reach]:
+async def reach(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]:
     """One test body over every protocol. A test that only some of them can say names those as parameters."""
     async with AsyncExitStack() as stack:
 

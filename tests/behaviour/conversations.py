@@ -18,7 +18,7 @@ THREADS = count(1)
 
 
 @dataclass
-class Talk:
+class ClientThread:
     """One thread. ``messages`` is the client's history, ``tools`` what it offers."""
 
     client: Client

@@ -8,7 +8,7 @@ import pytest
 
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import Talk, results
+from tests.behaviour.conversations import ClientThread, results
 from tests.requirements import requirement
 
 SAID = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
@@ -147,7 +147,7 @@ async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(meet: Connec
 @requirement("assistant.apart")
 async def test_runs_at_the_same_time_do_not_mix(meet: ConnectModel) -> None:
     talk = await meet()
-    others = [Talk(talk.client, talk.mind) for _ in range(8)]
+    others = [ClientThread(talk.client, talk.mind) for _ in range(8)]
     ran = await asyncio.gather(*(other.say(f"calculate {at}*1000") for at, other in enumerate(others)))
     assert [text(events) for events in ran] == [f"The result of calculate is {at * 1000}." for at in range(8)]
     assert {outcome(events) for events in ran} == {"success"}

@@ -11,12 +11,12 @@ from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import PAINT, Talk, abandoned, answer, calls, interrupts, results
+from tests.behaviour.conversations import PAINT, ClientThread, abandoned, answer, calls, interrupts, results
 from tests.engine.doubles import WAIT, Json
 from tests.requirements import requirement
 
 
-async def asked(talk: Talk, *amounts: int) -> list[Json]:
+async def asked(talk: ClientThread, *amounts: int) -> list[Json]:
     """Let the model pay, and give what is asked because of it."""
     events = await talk.say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
     found = interrupts(events)
@@ -25,7 +25,7 @@ async def asked(talk: Talk, *amounts: int) -> list[Json]:
     return found
 
 
-async def turns(talk: Talk) -> tuple[str, str]:
+async def turns(talk: ClientThread) -> tuple[str, str]:
     """Whose turn it is, once the last run is written down, and on a fork behind the message with the first call."""
     called = next(message["id"] for message in talk.messages if "toolCalls" in message)
     async with asyncio.timeout(WAIT):
@@ -36,12 +36,12 @@ async def turns(talk: Talk) -> tuple[str, str]:
             await asyncio.sleep(0)
 
 
-async def known(talk: Talk, kind: str, **fields: object) -> Json:
+async def known(talk: ClientThread, kind: str, **fields: object) -> Json:
     """The thread, or what is made of it."""
     return await talk.client.command({"command": {"type": f"threads.{kind}", "threadId": talk.thread, **fields}})
 
 
-def paid_below(talk: Talk) -> list[int]:
+def paid_below(talk: ClientThread) -> list[int]:
     """What subagents have paid: their threads are named after the one above."""
     return [amount for thread, amounts in PAID.items() if thread.startswith(f"{talk.thread}/") for amount in amounts]
 
@@ -113,9 +113,9 @@ async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
 ) -> None:
     monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
     first = await meet(limit_by="session")
-    second = Talk(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.mind)
+    second = ClientThread(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.mind)
     (waiting,) = await asked(second, 5)
-    crowd = [Talk(first.client, first.mind) for _ in range(6)]
+    crowd = [ClientThread(first.client, first.mind) for _ in range(6)]
     oldest, *_ = [interrupt for talk in crowd for interrupt in await asked(talk, 1)]
     await second.resume(answer(waiting, approved=True))
     assert PAID[second.thread] == [5]
@@ -277,7 +277,7 @@ async def test_an_answer_counts_only_on_its_thread_and_from_its_session(meet: Co
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
-    elsewhere, stranger = Talk(talk.client, talk.mind), Talk(session, talk.mind, talk.thread, runs=7)
+    elsewhere, stranger = ClientThread(talk.client, talk.mind), ClientThread(session, talk.mind, talk.thread, runs=7)
     for other in (elsewhere, stranger):
         assert results(await other.say("hi", resume=[answer(interrupt, approved=True)])) == []
     assert (PAID[talk.thread], PAID[elsewhere.thread]) == ([], [])

@@ -4,14 +4,14 @@ import pytest
 
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import Talk, results
+from tests.behaviour.conversations import ClientThread, results
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
 PROMPT = "Be brief and kind."
 
 
-def counted(talk: Talk, **counts: int) -> list[Json]:
+def counted(talk: ClientThread, **counts: int) -> list[Json]:
     """The usage of one model."""
     return [{**talk.mind.labels, **counts, "totalTokens": sum(counts.values())}]
 

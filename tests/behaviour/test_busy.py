@@ -17,7 +17,7 @@ from tests.requirements import requirement
 pytestmark = pytest.mark.durable
 
 
-class Talk:
+class OrderedAgent:
     """An agent that says its run's id and waits until it may end."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ async def conversation(client: Client) -> list[str]:
 
 @requirement("busy.reject")
 async def test_a_second_run_is_refused(connect: Connect) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk)
     first = await begun(client, "r1")
     with pytest.raises(Refused) as refused:
@@ -62,7 +62,7 @@ async def test_a_second_run_is_refused(connect: Connect) -> None:
 
 @requirement("busy.enqueue")
 async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1")
     others = [await client.start(ask(run=run)) for run in ("r2", "r3")]
@@ -75,7 +75,7 @@ async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
 
 @requirement("busy.enqueue")
 async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(connect: Connect) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk, on_busy="enqueue")
     question: Json = {"id": "u1", "role": "user", "content": "one"}
     first = await client.start(ask(run="r1", messages=[question]))
@@ -93,7 +93,7 @@ async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(conn
 
 @requirement("busy.enqueue")
 async def test_who_waits_for_nobody_says_how_the_conversation_goes(connect: Connect) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1", messages=[{"id": "u1", "role": "user", "content": "one"}])
     await first.leave()
@@ -105,7 +105,7 @@ async def test_who_waits_for_nobody_says_how_the_conversation_goes(connect: Conn
 
 @requirement("busy.interrupt")
 async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk, on_busy="interrupt")
     first = await begun(client, "r1")
     second = await begun(client, "r2")
@@ -116,7 +116,7 @@ async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
 
 @requirement("busy.interrupt-line", "busy.override")
 async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1")
     second = await client.start(ask(run="r2"))
@@ -133,7 +133,7 @@ async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     [("interrupt", "reject", "THREAD_BUSY"), ("reject", "enqueue", "success"), ("enqueue", None, "success")],
 )
 async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, asked: str | None, result: str) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk, on_busy=policy)
     first = await begun(client, "r1")
     body = ask(run="r2", forwardedProps={"onBusy": asked})
@@ -152,7 +152,7 @@ async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, as
 @requirement("busy.invalid")
 @pytest.mark.parametrize("choice", ["later", "", 1, ["reject"], {"a": 1}])
 async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) -> None:
-    client = await connect(Talk())
+    client = await connect(OrderedAgent())
     with pytest.raises(Refused) as refused:
         await client.start(ask(forwardedProps={"onBusy": choice}))
     assert refused.value.code == "VALIDATION_ERROR"
@@ -161,7 +161,7 @@ async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) ->
 
 @requirement("busy.bound")
 async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
-    client = await connect(Talk(), CapacityLimits(queued_runs=1), on_busy="enqueue")
+    client = await connect(OrderedAgent(), CapacityLimits(queued_runs=1), on_busy="enqueue")
     await begun(client, "r1")
     await client.start(ask(run="r2"))
     with pytest.raises(Refused) as refused:
@@ -171,7 +171,7 @@ async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
 
 @requirement("busy.other")
 async def test_another_thread_is_not_held_up(connect: Connect) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk)
     first = await begun(client, "r1")
     second = await client.start(ask("t2", "r2"))
@@ -182,7 +182,7 @@ async def test_another_thread_is_not_held_up(connect: Connect) -> None:
 
 @requirement("busy.free")
 async def test_a_thread_is_free_when_its_run_has_ended(connect: Connect) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     talk.may_end.set()
     client = await connect(talk)
     for run in ("r1", "r2", "r3"):

@@ -15,7 +15,7 @@ from tests.requirements import requirement
 pytestmark = pytest.mark.durable
 
 
-class Talk:
+class InterruptibleAgent:
     """An agent that says something, waits until it may end, and says whether it was cut off."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ async def status(client: Client, run: str = "r1") -> object:
 @requirement("drop.cancel")
 @pytest.mark.parametrize("policy", ["cancel", "grace:0"])
 async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str) -> None:
-    talk = Talk()
+    talk = InterruptibleAgent()
     client = await connect(talk, on_disconnect=policy)
     await (await begun(client)).leave()
     assert await status(client) == "cancelled"
@@ -55,7 +55,7 @@ async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str)
 
 @requirement("drop.continue")
 async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
-    talk = Talk()
+    talk = InterruptibleAgent()
     client = await connect(talk, on_disconnect="continue")
     await (await begun(client)).leave()
     client.clock.advance(3_000)
@@ -70,7 +70,7 @@ async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
 
 @requirement("drop.continue")
 async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect: Connect) -> None:
-    talk = Talk()
+    talk = InterruptibleAgent()
     client = await connect(talk, on_disconnect="continue")
     await (await begun(client)).leave()
     with pytest.raises(Refused) as refused:
@@ -82,7 +82,7 @@ async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect:
 
 @requirement("drop.grace")
 async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
-    talk = Talk()
+    talk = InterruptibleAgent()
     client = await connect(talk, on_disconnect="grace:30")
     await (await begun(client)).leave()
     client.clock.advance(29.9)
@@ -94,7 +94,7 @@ async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
 
 @requirement("drop.returns")
 async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
-    talk = Talk()
+    talk = InterruptibleAgent()
     client = await connect(talk, on_disconnect="grace:30")
     await (await begun(client)).leave()
     client.clock.advance(20)
@@ -107,7 +107,7 @@ async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
 
 @requirement("drop.returns")
 async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
-    client = await connect(Talk(), on_disconnect="grace:30")
+    client = await connect(InterruptibleAgent(), on_disconnect="grace:30")
     await (await begun(client)).leave()
     client.clock.advance(20)
     stream = await client.attach("t1", "r1", 3)
@@ -121,7 +121,7 @@ async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
 @requirement("drop.gives-way")
 @pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
 async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: str) -> None:
-    talk = Talk()
+    talk = InterruptibleAgent()
     client = await connect(talk, on_disconnect="grace:30", on_busy=on_busy)
     await (await begun(client)).leave()
     second = await begun(client, "r2")
@@ -132,7 +132,7 @@ async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: s
 
 @requirement("drop.others")
 async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Connect) -> None:
-    talk = Talk()
+    talk = InterruptibleAgent()
     client = await connect(talk, on_disconnect="cancel")
     first = await begun(client)
     second = await client.attach("t1", "r1")
@@ -144,7 +144,7 @@ async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Conn
 
 @requirement("drop.continue")
 async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
-    talk = Talk()
+    talk = InterruptibleAgent()
     talk.may_end.set()
     client = await connect(talk, on_disconnect="grace:30")
     assert outcome(await client.run(ask())) == "success"
@@ -154,7 +154,7 @@ async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
 
 @requirement("drop.grace")
 async def test_a_waiting_run_has_its_grace_too(connect: Connect) -> None:
-    client = await connect(Talk(), on_disconnect="grace:30", on_busy="enqueue")
+    client = await connect(InterruptibleAgent(), on_disconnect="grace:30", on_busy="enqueue")
     first = await begun(client, "r1")
     await (await client.start(ask(run="r2"))).leave()
     client.clock.advance(30)

@@ -11,7 +11,7 @@ from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import text
-from tests.behaviour.conftest import PROTOCOLS, Reach
+from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.conversations import PAINT
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
 from tests.engine.doubles import WAIT, happened
@@ -59,7 +59,7 @@ def calling(name: str, **arguments: object) -> str:
 
 
 @requirement("agent.strings", "protocol.same")
-async def test_strings_are_the_text_of_the_reply(reach: Reach) -> None:
+async def test_strings_are_the_text_of_the_reply(reach: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "Hello "
         yield "w\u00f6rld \U0001f600"
@@ -69,7 +69,7 @@ async def test_strings_are_the_text_of_the_reply(reach: Reach) -> None:
 
 
 @requirement("fail.middle", "fail.safe", "protocol.same")
-async def test_an_agent_that_raises_ends_its_turn_and_tells_no_secret(reach: Reach) -> None:
+async def test_an_agent_that_raises_ends_its_turn_and_tells_no_secret(reach: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "so far"
         raise ValueError("token=secret")
@@ -82,7 +82,7 @@ async def test_an_agent_that_raises_ends_its_turn_and_tells_no_secret(reach: Rea
 
 
 @requirement("fail.shown", "protocol.same")
-async def test_what_an_agent_wants_to_be_told_is_told(reach: Reach) -> None:
+async def test_what_an_agent_wants_to_be_told_is_told(reach: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         raise AppError(ErrorCode.MODEL_THROTTLED, "Try again tomorrow.")
         yield
@@ -93,7 +93,7 @@ async def test_what_an_agent_wants_to_be_told_is_told(reach: Reach) -> None:
 
 
 @requirement("run.legal", "protocol.same")
-async def test_an_illegal_event_ends_the_turn(reach: Reach) -> None:
+async def test_an_illegal_event_ends_the_turn(reach: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield TextMessageStartEvent(message_id="m", role="assistant")
         yield TextMessageStartEvent(message_id="m", role="assistant")
@@ -103,7 +103,7 @@ async def test_an_illegal_event_ends_the_turn(reach: Reach) -> None:
 
 
 @requirement("cancel.closes", "protocol.same")
-async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: Reach) -> None:
+async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: ServeOver) -> None:
     agent = Waiting()
     dialogue = (await reach(agent)).dialogue()
     await dialogue.begin("hi")
@@ -117,7 +117,7 @@ async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: Reach
 
 
 @requirement("busy.reject", "protocol.same")
-async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(reach: Reach) -> None:
+async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(reach: ServeOver) -> None:
     agent = Waiting()
     site = await reach(agent)
     first, second = site.dialogue(), site.dialogue()
@@ -132,7 +132,7 @@ async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(rea
 
 
 @requirement("scope.threads", "protocol.same")
-async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: Reach) -> None:
+async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: ServeOver) -> None:
     agent = Waiting()
     site = await reach(agent)
     one, two = site.dialogue(**{SESSION: "a" * 33}), site.dialogue(**{SESSION: "b" * 33})
@@ -144,7 +144,7 @@ async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: Reach) -> N
 
 
 @requirement("drop.cancel", "protocol.same")
-async def test_a_run_may_end_with_its_last_reader(reach: Reach) -> None:
+async def test_a_run_may_end_with_its_last_reader(reach: ServeOver) -> None:
     agent = Waiting()
     dialogue = (await reach(agent, on_disconnect="cancel")).dialogue()
     await dialogue.begin("hi")
@@ -154,7 +154,7 @@ async def test_a_run_may_end_with_its_last_reader(reach: Reach) -> None:
 
 
 @requirement("drop.continue", "attach.replay", "protocol.crossed")
-async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: Reach) -> None:
+async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: ServeOver) -> None:
     agent = Waiting()
     site = await reach(agent, on_disconnect="continue")
     dialogue = site.dialogue()
@@ -168,7 +168,7 @@ async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: Reac
 
 
 @requirement("limit.time", "protocol.same")
-async def test_a_run_that_takes_too_long_is_ended(reach: Reach) -> None:
+async def test_a_run_that_takes_too_long_is_ended(reach: ServeOver) -> None:
     site = await reach(Waiting(), run_timeout=60)
     dialogue = site.dialogue()
     await dialogue.begin("hi")
@@ -181,7 +181,7 @@ async def test_a_run_that_takes_too_long_is_ended(reach: Reach) -> None:
 
 
 @requirement("drain.ends", "drain.refuses", "protocol.same")
-async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: Reach) -> None:
+async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: ServeOver) -> None:
     site = await reach(Waiting())
     dialogue = site.dialogue()
     await dialogue.begin("hi")
@@ -195,7 +195,7 @@ async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: Reach) ->
 
 
 @requirement("error.large", "error.harmless", "protocol.same")
-async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(reach: Reach) -> None:
+async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(reach: ServeOver) -> None:
     agent = Waiting()
     site = await reach(agent, max_body_bytes=20_000)
     other = site.dialogue("other")
@@ -211,13 +211,13 @@ async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(reach: Re
 
 
 @requirement("assistant.streams", "protocol.same")
-async def test_it_streams_as_much_as_it_is_told(reach: Reach) -> None:
+async def test_it_streams_as_much_as_it_is_told(reach: ServeOver) -> None:
     reply = await (await reach()).dialogue().say("stream 500")
     assert (reply.text, reply.end) == ("hello world, " * 500, SUCCESS)
 
 
 @requirement("assistant.thinks", "protocol.same")
-async def test_reasoning_is_apart_from_the_answer(reach: Reach) -> None:
+async def test_reasoning_is_apart_from_the_answer(reach: ServeOver) -> None:
     reply = await (await reach()).dialogue().say("think about rain")
     assert reply.end == SUCCESS
     assert reply.reasoning
@@ -226,7 +226,7 @@ async def test_reasoning_is_apart_from_the_answer(reach: Reach) -> None:
 
 
 @requirement("thread.runs", "protocol.crossed")
-async def test_turns_are_one_conversation_that_is_read_over_http(reach: Reach) -> None:
+async def test_turns_are_one_conversation_that_is_read_over_http(reach: ServeOver) -> None:
     site = await reach()
     dialogue = site.dialogue()
     said = ["stream 2", "stream 1"]
@@ -241,14 +241,14 @@ async def test_turns_are_one_conversation_that_is_read_over_http(reach: Reach) -
 
 
 @requirement("assistant.builtin", "protocol.same")
-async def test_a_tool_of_the_server_is_called(reach: Reach) -> None:
+async def test_a_tool_of_the_server_is_called(reach: ServeOver) -> None:
     dialogue = (await reach()).dialogue()
     reply = await settled(dialogue, await dialogue.say("calculate 6*7"))
     assert (reply.text, reply.end) == ("The result of calculate is 42.", SUCCESS)
 
 
 @requirement("assistant.tool-fails", "protocol.same")
-async def test_a_tool_that_fails_tells_no_secret(reach: Reach) -> None:
+async def test_a_tool_that_fails_tells_no_secret(reach: ServeOver) -> None:
     dialogue = (await reach()).dialogue()
     reply = await settled(dialogue, await dialogue.say(calling("burst")))
     assert reply.end == SUCCESS
@@ -256,7 +256,7 @@ async def test_a_tool_that_fails_tells_no_secret(reach: Reach) -> None:
 
 
 @requirement("approval.asks", "approval.approved", "protocol.same")
-async def test_an_approved_call_runs_once_and_the_model_goes_on(reach: Reach) -> None:
+async def test_an_approved_call_runs_once_and_the_model_goes_on(reach: ServeOver) -> None:
     dialogue = (await reach()).dialogue("approved")
     PAID.pop("approved", None)
     reply = await dialogue.say(calling("pay", amount=5))
@@ -268,7 +268,7 @@ async def test_an_approved_call_runs_once_and_the_model_goes_on(reach: Reach) ->
 
 
 @requirement("approval.denied", "protocol.same")
-async def test_a_denied_call_does_not_run_and_the_thread_is_free(reach: Reach) -> None:
+async def test_a_denied_call_does_not_run_and_the_thread_is_free(reach: ServeOver) -> None:
     dialogue = (await reach()).dialogue("denied")
     PAID.pop("denied", None)
     await dialogue.say(calling("pay", amount=5))
@@ -279,7 +279,7 @@ async def test_a_denied_call_does_not_run_and_the_thread_is_free(reach: Reach) -
 
 
 @requirement("approval.each", "protocol.same")
-async def test_each_call_has_its_own_answer(reach: Reach) -> None:
+async def test_each_call_has_its_own_answer(reach: ServeOver) -> None:
     dialogue = (await reach()).dialogue("each")
     PAID.pop("each", None)
     reply = await dialogue.say(f"{calling('pay', amount=1)}\n{calling('pay', amount=2)}", asks=2)
@@ -290,7 +290,7 @@ async def test_each_call_has_its_own_answer(reach: Reach) -> None:
 
 @requirement("approval.abandoned", "protocol.same")
 @pytest.mark.parametrize("reach", WITH_TURNS_THAT_WAIT, indirect=True)
-async def test_a_turn_that_asks_can_be_cancelled(reach: Reach) -> None:
+async def test_a_turn_that_asks_can_be_cancelled(reach: ServeOver) -> None:
     dialogue = (await reach()).dialogue("abandoned")
     PAID.pop("abandoned", None)
     await dialogue.say(calling("pay", amount=5))
@@ -301,7 +301,7 @@ async def test_a_turn_that_asks_can_be_cancelled(reach: Reach) -> None:
 
 
 @requirement("approval.approved", "protocol.crossed")
-async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(reach: Reach) -> None:
+async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(reach: ServeOver) -> None:
     site = await reach()
     dialogue = site.dialogue("crossed")
     PAID.pop("crossed", None)
@@ -319,7 +319,7 @@ async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(reach: R
 
 @requirement("assistant.client-tool", "protocol.same")
 @pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
-async def test_a_tool_of_the_client_is_run_by_the_client(reach: Reach) -> None:
+async def test_a_tool_of_the_client_is_run_by_the_client(reach: ServeOver) -> None:
     dialogue = (await reach()).dialogue()
     reply = await dialogue.say(calling("paint", colour="red"), tools=[PAINT])
     assert (reply.end, [asked.name for asked in reply.asked]) == (CALLS, ["paint"])
@@ -327,13 +327,13 @@ async def test_a_tool_of_the_client_is_run_by_the_client(reach: Reach) -> None:
 
 
 @requirement("assistant.model-fails", "protocol.same")
-async def test_a_model_that_fails_fails_the_turn(reach: Reach) -> None:
+async def test_a_model_that_fails_fails_the_turn(reach: ServeOver) -> None:
     reply = await (await reach()).dialogue().say("fail")
     assert (reply.end, reply.error) == (ERROR, "The model failed.")
 
 
 @requirement("protocol.same")
-async def test_many_dialogues_at_once_do_not_mix(reach: Reach) -> None:
+async def test_many_dialogues_at_once_do_not_mix(reach: ServeOver) -> None:
     site = await reach()
     dialogues = [site.dialogue(f"many-{number}") for number in range(20)]
     async with asyncio.timeout(WAIT):

@@ -19,7 +19,7 @@ from tests.engine.doubles import START, ask, eventually
 from tests.requirements import requirement
 
 
-class Talk:
+class WaitingAgent:
     """An agent that says something and waits until it may end."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ async def says_little(_: RunAgentInput) -> AsyncIterator[Item]:
 
 @requirement("limit.time")
 async def test_a_run_that_takes_too_long_is_ended(connect: Connect) -> None:
-    client = await connect(Talk(), run_timeout=60)
+    client = await connect(WaitingAgent(), run_timeout=60)
     stream = await begun(client)
     client.clock.advance(59)
     client.clock.advance(1)
@@ -74,7 +74,7 @@ async def test_a_run_that_takes_too_long_is_ended(connect: Connect) -> None:
 
 @requirement("limit.time")
 async def test_time_spent_waiting_in_line_does_not_count(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk, run_timeout=60, on_busy="enqueue")
     first = await begun(client)
     second = await client.start(ask(run="r2"))
@@ -138,7 +138,7 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
 
 @requirement("limit.open")
 async def test_open_runs_are_bounded(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_runs=2))
     streams = [await begun(client, thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
@@ -151,7 +151,7 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
 
 @requirement("limit.open")
 async def test_what_open_runs_were_asked_is_bounded(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_bytes=5_000))
     first = await begun(client, "t1")
     with pytest.raises(Refused) as refused:
@@ -226,7 +226,7 @@ async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(con
 
 @requirement("limit.kept")
 async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect: Connect) -> None:
-    client = await connect(Talk(), CapacityLimits(kept_runs=0))
+    client = await connect(WaitingAgent(), CapacityLimits(kept_runs=0))
     gc.disable()
     try:
         stream = await begun(client)
@@ -247,7 +247,7 @@ def threads_of_runs() -> set[str]:
 
 @requirement("busy.admitted", "limit.open")
 async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_bytes=5_000), on_busy="interrupt")
     streams = [await begun(client, thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
@@ -259,7 +259,7 @@ async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> Non
 
 @requirement("busy.interrupt", "limit.open")
 async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
     first = await begun(client, "t1")
     second = await client.start(ask("t1", "r2", text="x" * 5_000))
@@ -270,7 +270,7 @@ async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) 
 
 @requirement("limit.open")
 async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(connect: Connect) -> None:
-    client = await connect(Talk(), CapacityLimits(open_runs=1))
+    client = await connect(WaitingAgent(), CapacityLimits(open_runs=1))
     await begun(client, "t1")
     gc.collect()
     gc.disable()
@@ -293,7 +293,7 @@ async def test_what_ended_runs_weigh_is_bounded(connect: Connect) -> None:
 
 @requirement("limit.read")
 async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(kept_runs=0))
     first = await begun(client, "t1", "r1")
     run = client.service.registry.by_key[RunKey("everybody", "t1", "r1")]
@@ -311,7 +311,7 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
 
 @requirement("drain.ends")
 async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
-    client = await connect(Talk(), on_busy="enqueue")
+    client = await connect(WaitingAgent(), on_busy="enqueue")
     active = await begun(client)
     waiting = await client.start(ask(run="r2"))
     await client.service.drain(0)
@@ -323,7 +323,7 @@ async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
 
 @requirement("drain.grace")
 async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk)
     stream = await begun(client)
     draining = asyncio.create_task(client.service.drain(10))
@@ -335,7 +335,7 @@ async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -
 
 @requirement("drain.grace")
 async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk, on_busy="enqueue")
     active = await begun(client)
     waiting = await client.start(ask(run="r2"))
@@ -361,7 +361,7 @@ async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
 
 @requirement("health.busy", "health.stamp")
 async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect) -> None:
-    talk = Talk()
+    talk = WaitingAgent()
     client = await connect(talk, on_busy="enqueue")
     health = client.service.health
     client.clock.advance(10)

@@ -32,11 +32,11 @@ class Made:
         self._seen: list[weakref.ref[object]] = []
         make = kind.__init__  # type: ignore[misc] # of the class itself
 
-        def noted(made: object, *args: object, **kwargs: object) -> None:
+        def recording_init(made: object, *args: object, **kwargs: object) -> None:
             self._seen.append(weakref.ref(made))
             make(made, *args, **kwargs)
 
-        monkeypatch.setattr(kind, "__init__", noted)
+        monkeypatch.setattr(kind, "__init__", recording_init)
 
     async def gone(self) -> None:
         """There were some, and nothing is left of any."""

@@ -10,7 +10,7 @@ from ag_ui.core import RunAgentInput
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Client, text
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import PAINT, Talk, answer, calls, interrupts
+from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
 from tests.requirements import requirement
@@ -89,7 +89,7 @@ async def test_a_run_that_has_waited_adds_only_what_is_new(connect: Connect) -> 
 # --- the assistant: calls, answers and subagents ----------------------------------------------------------------------
 
 
-async def renamed(talk: Talk, said: str | None = None, **fields: object) -> list[Json]:
+async def renamed(talk: ClientThread, said: str | None = None, **fields: object) -> list[Json]:
     """A run of a client that makes ids of messages and calls for each request. ``talk`` keeps the server's own."""
     body = talk.body(said, **fields)
     events = await talk.client.run({**body, "messages": [with_new_ids(each, talk.runs) for each in body["messages"]]})
@@ -106,7 +106,7 @@ def with_new_ids(message: Json, run: int) -> Json:
     return copy
 
 
-async def roles(talk: Talk) -> list[str]:
+async def roles(talk: ClientThread) -> list[str]:
     """The roles of the thread's messages, once the last run is written down."""
     async with asyncio.timeout(WAIT):
         while True:

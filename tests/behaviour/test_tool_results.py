@@ -6,7 +6,7 @@ import pytest
 
 from tests.behaviour.client import text
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import Talk, abandoned, answer, interrupts, results
+from tests.behaviour.conversations import ClientThread, abandoned, answer, interrupts, results
 from tests.behaviour.fake_models import OpenAI
 from tests.engine.doubles import Json, eventually
 from tests.requirements import requirement
@@ -27,7 +27,7 @@ def durations(events: list[Json]) -> list[float | None]:
     return [metadata.get("durationMs") for metadata in found]
 
 
-async def heard(talk: Talk) -> list[Json]:
+async def heard(talk: ClientThread) -> list[Json]:
     """The results that the model was told last."""
     said: list[Json] = (await talk.mind.heard())[-1]["messages"]
     return [message for message in said if message["role"] == "tool"]

@@ -36,7 +36,7 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
-    keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
+    lease_task = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     (await here.admit(asking(), caller())).close()
     run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)
@@ -50,8 +50,8 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     assert not run.log.has_ended
     run.cancel()
     assert types(await reading)[-1] == "RUN_FINISHED"
-    keeping.cancel()
-    await asyncio.wait([keeping])
+    lease_task.cancel()
+    await asyncio.wait([lease_task])
     await finished(here)
 
 

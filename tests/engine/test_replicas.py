@@ -103,13 +103,13 @@ async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() ->
 async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
     replicas, holder = Replicas(), Holder()
     here, there = await replicas.start(holder), await replicas.start(brief, Settings(on_busy="interrupt"))
-    keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
+    lease_task = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     first = await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)
     assert types(await envelopes(await there.admit(asking(run="r2"), caller())))[-1] == "RUN_FINISHED"
     assert status(first) == "cancelled"
-    keeping.cancel()
-    await asyncio.wait([keeping])
+    lease_task.cancel()
+    await asyncio.wait([lease_task])
     await over(here, there)
 
 

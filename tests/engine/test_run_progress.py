@@ -39,7 +39,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     replicas = Replicas()
     here, there = await replicas.start(costly), await replicas.start(hello)
     leases = Leases(here.cluster, here.local_runs)
-    keeping = asyncio.create_task(leases.run())
+    lease_task = asyncio.create_task(leases.run())
     await here.admit(asking(), caller())
     run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)
@@ -56,8 +56,8 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     run.cancel()
     await finished(here)
     assert await shown(there) == {"status": "cancelled", "tokens": 8, "readers": None}
-    keeping.cancel()
-    await asyncio.wait([keeping])
+    lease_task.cancel()
+    await asyncio.wait([lease_task])
 
 
 @requirement("replica.standing")
@@ -67,11 +67,11 @@ async def test_a_run_that_stands_as_it_did_is_not_written_again(monkeypatch: pyt
     runs, written = replicas.store.runs, list[list[RunProgress]]()
     note = runs.report_progress
 
-    async def noted(replica: str, standings: Sequence[RunProgress]) -> None:
-        written.append(list(standings))
-        await note(replica, standings)
+    async def report_and_record(replica: str, reports: Sequence[RunProgress]) -> None:
+        written.append(list(reports))
+        await note(replica, reports)
 
-    monkeypatch.setattr(runs, "report_progress", noted)
+    monkeypatch.setattr(runs, "report_progress", report_and_record)
     leases = Leases(here.cluster, here.local_runs)
     first = await here.admit(asking(), caller())
     await leases.report()

@@ -13,7 +13,7 @@ In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
 
 
-class Talk(Generic[Out, In]):
+class GrpcCall(Generic[Out, In]):
     """One call.
 
     Args:

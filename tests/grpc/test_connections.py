@@ -22,7 +22,7 @@ from h2.settings import SettingCodes
 from agui_container.transports.grpc.connection import MAX_CONTROLS
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from tests.grpc.client import Talk
+from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import PREFACE, WAIT, Raw, message, text
 from tests.requirements import requirement
@@ -178,7 +178,7 @@ def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dia
         assert client.status(stream)[0] == UNIMPLEMENTED
         first = next(text(e.headers) for e in client.events if isinstance(e, h2.events.ResponseReceived))
         assert first["grpc-accept-encoding"] == "identity,gzip"
-    talk: Talk[kontekst.RunCommand, kontekst.RunEvent] = Talk(
+    talk: GrpcCall[kontekst.RunCommand, kontekst.RunEvent] = GrpcCall(
         *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), compression=grpc.Compression.Gzip
     )
     with talk:
@@ -190,10 +190,10 @@ def test_a_compressed_message_is_inflated_within_the_limit(servers: Servers, dia
 def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: Dial) -> None:
     with Server(**ASSISTANT) as server:
         channel = dial(server)
-        run: Talk[kontekst.RunCommand, kontekst.RunEvent] = Talk(
+        run: GrpcCall[kontekst.RunCommand, kontekst.RunEvent] = GrpcCall(
             channel, RUN, kontekst.RunCommand, kontekst.RunEvent, "event"
         )
-        session: Talk[roz.SessionRequest, roz.SessionResponse] = Talk(
+        session: GrpcCall[roz.SessionRequest, roz.SessionResponse] = GrpcCall(
             channel, SESSION, roz.SessionRequest, roz.SessionResponse, "response"
         )
         with Raw(server.port) as raw, run, session:
@@ -341,7 +341,7 @@ def test_a_web_page_and_two_sessions_are_refused(server: Server) -> None:
 
 @requirement("grpc.floods")
 def test_ten_thousand_registrations_grow_nothing(server: Server, channel: grpc.Channel) -> None:
-    session: Talk[roz.SessionRequest, roz.SessionResponse] = Talk(
+    session: GrpcCall[roz.SessionRequest, roz.SessionResponse] = GrpcCall(
         channel, SESSION, roz.SessionRequest, roz.SessionResponse, "response"
     )
     with session:
@@ -359,7 +359,7 @@ def test_ten_thousand_registrations_grow_nothing(server: Server, channel: grpc.C
 
 @requirement("grpc.deadline")
 def test_a_deadline_ends_the_watching_and_not_the_run(server: Server, dial: Dial) -> None:
-    run: Talk[kontekst.RunCommand, kontekst.RunEvent] = Talk(
+    run: GrpcCall[kontekst.RunCommand, kontekst.RunEvent] = GrpcCall(
         *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), timeout=2
     )
     with run:

@@ -7,16 +7,16 @@ import grpc
 import pytest
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
-from tests.grpc.client import Talk
+from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
 from tests.sockets.process import Server, Servers
 
-RunTalk = Talk[pb.RunCommand, pb.RunEvent]
+RunTalk = GrpcCall[pb.RunCommand, pb.RunEvent]
 
 
 def running(channel: grpc.Channel, **options: Any) -> RunTalk:
-    return Talk(channel, "/kontekst.AgentService/Run", pb.RunCommand, pb.RunEvent, "event", **options)
+    return GrpcCall(channel, "/kontekst.AgentService/Run", pb.RunCommand, pb.RunEvent, "event", **options)
 
 
 def started(channel: grpc.Channel, prompt: str = "", metadata: Any = (), **fields: Any) -> RunTalk:

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from tests.grpc.client import Talk
+from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
 from tests.sockets.process import Server, Servers
@@ -16,7 +16,7 @@ from tests.sockets.process import Server, Servers
 SESSION = "/roz.v1.AgentService/StreamSession"
 
 
-class RozTalk(Talk[pb.SessionRequest, pb.SessionResponse]):
+class RozTalk(GrpcCall[pb.SessionRequest, pb.SessionResponse]):
     """One session. A message of release 1.0 is known by the name of its event."""
 
     def __init__(self, channel: grpc.Channel, **options: Any) -> None:

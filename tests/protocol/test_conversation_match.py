@@ -26,10 +26,10 @@ from hypothesis import strategies as st
 from agui_container.protocol.conversation.merge import dump_message, merge_history, without_copies
 from tests.requirements import requirement
 
-Talk = list[Message]
+Messages = list[Message]
 
 
-def renamed(*messages: Message) -> Talk:
+def renamed(*messages: Message) -> Messages:
     """Copies as a client makes them that has ids of its own for messages and calls."""
     return [renamed_one(message) for message in messages]
 
@@ -43,12 +43,12 @@ def renamed_one(message: Message) -> Message:
     return message.model_copy(update=update)
 
 
-def together(kept: Talk, sent: Talk) -> Talk:
+def together(kept: Messages, sent: Messages) -> Messages:
     """The conversation that an agent sees."""
     return list(merge_history({message.id: dump_message(message) for message in kept}, sent).messages)
 
 
-def ids(messages: Talk) -> str:
+def ids(messages: Messages) -> str:
     return " ".join(message.id for message in messages)
 
 
@@ -73,8 +73,8 @@ def result(key: str, call_id: str, content: str = "3") -> ToolMessage:
 
 U1, A1, U2, A2, U3 = user("u1", "one"), answer("a1", "1"), user("u2", "two"), answer("a2", "2"), user("u3", "three")
 CALL, RESULT, SUM = calling("c", "x"), result("r", "x"), answer("s", "The sum is 3.")
-TEXT: Talk = [U1, A1, U2, A2]
-TOOLS: Talk = [U1, CALL, RESULT, SUM]
+TEXT: Messages = [U1, A1, U2, A2]
+TOOLS: Messages = [U1, CALL, RESULT, SUM]
 
 
 # --- what is history, and what is new ---------------------------------------------------------------------------------
@@ -103,13 +103,15 @@ TOOLS: Talk = [U1, CALL, RESULT, SUM]
         pytest.param([], renamed(U1, A1, U2), "new-u1 new-a1 new-u2", id="nothing is kept"),
     ],
 )
-def test_an_assistants_message_that_is_kept_proves_that_all_is_sent(kept: Talk, sent: Talk, expected: str) -> None:
+def test_an_assistants_message_that_is_kept_proves_that_all_is_sent(
+    kept: Messages, sent: Messages, expected: str
+) -> None:
     assert ids(together(kept, sent)) == expected
 
 
 @requirement("thread.new-ids")
 def test_turn_after_turn_a_conversation_grows_by_what_is_new() -> None:
-    kept: Talk = []
+    kept: Messages = []
     for turn in range(1, 6):
         question = user(f"q{turn}", f"question {turn}")
         sent = [it.model_copy(update={"id": f"{turn}-{n}"}) for n, it in enumerate([*kept, question])]
@@ -150,7 +152,7 @@ OTHER = ImagePart(source=UrlSource(value="https://example.com/b.png", mime_type=
     ],
 )
 def test_equal_content_is_a_copy(kept: Message, sent: Message) -> None:
-    before: Talk = [U1, CALL, RESULT, SUM, kept, A2]
+    before: Messages = [U1, CALL, RESULT, SUM, kept, A2]
     assert together(before, renamed(U1, CALL, RESULT, SUM, sent, A2, U3)) == [*before, *renamed(U3)]
 
 
@@ -169,7 +171,7 @@ def test_equal_content_is_a_copy(kept: Message, sent: Message) -> None:
     ],
 )
 def test_other_content_is_a_difference(kept: Message, sent: Message) -> None:
-    before: Talk = [U1, CALL, RESULT, SUM, kept, A2]
+    before: Messages = [U1, CALL, RESULT, SUM, kept, A2]
     assert ids(together(before, renamed(U1, CALL, RESULT, SUM, sent, A2))) == "u1 c r s new-m new-a2"
 
 
@@ -197,7 +199,7 @@ def test_other_content_is_a_difference(kept: Message, sent: Message) -> None:
         ),
     ],
 )
-def test_calls_are_matched_by_name_and_arguments(kept: Talk, sent: Talk, expected: str) -> None:
+def test_calls_are_matched_by_name_and_arguments(kept: Messages, sent: Messages, expected: str) -> None:
     assert ids(together(kept, sent)) == expected
 
 
@@ -222,7 +224,7 @@ PAIR = calling("c", "x", "y")
         ),
     ],
 )
-def test_results_find_their_calls(results: Talk, sent: Talk, expected: str) -> None:
+def test_results_find_their_calls(results: Messages, sent: Messages, expected: str) -> None:
     found = together([U1, PAIR, *results], renamed(U1, PAIR, *sent))
     assert ids(found) == expected
     assert all(it.tool_call_id in {"x", "y"} for it in found if isinstance(it, ToolMessage))
@@ -231,8 +233,8 @@ def test_results_find_their_calls(results: Talk, sent: Talk, expected: str) -> N
 @requirement("thread.new-ids")
 def test_call_ids_that_are_used_twice_mean_the_call_before_the_result() -> None:
     again = calling("c2", "x", arguments="{}")
-    kept: Talk = [U1, calling("c1", "p"), result("r1", "p"), A1, U2, calling("c2", "q", arguments="{}")]
-    sent: Talk = renamed(U1, calling("c1", "x"), result("r1", "x"), A1, U2, again, result("r2", "x", "5"))
+    kept: Messages = [U1, calling("c1", "p"), result("r1", "p"), A1, U2, calling("c2", "q", arguments="{}")]
+    sent: Messages = renamed(U1, calling("c1", "x"), result("r1", "x"), A1, U2, again, result("r2", "x", "5"))
     found = together(kept, sent)
     assert ids(found) == "u1 c1 r1 a1 u2 c2 new-r2"
     assert found[-1] == ToolMessage(id="new-r2", tool_call_id="q", content="5")
@@ -241,8 +243,8 @@ def test_call_ids_that_are_used_twice_mean_the_call_before_the_result() -> None:
 @requirement("thread.new-ids")
 def test_results_of_a_changed_call_keep_the_id_that_was_sent() -> None:
     changed = calling("c2", "x", arguments='{"a": 7}')
-    kept: Talk = [U1, calling("c1", "p"), result("r1", "p"), A1, U2, A2]
-    sent: Talk = renamed(U1, calling("c1", "x"), result("r1", "x"), A1, U2, changed, result("r2", "x", "5"))
+    kept: Messages = [U1, calling("c1", "p"), result("r1", "p"), A1, U2, A2]
+    sent: Messages = renamed(U1, calling("c1", "x"), result("r1", "x"), A1, U2, changed, result("r2", "x", "5"))
     found = together(kept, sent)
     assert ids(found) == "u1 c1 r1 a1 u2 new-c2 new-r2"
     assert found[-1] == ToolMessage(id="new-r2", tool_call_id="new-x", content="5")
@@ -254,7 +256,7 @@ THOUGHT = ReasoningMessage(id="t", content="Hm.", encrypted_value="sealed")
 SHOWN = ActivityMessage(id="v", activity_type="chart", content={"x": [1, None]})
 ORDERS = SystemMessage(id="i", content="Be short.")
 BELOW = AssistantMessage(id="b", content="It is 3.", subagent_run_id="run-b")
-DELEGATED: Talk = [U1, CALL, BELOW, RESULT, SUM]
+DELEGATED: Messages = [U1, CALL, BELOW, RESULT, SUM]
 
 
 @requirement("thread.new-ids")
@@ -300,13 +302,13 @@ DELEGATED: Talk = [U1, CALL, BELOW, RESULT, SUM]
         pytest.param([U1, answer("e", "")], renamed(U1, answer("e", None), U2), "u1 e new-u2", id="an answer cut off"),
     ],
 )
-def test_what_clients_drop_stays_with_what_matches(kept: Talk, sent: Talk, expected: str) -> None:
+def test_what_clients_drop_stays_with_what_matches(kept: Messages, sent: Messages, expected: str) -> None:
     assert ids(together(kept, sent)) == expected
 
 
 @requirement("thread.new-ids")
 def test_changing_instructions_do_not_pile_up() -> None:
-    kept: Talk = []
+    kept: Messages = []
     for turn in range(4):
         sent = renamed(
             SystemMessage(id=f"i{turn}", content=f"It is {turn}."), *(it for it in kept if it.role != "system")
@@ -337,7 +339,7 @@ def test_of_a_run_that_has_waited_only_what_is_new_counts() -> None:
     assert ids(list(without_copies(kept, renamed(U3)))) == "new-u3"
 
 
-MESSAGES: st.SearchStrategy[Talk] = st.lists(
+MESSAGES: st.SearchStrategy[Messages] = st.lists(
     st.sampled_from([U1, U2, A1, A2, CALL, RESULT, SUM, THOUGHT, ORDERS, BELOW, answer("e", "")]),
     unique_by=lambda it: str(it.id),
 )
@@ -345,7 +347,7 @@ MESSAGES: st.SearchStrategy[Talk] = st.lists(
 
 @requirement("thread.new-ids")
 @given(MESSAGES, MESSAGES)
-def test_whatever_is_sent_agent_and_store_have_the_same_conversation(kept: Talk, sent: Talk) -> None:
+def test_whatever_is_sent_agent_and_store_have_the_same_conversation(kept: Messages, sent: Messages) -> None:
     before = {it.id: dump_message(it) for it in kept}
     found = merge_history(before, renamed(*sent))
     stored = {**before, **found.changed}
@@ -357,7 +359,7 @@ def test_whatever_is_sent_agent_and_store_have_the_same_conversation(kept: Talk,
 
 @requirement("thread.new-ids")
 @given(MESSAGES)
-def test_what_is_sent_a_second_time_adds_nothing(kept: Talk) -> None:
+def test_what_is_sent_a_second_time_adds_nothing(kept: Messages) -> None:
     if any(isinstance(it, AssistantMessage) and it.subagent_run_id is None for it in kept):
         assert together(kept, renamed(*kept)) == kept
 
@@ -365,6 +367,6 @@ def test_what_is_sent_a_second_time_adds_nothing(kept: Talk) -> None:
 @requirement("thread.new-ids")
 def test_a_long_conversation_is_matched_in_time_that_grows_with_it() -> None:
     calls = [f"call-{n}" for n in range(5_000)]
-    kept: Talk = [U1, calling("c", *calls, arguments="{}"), *(result(f"r{it}", it) for it in calls), SUM]
+    kept: Messages = [U1, calling("c", *calls, arguments="{}"), *(result(f"r{it}", it) for it in calls), SUM]
     kept += [AssistantMessage(id=f"b{n}", content=f"{n}", subagent_run_id="s") for n in range(5_000)]
     assert together(kept, renamed(*kept)) == kept

@@ -97,7 +97,7 @@ async def survived(port: int, watched: Watched) -> Json:
     """What was seen is there, the run has one end for whoever asks, and its thread takes the next. Gives the end."""
     async with asyncio.TaskGroup() as tasks:
         retry = tasks.create_task(all_of(over_sse(port, post(watched.asked))))
-        reading_on = tasks.create_task(read_on(watched, port))
+        reading_on = tasks.create_task(continue_reading(watched, port))
     whole, rest = retry.result(), reading_on.result()
     events = [piece.data for piece in whole]
     assert [piece.seq for piece in whole] == list(range(1, len(whole) + 1))
@@ -111,7 +111,7 @@ async def survived(port: int, watched: Watched) -> Json:
     return end
 
 
-async def read_on(watched: Watched, port: int) -> list[Piece]:
+async def continue_reading(watched: Watched, port: int) -> list[Piece]:
     """What was seen before, and what the same reader sees then."""
     if not watched.seen:
         return await all_of(watched.stream(port))  # nobody knows whether it has begun

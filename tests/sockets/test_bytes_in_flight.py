@@ -24,9 +24,13 @@ ATTACKER, OTHER, READER = f"{SESSION}: attacker", f"{SESSION}: other", f"{SESSIO
 
 
 @pytest.fixture
-def bounded(servers: Servers) -> Server:
-    """A server with the smallest budget. One caller, named by its session, may use half of it."""
+def bounded(servers: Servers, request: pytest.FixtureRequest) -> Server:
+    """A server with the smallest budget. One caller, named by its session, may use half of it.
+
+    Each test has a server of its own, because connections of another test may not have released their bytes yet.
+    """
     return servers(
+        AGUI_CONSOLE_TITLE=request.node.name[:80],
         AGUI_MAX_BYTES_IN_FLIGHT=str(BUDGET),
         AGUI_AGENT="assistant",
         AGUI_LIMIT_BY="session",

@@ -20,7 +20,7 @@ from tests.agents.doubles import ScriptedModel
 from tests.behaviour import approval_tools
 from tests.behaviour.client import outcome, types
 from tests.behaviour.subagents import team
-from tests.behaviour.test_busy import Talk, begun
+from tests.behaviour.test_busy import OrderedAgent, begun
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask
 from tests.requirements import requirement
@@ -94,7 +94,7 @@ async def test_what_a_subagent_does_is_below_the_call_that_hands_over(connect: C
 async def test_a_run_that_has_waited_in_line_is_not_below_the_run_before_it(
     connect: Connect, recorded: Recorded
 ) -> None:
-    talk = Talk()
+    talk = OrderedAgent()
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1")
     second = await client.start(ask(run="r2"))

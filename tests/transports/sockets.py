@@ -12,7 +12,7 @@ from tests.behaviour.over_ws import OverWs
 from tests.engine.doubles import WAIT, Json
 
 
-class Talk:
+class RunIdAgent:
     """An agent that says its run's id and waits until it may end."""
 
     def __init__(self) -> None:

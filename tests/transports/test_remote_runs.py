@@ -18,7 +18,7 @@ from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventuall
 from tests.engine.replicas import Replicas
 from tests.engine.test_recorder import RUN, finished
 from tests.requirements import requirement
-from tests.transports.sockets import Talk, brief, opened, receive, send, shown, whole
+from tests.transports.sockets import RunIdAgent, brief, opened, receive, send, shown, whole
 
 ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
@@ -31,7 +31,7 @@ async def gone(*_: object) -> None:
 @requirement("durable.gone")
 async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_run, "GIVE_UP_SECONDS", 0.05)
-    replicas, talk = Replicas(), Talk()
+    replicas, talk = Replicas(), RunIdAgent()
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
@@ -77,7 +77,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(mo
         return opened[-1]
 
     monkeypatch.setattr(RemoteRun, "subscribe", noted)
-    replicas, talk = Replicas(), Talk()
+    replicas, talk = Replicas(), RunIdAgent()
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
@@ -95,7 +95,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(mo
 
 @requirement("ws.interrupt", "replica.cancel")
 async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
-    replicas, talk = Replicas(), Talk()
+    replicas, talk = Replicas(), RunIdAgent()
     here, there = await replicas.start(talk), await replicas.start(brief)
     keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     theirs = await here.admit(asking(), caller())

@@ -133,9 +133,9 @@ class MemoryRuns:
             run.record = replace(run.record, lease_until=until)
         return [Lease(run.record.key, run.is_cancel_requested) for run in own]
 
-    async def report_progress(self, replica: str, standings: Sequence[RunProgress]) -> None:
+    async def report_progress(self, replica: str, progress: Sequence[RunProgress]) -> None:
         """Store the progress of the replica's active runs."""
-        for report in standings:
+        for report in progress:
             run = self._data.runs.get(report.key)
             if run is not None and run.record.is_active and run.record.replica == replica:
                 run.record = replace(run.record, readers=report.readers, usage=report.usage)

@@ -195,14 +195,14 @@ class SqlRuns:
             ]
 
     @uncancellable
-    async def report_progress(self, replica: str, standings: Sequence[RunProgress]) -> None:
+    async def report_progress(self, replica: str, progress: Sequence[RunProgress]) -> None:
         """Store the progress of the replica's active runs.
 
         This is a transaction of its own, not part of ``renew``. If one transaction updates a row twice, PostgreSQL
         checks the foreign key and waits for the lock of the thread. ``finish`` holds that lock while it waits for the
         row, so both would deadlock. Rows are locked in the same order as in ``renew``.
         """
-        progress_by_digest = {digest_of(*it.key): it for it in standings}
+        progress_by_digest = {digest_of(*it.key): it for it in progress}
         statement = select(RUNS.c.number, RUNS.c.digest).where(
             RUNNING, RUNS.c.replica == replica, RUNS.c.digest.in_(progress_by_digest)
         )
