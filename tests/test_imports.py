@@ -80,3 +80,20 @@ SHOWS_NAMES = {
 def test_only_public_packages_hide_imports_from_the_contracts() -> None:
     hiding = {file.relative_to(ROOT).as_posix() for file in FILES if "TYPE_CHECKING" in file.read_text()}
     assert hiding == SHOWS_NAMES
+
+
+EMPTY_CONTAINERS = {"{}", "[]", "dict()", "list()", "set()", "bytearray()"}
+
+
+@pytest.mark.parametrize("folder", ["engine", "protocol", "transports"])
+def test_no_module_holds_a_container_that_runs_would_share(folder: str) -> None:
+    """An empty container at the top of a module is there to be filled, and then every run fills the same one."""
+    found = [
+        f"{file.name}:{statement.lineno}"
+        for file in (Path(__file__).parents[1] / "app" / "agui_container" / folder).rglob("*.py")
+        for statement in ast.parse(file.read_text()).body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        and statement.value is not None
+        and ast.unparse(statement.value) in EMPTY_CONTAINERS
+    ]
+    assert found == []
