@@ -207,7 +207,7 @@ async def test_the_limit_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixt
     for now in (0.0, 0.0, 1.0, LOG_SECONDS, LOG_SECONDS + 1):
         limit.admit(RecordingTransport(), "192.0.2.7", now)
     assert [record.getMessage() for record in caplog.records] == [
-        "too many connections open=2 limit=1 largest_caller=address:192.0.2.7 "
+        "too many connections open=1 limit=1 largest_caller=address:192.0.2.7 "
         f"closed_without_request={count} closed_in_head=0 closed_in_use=0 refused=0 limited_to_ping=0"
         for count in (1, 2)
     ]
