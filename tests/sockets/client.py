@@ -74,9 +74,10 @@ class Exchange:
     _rest: bytes = b""
 
     @classmethod
-    async def open(cls, port: int, sent: bytes, *, window: int | None = None) -> Self:
-        """Connect and send. ``window`` bytes are what the kernel takes while the test does not read."""
+    async def open(cls, port: int, sent: bytes, *, window: int | None = None, address: str = "127.0.0.1") -> Self:
+        """Connect from an address and send. ``window`` bytes are what the kernel takes while the test does not read."""
         sock = socket.socket()
+        sock.bind((address, 0))
         if window is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         sock.setblocking(False)  # noqa: FBT003 - the standard library's own
@@ -176,9 +177,9 @@ async def close_all() -> None:
         await _opened.pop().close()
 
 
-async def ask(port: int, sent: bytes) -> Answer:
+async def ask(port: int, sent: bytes, *, address: str = "127.0.0.1") -> Answer:
     """Send a request and read the whole response."""
-    exchange = await Exchange.open(port, sent)
+    exchange = await Exchange.open(port, sent, address=address)
     try:
         body = b"".join([piece async for piece in exchange.body()])
     finally:
