@@ -179,7 +179,7 @@ class RunRecorder:
         """
         if len(stored) + len(sent) <= MERGED_AT_ONCE:
             return merge(stored, sent, self._predecessors)
-        return await _large_histories.run(merge, stored, sent, tuple(self._predecessors))
+        return await _large_histories.run(self._account, merge, stored, sent, tuple(self._predecessors))
 
     # --- what is written ---
 
