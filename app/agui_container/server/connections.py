@@ -1,8 +1,8 @@
 """The open connections of a process: how many there may be, and the end of those whose clients have gone.
 
-Rule: a connection that waits for the head of a request gives way to a new one if there are too many, the oldest first.
-If none waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the
-process silent.
+Rule: if there are too many connections, the one that has waited longest for the head of a request is closed. If none
+waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the process
+silent.
 """
 
 import asyncio
