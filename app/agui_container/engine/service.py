@@ -116,9 +116,9 @@ class Service:
                 run's events were removed; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        known = self.registry.get(key)
-        if known is not None:
-            return self.subscriptions.open(known, 0, caller)
+        existing = self.registry.get(key)
+        if existing is not None:
+            return self.subscriptions.open(existing, 0, caller)
         if self.registry.is_forgotten(key) and not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
@@ -277,7 +277,7 @@ class Service:
         return self._attach_remote(record, after, caller)
 
     def _attach_remote(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
-        if not record.kept or not self.cluster.durable:
+        if not record.has_events or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         return self.subscriptions.open(RemoteRun(self.cluster, record), after, caller)
 

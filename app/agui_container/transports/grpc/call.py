@@ -296,6 +296,6 @@ def is_disconnect(failure: Exception) -> bool:
 async def end_with_error(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
     """End a call with an error. The trailers carry the error code and the request id."""
     retry_after = "" if error.wait_seconds is None else str(error.wait_seconds)
-    known = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
-    metadata = {name: value for name, value in known.items() if value}
+    trailers = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
+    metadata = {name: value for name, value in trailers.items() if value}
     await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)
