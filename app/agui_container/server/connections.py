@@ -1,8 +1,8 @@
 """The open connections of a process: how many there may be, and the end of those whose clients have gone.
 
-Rule: a connection that waits for the head of a request gives way to a new one if there are too many, the oldest first.
-If none waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the
-process silent.
+Rule: if there are too many connections, the one that has waited longest for the head of a request is closed. If none
+waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the process
+silent.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ class Connection(Protocol):
 def raise_descriptor_limit() -> int:
     """Raise the limit of open files as far as the system allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    limit = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        soft = limit
+    return limit if soft == resource.RLIM_INFINITY else soft
 
 
 class ConnectionLimit:
@@ -118,8 +118,8 @@ class ConnectionLimit:
 
     def _check_closing(self, connection: Connection, now: float) -> None:
         unsent = connection.transport.get_write_buffer_size()
-        seen, since = self._closing.get(connection, (-1, now))
-        if unsent != seen:
+        last_unsent, since = self._closing.get(connection, (-1, now))
+        if unsent != last_unsent:
             self._closing[connection] = unsent, now
         elif now - since >= CLOSING_SECONDS:
             logger.info("slow reader disconnected unsent_bytes=%d idle_seconds=%d", unsent, CLOSING_SECONDS)

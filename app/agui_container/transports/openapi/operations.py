@@ -187,22 +187,22 @@ def _runs() -> dict[str, dict[str, Operation]]:
         "schema": TEXT,
         "description": "The same, as EventSource sends it.",
     }
-    gone = ErrorCode.RUN_NOT_FOUND
+    not_found = ErrorCode.RUN_NOT_FOUND
     ended = {"204": {"description": "The run has ended with the event that the client has."}}
     return {
         "/runs": {"get": operation("Runs", "List runs", _answer("RunList", "Runs."), parameters=[_session()])},
         "/runs/{runId}": {
-            "get": operation("Runs", "Read the status of a run", _answer("Run", "The run."), gone, parameters=run)
+            "get": operation("Runs", "Read the status of a run", _answer("Run", "The run."), not_found, parameters=run)
         },
         "/runs/{runId}/cancel": {
-            "post": operation("Runs", "Cancel a run", _answer("Run", "The run."), gone, parameters=run)
+            "post": operation("Runs", "Cancel a run", _answer("Run", "The run."), not_found, parameters=run)
         },
         "/runs/{runId}/events": {
             "get": operation(
                 "Runs",
                 "Replay a run and follow it",
                 {**_stream(), **ended},
-                gone,
+                not_found,
                 parameters=[*run, after, last],
             )
         },
