@@ -34,6 +34,7 @@ from agui_container.protocol.conversation.state import dump_state
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.large_work import LargeWork
+from agui_container.runtime.log_values import format_fields
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
@@ -242,9 +243,9 @@ class RunRecorder:
             if stored is not None and not stored.is_active:
                 return WriteOutcome.LEASE_LOST
         except StoreUnavailable as error:
-            logger.warning("store read failed run=%s error=%s", self.key.run_id, error)
+            logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
         except Exception:
-            logger.exception("store read failed run=%s", self.key.run_id)
+            logger.exception("store read failed %s", format_fields({"run": self.key.run_id}))
         return WriteOutcome.FAILED
 
     async def _record_input(self, run_input: RunAgentInput) -> None:
@@ -252,7 +253,7 @@ class RunRecorder:
         try:
             await self._merge_history(run_input)
         except Exception:
-            logger.warning("input messages not stored run=%s", self.key.run_id, exc_info=True)
+            logger.warning("input messages not stored %s", format_fields({"run": self.key.run_id}), exc_info=True)
             self._unstored_input = None
 
     async def _append_foreign(self, log: EventLog) -> None:
@@ -274,9 +275,9 @@ class RunRecorder:
                     log.append_foreign(foreign)
                     break
             except StoreUnavailable as error:
-                logger.warning("store read failed run=%s error=%s", self.key.run_id, error)
+                logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
             except Exception:
-                logger.exception("events of the other replica not readable run=%s", self.key.run_id)
+                logger.exception("events of the other replica not readable %s", format_fields({"run": self.key.run_id}))
                 break
             await asyncio.sleep(LONGEST_PAUSE)
         log.release_all()
@@ -288,14 +289,16 @@ class RunRecorder:
             try:
                 return await self._store_batch(log)
             except LeaseLost:
-                logger.warning("lease lost run=%s", self.key.run_id)
+                logger.warning("lease lost %s", format_fields({"run": self.key.run_id}))
                 return WriteOutcome.LEASE_LOST
             except StoreUnavailable as error:
-                logger.warning("store write failed run=%s attempt=%s error=%s", self.key.run_id, attempt, error)
+                logger.warning(
+                    "store write failed %s", format_fields({"run": self.key.run_id, "attempt": attempt, "error": error})
+                )
                 if asyncio.get_running_loop().time() > deadline:
                     return WriteOutcome.FAILED
             except Exception:
-                logger.exception("store write failed run=%s attempt=%s", self.key.run_id, attempt)
+                logger.exception("store write failed %s", format_fields({"run": self.key.run_id, "attempt": attempt}))
                 return WriteOutcome.FAILED
             await asyncio.sleep(pause)
             attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
@@ -326,7 +329,9 @@ class RunRecorder:
         """Store the end directly after the events that readers have seen, and drop the events between."""
         envelopes, ending = await early_end(log, ending, error)
         await self.cluster.store.runs.finish(self.key, self.cluster.replica, envelopes, ending)
-        logger.warning("events dropped at shutdown run=%s count=%s", self.key.run_id, len(log) - log.watermark)
+        logger.warning(
+            "events dropped at shutdown %s", format_fields({"run": self.key.run_id, "count": len(log) - log.watermark})
+        )
         log.rollback_unpublished()
         log.append_foreign(envelopes)
         await self.cluster.publish(self.key, envelopes)

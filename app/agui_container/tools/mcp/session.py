@@ -36,6 +36,7 @@ from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, JSONRPCResponse, Tool
 from msgspec import Struct, field
 
 from agui_container.ports import ToolError
+from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
 
 logger = logging.getLogger(__name__)
@@ -167,9 +168,11 @@ class McpConnection:
         except Exception:
             on_end()
             if session.client.done():
-                logger.info("MCP session failed server=%s", self._server.name, exc_info=True)
+                logger.info("MCP session failed %s", format_fields({"server": self._server.name}), exc_info=True)
             else:
-                logger.warning("MCP session could not be opened server=%s", self._server.name, exc_info=True)
+                logger.warning(
+                    "MCP session could not be opened %s", format_fields({"server": self._server.name}), exc_info=True
+                )
                 self.back_off()
         finally:
             on_end()

@@ -34,6 +34,7 @@ from msgspec import Struct
 from pydantic_core import to_json
 
 from agui_container.ports import RunContext, Tool, ToolContent, ToolError
+from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.servers import Server
 from agui_container.tools.mcp.session import McpConnection, is_connection_lost
 
@@ -169,7 +170,7 @@ class McpSource:
             self._connection.back_off()
             raise ToolError(f"The MCP server '{self.name}' did not answer in time.") from error
         except MCPError as error:
-            logger.warning("MCP tools could not be listed server=%s", self.name, exc_info=error)
+            logger.warning("MCP tools could not be listed %s", format_fields({"server": self.name}), exc_info=error)
             raise ToolError(f"The MCP server '{self.name}' could not list its tools.") from error
         tools = tuple(McpTool(self._spec(tool), tool.name, self._server, self._connection) for tool in specs)
         if changes == self._changes:
@@ -189,7 +190,10 @@ class McpSource:
             cursor = page.next_cursor
             # An empty page with a cursor would be followed by empty pages without end.
             if len(tools) > MAX_TOOLS or (cursor is not None and not page.tools):
-                logger.warning("MCP tool list truncated server=%s tools=%d", self.name, min(len(tools), MAX_TOOLS))
+                logger.warning(
+                    "MCP tool list truncated %s",
+                    format_fields({"server": self.name, "tools": min(len(tools), MAX_TOOLS)}),
+                )
                 return tools[:MAX_TOOLS]
             if cursor is None:
                 return tools
