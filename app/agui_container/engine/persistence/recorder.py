@@ -90,7 +90,7 @@ class RunRecorder:
         self.key = key
         self._account = account
         self._on_busy = on_busy
-        self._predecessors = dict.fromkeys(predecessors)
+        self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
         self.is_claimed = False
         """True if this run has claimed its thread."""
@@ -103,7 +103,7 @@ class RunRecorder:
         self._unstored_input: RunAgentInput | None = None
         """The input of the run while its messages are not stored."""
         self._ending: Ending | None = None
-        self._cut_error: AppError | None = None
+        self.cut_error: AppError | None = None
         self._is_store_exact = True
         """True if the store is known to have exactly the events that readers may see."""
         self._is_dirty = False
@@ -150,7 +150,7 @@ class RunRecorder:
             if self._on_busy is OnBusy.INTERRUPT and not is_local:
                 await cluster.cancel(result.run)
             elif not is_local:
-                self._predecessors[result.run.key.run_id] = None
+                self.predecessors[result.run.key.run_id] = None
             await asyncio.sleep(pause)  # the end of this process's previous run may not be stored yet
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -179,8 +179,8 @@ class RunRecorder:
         even though the client did not send it.
         """
         if len(stored) + len(sent) <= MERGED_AT_ONCE:
-            return merge(stored, sent, self._predecessors)
-        return await _large_histories.run(merge, stored, sent, tuple(self._predecessors))
+            return merge(stored, sent, self.predecessors)
+        return await _large_histories.run(merge, stored, sent, tuple(self.predecessors))
 
     # --- what is written ---
 
@@ -189,6 +189,11 @@ class RunRecorder:
         self._is_dirty = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    @property
+    def is_idle(self) -> bool:
+        """True while ``write`` waits for something to store."""
+        return self._waiter is not None and not self._waiter.done()
 
     async def _wait_dirty(self) -> None:
         """Wait until there is something to store. A future takes less memory per run than an ``asyncio.Event``."""
@@ -206,7 +211,7 @@ class RunRecorder:
 
         ``error`` replaces the terminal event if readers miss events that it depends on.
         """
-        self._cut_error = error
+        self.cut_error = error
 
     async def write(self, log: EventLog, on_loss: Callable[[AppError], None]) -> None:
         """Store the events of the run and release them to readers, until its end is stored. The owner awaits this.
@@ -304,7 +309,7 @@ class RunRecorder:
             attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
 
     async def _store_batch(self, log: EventLog) -> WriteOutcome:
-        self._is_dirty, ending, cut_error = False, self._ending, self._cut_error
+        self._is_dirty, ending, cut_error = False, self._ending, self.cut_error
         envelopes = log.unpersisted().envelopes() if self.cluster.durable else []
         runs, replica = self.cluster.store.runs, self.cluster.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
