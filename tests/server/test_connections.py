@@ -146,9 +146,8 @@ async def test_a_request_that_ends_in_the_middle_gets_no_answer() -> None:
 
 
 async def test_a_half_closed_connection_whose_client_resets_it_is_cut_off() -> None:
-    limit, transport = ConnectionLimit(100), RecordingTransport()
     ours, theirs = socket.socketpair()
-    transport._extra["socket"] = ours  # type: ignore[attr-defined] # as asyncio keeps it
+    limit, transport = ConnectionLimit(100), RecordingTransport(ours)
     connection = connect_limited(RecordingApp(), transport, ServerState(), limit)
     connection.data_received(HEAD + b"\r\n")
     assert connection.eof_received()
