@@ -54,7 +54,7 @@ from agui_container.tools.loader import load_tools
 from agui_container.tools.policy import ToolPolicy
 from agui_container.transports import invocations, rest, websocket
 from agui_container.transports.accounts import Accounts
-from agui_container.transports.application import Application
+from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy
 from agui_container.transports.bytes_in_flight import ByteBudget
@@ -62,7 +62,6 @@ from agui_container.transports.caller_middleware import CallerMiddleware
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
 from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
-from agui_container.transports.fastapi_class import FastAPI
 from agui_container.transports.grpc.handover import Handover, Http2Server
 from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
 from agui_container.transports.openapi import routes as openapi
