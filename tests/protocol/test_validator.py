@@ -179,7 +179,7 @@ def test_a_null_tag_is_illegal_even_where_no_tag_belongs(kind: type[BaseEvent]) 
     assert accepts(sequence, event(kind))
 
 
-# --- what is owed ---
+# --- missing end events ---
 
 
 @each_entity

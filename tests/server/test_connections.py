@@ -25,7 +25,7 @@ from tests.server.doubles import (
 PING = b"GET /ping HTTP/1.1\r\nhost: here\r\n\r\n"
 
 
-class Crowd:
+class LimitedServer:
     """A server with room for two connections. ``transports`` and ``protocols`` are in the order of arrival."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Crowd:
 
 
 async def test_half_sent_requests_give_way_to_new_connections_the_oldest_first() -> None:
-    crowd = Crowd()
+    crowd = LimitedServer()
     for _ in range(2):
         crowd.connect(HEAD)
     new = crowd.connect(HEAD + b"\r\n")
@@ -53,7 +53,7 @@ async def test_half_sent_requests_give_way_to_new_connections_the_oldest_first()
 
 
 async def test_idle_connections_give_way_too() -> None:
-    crowd = Crowd()
+    crowd = LimitedServer()
     idle = crowd.connect(HEAD + b"\r\n")
     crowd.connect(HEAD + b"\r\n")
     crowd.app.may_answer.release()
@@ -72,7 +72,7 @@ async def test_idle_connections_give_way_too() -> None:
     ],
 )
 async def test_beyond_the_limit_a_connection_can_only_ask_for_ping(sent: bytes, status: bytes) -> None:
-    crowd = Crowd()
+    crowd = LimitedServer()
     for _ in range(2):
         crowd.connect(HEAD + b"\r\n")
     surplus = crowd.connect(sent)

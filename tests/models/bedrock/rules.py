@@ -27,7 +27,7 @@ def broken_rules(body: Body) -> list[str]:
     return [*schema, *_constraints(body, input_shape(), "$"), *_conversation(body)]
 
 
-# --- what ParamValidator does not look at: enums, patterns, lengths, unions -------------------------------------------
+# --- rules that ParamValidator does not check: enums, patterns, lengths, unions ---------------------------------------
 
 
 def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401
