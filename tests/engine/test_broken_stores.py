@@ -69,7 +69,7 @@ class BatchSizes:
 
 def is_idle(recorder: RunRecorder | None) -> bool:
     """Return True if the recorder waits for events to store."""
-    return recorder is not None and recorder._waiter is not None and not recorder._waiter.done()
+    return recorder is not None and recorder.is_idle
 
 
 @requirement("durable.batches")

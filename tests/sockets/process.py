@@ -118,6 +118,11 @@ class ServerProcess:
             self._process.stderr.close()
 
     @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Return True while the process runs."""
         return self._process.poll() is None

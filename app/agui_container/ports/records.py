@@ -4,11 +4,12 @@ Rule: JSON is ``bytes`` and is returned byte for byte. Times are Unix seconds. A
 messages. It orders and counts them and reports changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
+from pydantic_core import from_json, to_json
 
 T = TypeVar("T")
 
@@ -345,3 +346,13 @@ class Review(Struct, frozen=True):
     thread: ThreadKey
     feedback: Feedback
     triage: Triage
+
+
+def merge_metadata(metadata: bytes | None, notes: Mapping[str, object]) -> bytes | None:
+    """Return metadata with ``notes`` merged in by name, as JSON. A note of None removes the entry.
+
+    Returns None if no entry remains.
+    """
+    merged = {**(from_json(metadata) if metadata else {}), **notes}
+    remaining = {name: value for name, value in merged.items() if value is not None}
+    return to_json(remaining) if remaining else None

@@ -25,9 +25,9 @@ from agui_container.ports.records import (
     ThreadRecord,
     ThreadStatus,
     Triage,
+    merge_metadata,
 )
 from agui_container.ports.store import PAGE, CannotFork
-from agui_container.stores.metadata import merge_metadata
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
