@@ -118,7 +118,7 @@ class User:
 
     @property
     def messages(self) -> Locator:
-        """What the user has said."""
+        """Messages of the user."""
         return self.conversation.get_by_role("article", name="You", exact=True)
 
     async def open(self, url: str, *, wire: str = "sse") -> None:

@@ -16,7 +16,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 async def violations(page: Page) -> list[str]:
-    """What axe-core finds. It is put in by the test, past the page's policy."""
+    """Return the violations that axe-core finds. The test injects it past the page's content security policy."""
     if not AXE.exists():
         missing("axe-core is not installed; `make web-tools` installs it")
     devtools = await page.context.new_cdp_session(page)

@@ -10,12 +10,12 @@ from tests.grpc.client import WAIT
 from tests.grpc.test_kontekst import started
 from tests.grpc.test_roz import begun, calling, turned, waiting
 from tests.requirements import requirement
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 Json = dict[str, Any]
 
 
-def posted(server: Server, body: Json) -> list[Json]:
+def posted(server: ServerProcess, body: Json) -> list[Json]:
     """The events of a run over SSE."""
     url = f"http://127.0.0.1:{server.port}/invocations"
     request = urllib.request.Request(url, json.dumps({"protocolVersion": "1.0", **body}).encode())
@@ -23,14 +23,14 @@ def posted(server: Server, body: Json) -> list[Json]:
         return [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
 
 
-def fetched(server: Server, path: str) -> Json:
+def fetched(server: ServerProcess, path: str) -> Json:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=WAIT) as answer:
         found: Json = json.load(answer)
         return found
 
 
 @requirement("protocol.crossed")
-def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: Server, channel: grpc.Channel) -> None:
+def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerProcess, channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         thread = talk.all("session_started")[0].session_id
         talk.say(calling("pay", amount=9), message_id="m1")
@@ -57,7 +57,7 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: Server, c
 
 
 @requirement("protocol.crossed")
-def test_proposed_in_kontekst_and_denied_over_sse(server: Server, channel: grpc.Channel) -> None:
+def test_proposed_in_kontekst_and_denied_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
     with started(channel, calling("echo", text="x")) as run:
         run.until("tools_proposed")
         thread = run.seen[0].started.session_id
@@ -70,7 +70,7 @@ def test_proposed_in_kontekst_and_denied_over_sse(server: Server, channel: grpc.
 
 
 @requirement("protocol.crossed")
-def test_proposed_in_kontekst_and_approved_over_sse(server: Server, channel: grpc.Channel) -> None:
+def test_proposed_in_kontekst_and_approved_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
     with started(channel, calling("pay", amount=9)) as run:
         run.until("tools_proposed")
         thread = run.seen[0].started.session_id
@@ -84,7 +84,7 @@ def test_proposed_in_kontekst_and_approved_over_sse(server: Server, channel: grp
 
 
 @requirement("protocol.crossed")
-def test_begun_over_sse_and_continued_in_roz(server: Server, channel: grpc.Channel) -> None:
+def test_begun_over_sse_and_continued_in_roz(server: ServerProcess, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "one two three four five six seven"}
     posted(server, {"threadId": "from-sse", "runId": "r1", "messages": [message]})
     with begun(channel, metadata=[("agui-thread-id", "from-sse")]) as talk, begun(channel) as fresh:
@@ -95,7 +95,7 @@ def test_begun_over_sse_and_continued_in_roz(server: Server, channel: grpc.Chann
 
 
 @requirement("protocol.crossed")
-def test_a_run_of_roz_is_cancelled_over_http(server: Server, channel: grpc.Channel) -> None:
+def test_a_run_of_roz_is_cancelled_over_http(server: ServerProcess, channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         thread = talk.all("session_started")[0].session_id
         talk.say("wait 30")
@@ -106,7 +106,7 @@ def test_a_run_of_roz_is_cancelled_over_http(server: Server, channel: grpc.Chann
 
 
 @requirement("protocol.crossed")
-def test_sessions_of_agentcore_keep_their_threads_apart(server: Server, channel: grpc.Channel) -> None:
+def test_sessions_of_agentcore_keep_their_threads_apart(server: ServerProcess, channel: grpc.Channel) -> None:
     header = "x-amzn-bedrock-agentcore-runtime-session-id"
     with started(channel, "hello", session_id="mine", metadata=[(header, "a" * 33)]) as run:
         list(run.rest())

@@ -249,7 +249,7 @@ class TurnEvents:
     def _clear_pending(self) -> None:
         self.tool_requests, self.approvals = {}, {}
 
-    # --- for people ---
+    # --- approvals and questions ---
 
     def _set_activity(self, state: str, detail: str = "", category: str = "") -> Responses:
         """Report the agent's activity if it has changed."""
