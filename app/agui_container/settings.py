@@ -169,7 +169,7 @@ class Settings(BaseModel):
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Colour = "#4a5bd4"
-    roboto: bool = False
+    roboto: bool = True
 
     @field_validator(
         "cors_origins",

@@ -60,7 +60,7 @@ class Stream(ABC):
     async def leave(self) -> None:
         """Stop watching, as a client that goes away does; done when the server has noticed."""
         before = self._readers()
-        await self._close()
+        await self.close()
         if not self._over:
             self._over = True
             await eventually(lambda: self._readers() < before)
@@ -73,7 +73,7 @@ class Stream(ABC):
         """One event and its number; None at the end."""
 
     @abstractmethod
-    async def _close(self) -> None:
+    async def close(self) -> None:
         """Drop the connection."""
 
 
@@ -92,7 +92,7 @@ class Client(ABC):
         self.service = service
         self.clock = clock
         self.headers = headers or {}
-        self._streams: list[Stream] = []
+        self.streams: list[Stream] = []
 
     @abstractmethod
     def having(self, **headers: str) -> Self:
@@ -123,8 +123,8 @@ class Client(ABC):
 
     async def close(self) -> None:
         """Drop all connections."""
-        for stream in self._streams:
-            await stream._close()
+        for stream in self.streams:
+            await stream.close()
 
 
 def types(events: Sequence[Json]) -> list[str]:

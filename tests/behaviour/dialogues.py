@@ -198,4 +198,4 @@ class AguiDialogue(Dialogue):
 
     async def close(self) -> None:
         if self._stream is not None:
-            await self._stream._close()
+            await self._stream.close()

@@ -33,10 +33,10 @@ class ReaderStream(Stream):
     async def _receive(self) -> tuple[int, Json] | None:
         async for envelope in self._events:
             return envelope.seq, json.loads(envelope.data)
-        await self._close()
+        await self.close()
         return None
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
         self._reader.close()
         await self._events.aclose()
 
@@ -70,7 +70,7 @@ class InProcess(Client):
             stream = ReaderStream(self.service, await self._reader(body))
         except AppError as error:
             raise self._refused(error) from None
-        self._streams.append(stream)
+        self.streams.append(stream)
         return stream
 
     async def _reader(self, body: Json | str) -> Subscription:

@@ -29,11 +29,13 @@ class Call(Generic[Out, In]):
     def __init__(self, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]) -> None:
         self._stack = contextlib.AsyncExitStack()
         self._stream: ClientStream[Out, In] = method.open(metadata=dict(metadata))
+        self._is_open = False
 
     async def send(self, message: Out) -> None:
         """Send a message. The first one begins the call."""
-        if not self._stream._send_request_done:
+        if not self._is_open:
             await self._stack.enter_async_context(self._stream)
+            self._is_open = True
         await self._stream.send_message(message)
 
     async def receive(self) -> In | None:
@@ -42,21 +44,22 @@ class Call(Generic[Out, In]):
             try:
                 message = await self._stream.recv_message()
                 if message is None:
+                    self._is_open = False
                     await self._stream.recv_trailing_metadata()
             except StreamTerminatedError:  # a server that has answered resets a stream on which the client still sends
-                self._stream._maybe_raise()
+                self._stream._maybe_raise()  # noqa: SLF001 - grpclib has the status, and no public call that raises it
                 raise
             return message
 
     @property
     def code(self) -> str | None:
         """The error's code, of a call that failed."""
-        raw = self._stream._stream
+        raw = self._stream._stream  # noqa: SLF001 - grpclib keeps the trailers of a reset stream nowhere else
         return dict(raw.trailers or raw.headers or ()).get("agui-code")
 
     async def close(self) -> None:
         """Drop the call."""
-        if self._stream._send_request_done and not self._stream._recv_trailing_metadata_done:
+        if self._is_open:
             with contextlib.suppress(StreamTerminatedError):
                 await self._stream.cancel()
         with contextlib.suppress(GRPCError, ProtocolError, StreamTerminatedError):

@@ -53,10 +53,10 @@ class SseStream(Stream):
         async for seq, event in self._frames:
             assert seq is not None
             return seq, event
-        await self._close()
+        await self.close()
         return None
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
         await self.response.aclose()
         await self._http.aclose()
 
@@ -73,7 +73,7 @@ class OverSse(Client):
     def having(self, **headers: str) -> Self:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         client = type(self)(self.service, self.clock, self.url, given)
-        client._streams = self._streams
+        client.streams = self.streams
         return client
 
     async def start(self, body: Json | str) -> SseStream:
@@ -82,7 +82,7 @@ class OverSse(Client):
         request = http.build_request("POST", "/invocations", content=content)
         response = await http.send(request, stream=True)
         stream = SseStream(self.service, response, http)
-        self._streams.append(stream)
+        self.streams.append(stream)
         if response.status_code != httpx.codes.OK:
             [(seq, event)] = [frame async for frame in frames(response)]
             assert (seq, event["type"]) == (None, "RUN_ERROR")

@@ -217,7 +217,7 @@ async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(con
         await client.run(ask(run="r1"))
         run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
         await unread(client)
-        client._streams.clear()
+        client.streams.clear()
         await client.run(ask(run="r2"))
         await eventually(lambda: run() is None)
     finally:
@@ -234,7 +234,7 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect:
         await client.cancel("t1")
         assert outcome(await stream.rest()) == "cancelled"
         del stream
-        client._streams.clear()
+        client.streams.clear()
         await eventually(lambda: run() is None)
     finally:
         gc.enable()

@@ -69,7 +69,7 @@ class Writer:
 
 def is_idle(recorder: RunRecorder | None) -> bool:
     """Whether it waits for something to store."""
-    return recorder is not None and recorder._waiter is not None and not recorder._waiter.done()
+    return recorder is not None and recorder.is_idle
 
 
 @requirement("durable.batches")

@@ -167,8 +167,7 @@ def outcome(steps: list[Make]) -> tuple[list[bytes], list[EventType], list[str],
         except (IllegalEvent, TypeError, LookupError, AttributeError) as error:
             refused.append(f"{type(error).__name__}: {error}")
     made.flush_chunks()
-    for closer in made._sequence.closers():
-        made.write(closer)
+    made.close(None)
     log.flush()
     batch = log.batch(0, len(log))
     return list(batch.data), list(batch.types), refused, made.result("r1").change

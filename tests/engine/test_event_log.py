@@ -16,9 +16,9 @@ from tests.requirements import requirement
 UNLIMITED = 10**9
 
 
-def make_log(budget: LogBudget | None = None, *, is_stored: bool = False) -> EventLog:
+def make_log(budget: LogBudget | None = None, flusher: Flusher | None = None, *, is_stored: bool = False) -> EventLog:
     on_flush = (lambda: None) if is_stored else None
-    return EventLog("r1", budget or LogBudget(UNLIMITED, UNLIMITED), Flusher(), on_flush)
+    return EventLog("r1", budget or LogBudget(UNLIMITED, UNLIMITED), flusher or Flusher(), on_flush)
 
 
 def append(log: EventLog, *values: str) -> None:
@@ -253,15 +253,13 @@ async def test_a_subscription_is_exhausted_once_all_was_handed_out_and_nothing_m
 
 @requirement("speed.flush")
 def test_a_flusher_that_outlives_an_event_loop_flushes_in_the_next_one() -> None:
-    log = make_log()
+    flusher = Flusher()
+    first, log = make_log(flusher=flusher), make_log(flusher=flusher)
 
     async def write(*, is_flushed: bool) -> None:
         append(log, "a")
         if is_flushed:
             await eventually(lambda: log.watermark == len(log))
-
-    first, flusher = make_log(), log._flusher
-    first._flusher = flusher
 
     async def leave_unflushed() -> None:
         append(first, "a")

@@ -1,5 +1,7 @@
 """How long a replica's word counts, beside clocks that differ, and what is forgotten when its time is over."""
 
+import pytest
+
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.engine.persistence.leases import RENEW_SECONDS, RETENTION_SECONDS, Leases
 from agui_container.ports.records import (
@@ -7,6 +9,7 @@ from agui_container.ports.records import (
     Claim,
     Ending,
     InterruptScope,
+    Lease,
     PendingInterrupt,
     RunKey,
     RunRecord,
@@ -69,16 +72,23 @@ async def test_what_waits_for_an_answer_is_removed_when_it_has_expired() -> None
 
 
 @requirement("replica.lost")
-async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs() -> None:
+async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas()
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     leases = Leases(here.cluster, here.local_runs)
     await leases.renew()
-    for seconds in (LEASE_SECONDS - 2, 3):  # what is asked for in between is answered late
-        leases._mark_reachable(replicas.clock.time())
-        replicas.clock.advance(seconds)
+    held = await replicas.store.runs.renew(here.cluster.replica, here.cluster.lease())
+
+    async def answer(*_: object) -> list[Lease]:
+        return held
+
+    with monkeypatch.context() as patch:
+        patch.setattr(replicas.store.runs, "renew", answer)  # and what it writes comes late
+        for seconds in (LEASE_SECONDS - 2, 3):
+            await leases.renew()
+            replicas.clock.advance(seconds)
     await leases.reap()
     record = await replicas.store.runs.get(RUN)
     assert record is not None

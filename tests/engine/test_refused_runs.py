@@ -151,8 +151,7 @@ async def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
         pipeline.submit(TextMessageChunkEvent(message_id="b", delta="bb"))
     with suppress(AppError):
         pipeline.flush_chunks()
-    for closer in pipeline._sequence.closers():
-        pipeline.write(closer)
+    pipeline.close(None)
     assert types(log).count("TEXT_MESSAGE_START") == types(log).count("TEXT_MESSAGE_END")
 
 

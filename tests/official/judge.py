@@ -148,9 +148,13 @@ class Judge:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
+    def kill(self) -> None:
         """End the process, whatever it is doing."""
         self._process.kill()
+
+    def close(self) -> None:
+        """End the process and close its streams."""
+        self.kill()
         self._process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         for stream in (self._process.stdin, self._process.stdout, self._log):

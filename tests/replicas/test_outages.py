@@ -110,7 +110,7 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     frail_postgres.kill()
     ending = asyncio.create_task(churning.rest())
     await refused(server)
-    why = f"error=the database at {make_url(frail_postgres.url).host}:"
+    why = f"error='the database at {make_url(frail_postgres.url).host}:"
     assert any(f"store unavailable {why}" in line and "OperationalError: " in line for line in server.log)
     while not ending.done():
         await quick(server, "/ping")
@@ -135,7 +135,7 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     server.limit_files(1)
     await refused(server)
     assert any(
-        re.search(r"store unavailable error=the database file .*: OperationalError: \w", line) for line in server.log
+        re.search(r"store unavailable error='the database file .*: OperationalError: \w", line) for line in server.log
     )
     await over(server, asked)
     assert not reader.is_over
@@ -162,7 +162,7 @@ async def test_a_file_that_was_deleted_is_noticed_in_the_log_and_ends_runs(proce
         file.unlink()
     await refused(server)
     assert (await churning.rest()).events[-1]["code"] == "STORE_UNAVAILABLE"
-    deleted = f"error=the database file {tmp_path}/runs.db was deleted or replaced"
+    deleted = f"error='the database file {tmp_path}/runs.db was deleted or replaced"
     assert any(f"store unavailable {deleted}" in line for line in server.log)
     assert any("lease job postponed" in line and deleted in line for line in server.log)
     assert not (tmp_path / "runs.db").exists()

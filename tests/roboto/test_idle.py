@@ -161,7 +161,7 @@ async def idle(port: int, text: str, pid: int) -> tuple[float, list[Answer]]:
 @pytest.mark.parametrize("text", ["wait 60", "stream 1"], ids=["while the agent is silent", "while it rests"])
 async def test_200_idle_clients_cost_next_to_nothing(text: str) -> None:
     with Server(AGUI_AGENT="assistant", AGUI_ROBOTO="on") as server:
-        cpu, answers = await idle(server.port, text, server._process.pid)
+        cpu, answers = await idle(server.port, text, server.pid)
     print(f"cpu={cpu:.4f} answers={len(answers)}")  # noqa: T201 - what docs/roboto.md says
     assert len(answers) >= CLIENTS
     assert [answer for answer in answers if answer.is_early] == []

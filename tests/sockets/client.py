@@ -74,9 +74,17 @@ class Exchange:
     _rest: bytes = b""
 
     @classmethod
-    async def open(cls, port: int, sent: bytes, *, window: int | None = None) -> Self:
-        """Connect and send. ``window`` bytes are what the kernel takes while the test does not read."""
+    async def open(cls, port: int, sent: bytes, *, window: int | None = None, source: str = "") -> Self:
+        """Connect and send.
+
+        Args:
+            port: where the server listens.
+            sent: the request.
+            window: bytes that the kernel takes while the test does not read.
+            source: the address of loopback from which the client comes.
+        """
         sock = socket.socket()
+        sock.bind((source, 0))
         if window is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         sock.setblocking(False)  # noqa: FBT003 - the standard library's own

@@ -118,6 +118,11 @@ class Server:
             self._process.stderr.close()
 
     @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether the process is there."""
         return self._process.poll() is None

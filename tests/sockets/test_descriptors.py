@@ -3,6 +3,7 @@
 import asyncio
 import sys
 
+from tests.requirements import requirement
 from tests.sockets.client import Exchange, ask, become, get, request
 from tests.sockets.process import COMMAND, Server
 
@@ -13,6 +14,7 @@ SCRIPT = f"import os, resource, sys; {LIMIT}; os.execv(sys.argv[1], sys.argv[1:]
 LIMITED = (sys.executable, "-c", SCRIPT, *COMMAND)
 
 
+@requirement("caller.connections")
 async def test_half_sent_requests_do_not_make_the_server_silent() -> None:
     with Server(LIMITED) as server:
         half = []
@@ -24,6 +26,7 @@ async def test_half_sent_requests_do_not_make_the_server_silent() -> None:
         assert sum("too many connections" in line for line in server.log) < 5
 
 
+@requirement("caller.connections")
 async def test_connections_that_are_all_in_use_leave_room_for_ping() -> None:
     with Server(LIMITED) as server:
         body = b"{"

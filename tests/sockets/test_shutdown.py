@@ -89,7 +89,7 @@ async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process
 
 @pytest.mark.parametrize(
     ("agent", "named"),
-    [("stubborn", "tasks still running count=1 names=run r1"), ("threaded", "threads still running")],
+    [("stubborn", "tasks still running count=1 names='run r1'"), ("threaded", "threads still running")],
 )
 async def test_the_process_ends_whatever_does_not_end_in_it(agent: str, named: str) -> None:
     with Server(AGUI_AGENT=f"tests.sockets.agents:{agent}") as server:

@@ -37,6 +37,10 @@ DELTAS = 6 * BURST
 AROUND = 4
 """RUN_STARTED, TEXT_MESSAGE_START, TEXT_MESSAGE_END, RUN_FINISHED."""
 
+MAX_TURNS = 20
+"""Turns of a loop that has nothing else to do: more than a few tasks need to wake each other, and less than a timer of
+a millisecond or a thread takes."""
+
 
 async def talker(_: RunAgentInput) -> AsyncIterator[Item]:
     """An agent that never waits."""
@@ -134,7 +138,7 @@ async def test_the_end_of_a_stream_leaves_with_its_last_events() -> None:
 
 @requirement("speed.push")
 @pytest.mark.parametrize("has_direct_way", [True, False])
-async def test_the_first_event_is_written_five_turns_of_the_loop_after_its_request(*, has_direct_way: bool) -> None:
+async def test_the_first_event_waits_for_no_timer_and_no_thread(*, has_direct_way: bool) -> None:
     turns, written_at, loop = 0, list[int](), asyncio.get_running_loop()
 
     def count() -> None:
@@ -154,7 +158,7 @@ async def test_the_first_event_is_written_five_turns_of_the_loop_after_its_reque
     app = await application()
     loop.call_soon(count)
     await Exchange(note, takes=note_chunk if has_direct_way else None).answer(app)
-    assert written_at[0] == 5  # one begins the run, three claim its thread, in one the request wakes
+    assert written_at[0] <= MAX_TURNS
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -229,6 +233,8 @@ NONE_OF_OURS_AT_START = (
     "agui_container.tools.mcp",
     "agui_container.transports.openapi.document",
     "agui_container.transports.openapi.page",
+    "agui_container.transports.roboto.endpoints",
+    "agui_container.transports.roboto.sessions",
 )
 
 LOADED = """

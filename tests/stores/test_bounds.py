@@ -192,4 +192,4 @@ def test_what_threads_take_is_the_sum_of_what_they_hold(steps: list[tuple[str, C
             kept.change(thread, change)
         held = [each.data for it in kept.threads.values() for each in it.messages.values()]
         states = [it.state or b"" for it in kept.threads.values()]
-        assert kept._eviction.bytes.total == sum(map(len, held + states)) + len(held) * MESSAGE_BYTES
+        assert kept.eviction.bytes.total == sum(map(len, held + states)) + len(held) * MESSAGE_BYTES

@@ -19,11 +19,11 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     """What a process of this test alone has measured."""
     reader = InMemoryMetricReader()
     provider = MeterProvider(metric_readers=[reader])
-    instruments = (limits._refusals, limits._make_gauge)
+    instruments = (limits.refusal_counter, limits.use_gauge)
     for instrument in instruments:
         instrument.cache_clear()
     monkeypatch.setattr("agui_container.telemetry.limits.get_meter", provider.get_meter)
-    monkeypatch.setattr("agui_container.telemetry.limits._engines", WeakSet())
+    monkeypatch.setattr("agui_container.telemetry.limits.observed_engines", WeakSet())
     yield reader
     for instrument in instruments:
         instrument.cache_clear()

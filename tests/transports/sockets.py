@@ -31,7 +31,7 @@ async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
 async def opened(client: OverWs, query: str = "", **options: object) -> ClientConnection:
     """A connection that the client closes."""
     connection = await connect(client.url.replace("http", "ws") + "/ws" + query, proxy=None, **options)  # type: ignore[arg-type]
-    client._connections.append(connection)
+    client.connections.append(connection)
     return connection
 
 

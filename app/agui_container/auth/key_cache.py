@@ -14,6 +14,7 @@ from jwt import PyJWK
 from agui_container.auth.claim_rules import unauthorized
 from agui_container.auth.issuer import IssuerFailure, IssuerKeys
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 
 REFRESH_SECONDS = 600.0
 """Age at which keys are read again. A key that the issuer has withdrawn is used so long at most."""
@@ -91,7 +92,7 @@ class KeyCache:
             self._fetched_at, self._has_failed = self._now(), False
         except IssuerFailure as failure:
             self._has_failed = True
-            logger.warning("issuer keys not read cause=%s", failure)
+            logger.warning("issuer keys not read %s", format_fields({"cause": failure}))
         except Exception:
             self._has_failed = True
             logger.exception("issuer keys not read")

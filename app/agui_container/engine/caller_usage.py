@@ -16,7 +16,7 @@ from agui_container.engine.log.event_log import LogBudget
 from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.ports import Clock
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import quote_value
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.token_bucket import TokenBucket
 
 MINUTE = 60.0
@@ -153,7 +153,7 @@ class CallerUsage:
         now = self._usages.now()
         if now - self._reported_at.get(name, -REPORT_SECONDS) >= REPORT_SECONDS:
             self._reported_at[name] = now
-            logger.warning("limit reached limit=%s caller=%s", name, quote_value(self.account))
+            logger.warning("limit reached %s", format_fields({"limit": name, "caller": self.account}))
 
     @property
     def is_idle(self) -> bool:

@@ -63,7 +63,7 @@ def store_errors_as_app_errors() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        logger.warning("store unavailable error=%s", error)
+        logger.warning("store unavailable error=%r", str(error))
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.") from error
 
 

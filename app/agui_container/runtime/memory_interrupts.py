@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from agui_container.ports.records import InterruptScope, PendingInterrupt, ThreadKey
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.shares import EvictionQueue
 
 MAX_BYTES = 64_000_000
@@ -90,7 +91,7 @@ class MemoryInterrupts:
     def _evict(self) -> None:
         while self._eviction.is_full:
             oldest = next(self._eviction.candidates())
-            logger.warning("pending interrupts evicted from memory thread=%s", oldest.thread_id)
+            logger.warning("pending interrupts evicted from memory %s", format_fields({"thread": oldest.thread_id}))
             self._delete(oldest)
 
 

@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.formats import SseFormat, requested_format
 from agui_container.transports.html_page import html_page, links, wants_page
 
@@ -52,7 +53,7 @@ def error_response(error: AppError, request: HTTPConnection, *, status: int | No
         request: the request, whose state ``CallerMiddleware`` has filled.
         status: HTTP status instead of the error table's, for example 405.
     """
-    logger.info("request refused code=%s message=%s", error.code, error.message)
+    logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
     request_id = request.state.caller.request_id
     headers = {"Cache-Control": "no-store", "Vary": "Accept", "X-Request-Id": request_id}
     if error.wait_seconds is not None:

@@ -14,10 +14,15 @@ MEDIA = {"image": 20, "document": 5}
 
 
 @cache
+def service_model() -> Any:  # noqa: ANN401 - botocore has no types
+    """What botocore knows of the service."""
+    return botocore.session.get_session().get_service_model("bedrock-runtime")
+
+
+@cache
 def input_shape() -> Any:  # noqa: ANN401 - botocore has no types
     """The shape of ConverseStream's input."""
-    model = botocore.session.get_session().get_service_model("bedrock-runtime")
-    return model.operation_model("ConverseStream").input_shape
+    return service_model().operation_model("ConverseStream").input_shape
 
 
 def broken_rules(body: Body) -> list[str]:

@@ -11,19 +11,19 @@ from agui_container.models.bedrock.failures import FAILURES, StreamFault, failur
 from agui_container.models.bedrock.retries import MAX_PAUSE, backoff
 from agui_container.models.bedrock.stream_parser import FAILED_STOPS, STOPS
 from agui_container.protocol.errors import ERRORS as CODES
-from tests.models.bedrock.rules import input_shape
+from tests.models.bedrock.rules import service_model
 
 
 def test_every_exception_of_the_service_has_a_row() -> None:
-    service = input_shape()._shape_resolver
-    output = service.get_shape_by_name("ConverseStreamOutput").members
+    service = service_model()
+    output = service.shape_for("ConverseStreamOutput").members
     exceptions = {name[0].upper() + name[1:] for name in output if name.endswith("Exception")}
     assert len(exceptions) == 5
     assert exceptions <= FAILURES.keys()
 
 
 def test_every_stop_reason_is_known() -> None:
-    reasons = {*input_shape()._shape_resolver.get_shape_by_name("StopReason").enum}
+    reasons = {*service_model().shape_for("StopReason").enum}
     assert STOPS.keys() | FAILED_STOPS == reasons
     assert FAILURES.keys() >= FAILED_STOPS
 

@@ -29,7 +29,7 @@ from agui_container.models.bedrock.media import (
 )
 from agui_container.models.bedrock.request import request_of
 from tests.models.bedrock.doubles import ANSWER, MODEL, Bedrock, collected, prompt
-from tests.models.bedrock.rules import broken_rules, input_shape
+from tests.models.bedrock.rules import broken_rules, service_model
 from tests.models.bedrock.server import Wire
 
 PNG, JPEG, GIF, WEBP = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF\0\0\0\nWEBP"
@@ -65,10 +65,10 @@ def test_the_format_of_an_image_is_that_of_its_bytes(data: bytes, kind: str) -> 
 
 
 def test_every_format_of_the_service_can_be_sent() -> None:
-    shapes = input_shape()._shape_resolver
-    assert {*DOCUMENT_FORMATS.values()} == {*shapes.get_shape_by_name("DocumentFormat").enum}
+    shapes = service_model()
+    assert {*DOCUMENT_FORMATS.values()} == {*shapes.shape_for("DocumentFormat").enum}
     kinds = {blocks(image(data))[0]["image"]["format"] for data in (PNG, JPEG, GIF, WEBP)}
-    assert kinds == {*shapes.get_shape_by_name("ImageFormat").enum}
+    assert kinds == {*shapes.shape_for("ImageFormat").enum}
 
 
 @pytest.mark.parametrize(("mime", "kind"), [*DOCUMENT_FORMATS.items(), ("Text/Plain; charset=utf-8", "txt")])

@@ -70,16 +70,16 @@ async def test_a_scenario(
 
 
 def test_there_is_a_scenario_for_every_stop_reason_and_exception_of_the_service() -> None:
-    from tests.models.bedrock.rules import input_shape  # noqa: PLC0415
+    from tests.models.bedrock.rules import service_model  # noqa: PLC0415
 
-    service = input_shape()._shape_resolver
+    service = service_model()
     stops = {name.partition(": ")[2] for name in SCENARIOS if name.startswith("stops")}
-    assert stops >= {*service.get_shape_by_name("StopReason").enum}
-    output = service.get_shape_by_name("ConverseStreamOutput").members
+    assert stops >= {*service.shape_for("StopReason").enum}
+    output = service.shape_for("ConverseStreamOutput").members
     said = json.dumps(list(SCENARIOS.values()))
     assert all(f'"{member}"' in said for member in output)
     refused = {name.partition(": ")[2] for name in SCENARIOS if name.startswith("refusals")}
-    assert refused >= {name for name in service._shape_map if _is_refusal(service.get_shape_by_name(name))}
+    assert refused >= {name for name in service.shape_names if _is_refusal(service.shape_for(name))}
 
 
 def _is_refusal(shape: Any) -> bool:  # noqa: ANN401

@@ -24,6 +24,7 @@ from agui_container.engine.run.run import Run
 from agui_container.ports import Agent
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.shares import EvictionQueue
 from agui_container.telemetry import make_exporter
 
@@ -205,7 +206,7 @@ class RunRegistry:
         try:
             await recorder.write(run.log, run.fail)
         except Exception:
-            logger.exception("run recording failed run=%s", run.ctx.run_id)
+            logger.exception("run recording failed %s", format_fields({"run": run.ctx.run_id}))
         finally:
             self.recorder_tasks.pop(run, None)
             if self._ended_runs.get(run.key) is run and recorder.is_duplicate:

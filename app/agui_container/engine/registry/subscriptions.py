@@ -31,7 +31,7 @@ class Subscriptions:
         self._usages = usages
         self._on_disconnect = on_disconnect
         self._clock = clock
-        self._open_count = 0
+        self.open_count = 0
         self._all_closed: asyncio.Event | None = None
         self._one_closed: asyncio.Event | None = None
         """None while no task waits for it."""
@@ -51,7 +51,7 @@ class Subscriptions:
         if isinstance(run, Run):
             self._registry.unread.discard(run)
         run.presence.add_local()
-        self._open_count += 1
+        self.open_count += 1
         return run.subscribe(after, partial(self._on_close, run, usage))
 
     def remote_reader_seen(self, run: Run, reader: str) -> None:
@@ -64,8 +64,8 @@ class Subscriptions:
     def _on_close(self, run: Readable, usage: CallerUsage) -> None:
         usage.add(Resource.STREAMS, -1)
         run.presence.remove_local()
-        self._open_count -= 1
-        if self._all_closed is not None and not self._open_count:
+        self.open_count -= 1
+        if self._all_closed is not None and not self.open_count:
             self._all_closed.set()
         if not run.presence.local:
             self._handle_unread(run)
@@ -95,6 +95,6 @@ class Subscriptions:
     async def wait_all_closed(self, seconds: float) -> None:
         """Wait until all subscriptions are closed, for ``seconds`` at most."""
         self._all_closed = asyncio.Event()
-        if self._open_count:
+        if self.open_count:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), seconds)

@@ -22,6 +22,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import StoreUnavailable
+from agui_container.runtime.log_values import format_fields
 from agui_container.stores.agentcore.service import MemoryService, digest, session_id
 from agui_container.stores.agentcore.turn_events import EARLIER, ThreadHistory, TurnRecord, dump_record
 from agui_container.stores.memory.threads import MemoryThreads
@@ -109,8 +110,8 @@ class ThreadHistories:
         try:
             await self.load(key)
         except StoreUnavailable as error:
-            logger.warning("thread history not read thread=%s error=%s", key.thread_id, error)
-            self._sync_of(key).add_warning(UNREAD)
+            logger.warning("thread history not read %s", format_fields({"thread": key.thread_id, "error": error}))
+            self._known_thread(key).add_warning(UNREAD)
 
     async def load_missing(self, owner: str) -> None:
         """Read the threads of an owner that are not in memory, for a list. Raises ``StoreUnavailable``."""
@@ -131,7 +132,7 @@ class ThreadHistories:
             try:
                 history, complete = await self._service.history(owner, session)
             except StoreUnavailable as error:
-                logger.warning("thread not read for list session=%s error=%s", session, error)
+                logger.warning("thread not read for list %s", format_fields({"session": session, "error": error}))
                 return False
         if history is not None:
             sync = self._sync_of(history.thread.key)
@@ -184,7 +185,7 @@ class ThreadHistories:
                     key, run_id, TurnRecord.of(delta, at, complete=sync.is_complete), conversational=conversational
                 )
             except StoreUnavailable as error:
-                logger.warning("thread turn not written thread=%s error=%s", key.thread_id, error)
+                logger.warning("thread turn not written %s", format_fields({"thread": key.thread_id, "error": error}))
                 sync.add_warning(UNWRITTEN)
                 return
             sync.written_token, sync.written_facts, sync.last_turn_at = delta.next, _thread_facts(delta.thread), at

@@ -145,7 +145,7 @@ class MemoryData:
         self._bounds = bounds
         self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._run_bytes = 0
-        self._eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
+        self.eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
         self._last_number = 0
         self._evicted = 0
 
@@ -162,7 +162,7 @@ class MemoryData:
         """Create a thread that counts for an account; by default for its owner."""
         thread = MemoryThread(record, self.next_number(), account or record.key.owner)
         self.threads[record.key] = thread
-        self._eviction.put(record.key, thread.account, 0)
+        self.eviction.put(record.key, thread.account, 0)
         return thread
 
     def account_of(self, key: ThreadKey) -> str:
@@ -174,7 +174,7 @@ class MemoryData:
         """Apply a change to a thread after ``touch``, and enforce the limits."""
         thread.apply(change)
         self.threads.move_to_end(thread.record.key)
-        self._eviction.put(thread.record.key, thread.account, thread.size)
+        self.eviction.put(thread.record.key, thread.account, thread.size)
         self._evict_threads()
 
     def annotate(self, thread: MemoryThread, metadata: bytes | None) -> None:
@@ -182,7 +182,7 @@ class MemoryData:
         growth = len(metadata or b"") - len(thread.record.metadata or b"")
         thread.touch(replace(thread.record, metadata=metadata))
         thread.size += growth
-        self._eviction.resize(thread.record.key, thread.size)
+        self.eviction.resize(thread.record.key, thread.size)
         self._evict_threads()
 
     def mark_ended(self, run: MemoryRun) -> None:
@@ -209,7 +209,7 @@ class MemoryData:
     def remove(self, thread: MemoryThread) -> None:
         """Delete a thread with all its data."""
         del self.threads[thread.record.key]
-        self._eviction.remove(thread.record.key)
+        self.eviction.remove(thread.record.key)
         for run in thread.runs.values():
             self.forget(run)
             self.runs.pop(run.record.key, None)
@@ -227,8 +227,8 @@ class MemoryData:
     def _evict_threads(self) -> None:
         """Evict idle threads, but never the thread that changed last."""
         last = next(reversed(self.threads), None)
-        while self._eviction.is_full:
-            threads = (self.threads[key] for key in self._eviction.candidates() if key != last)
+        while self.eviction.is_full:
+            threads = (self.threads[key] for key in self.eviction.candidates() if key != last)
             idle = next((thread for thread in threads if thread.record.active_run is None), None)
             if idle is None:
                 return

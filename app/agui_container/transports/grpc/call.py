@@ -26,6 +26,7 @@ from h2.exceptions import ProtocolError
 from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
@@ -205,7 +206,7 @@ class Call(Generic[In, Out]):
                     async with asyncio.timeout(SEND_SECONDS):
                         await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
-                logger.info("slow gRPC reader disconnected idle_seconds=%s", SEND_SECONDS)
+                logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": SEND_SECONDS}))
                 raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.") from None
             self._stream._send_message_done = True
 
@@ -267,13 +268,13 @@ def method(
             raise
         except Exception as failure:
             if is_disconnect(failure):
-                logger.debug("gRPC client disconnected method=%s", stream._method_name)
+                logger.debug("gRPC client disconnected %s", format_fields({"method": stream._method_name}))
                 return
             error = find_app_error(failure)
             if error is None:
-                logger.exception("gRPC call failed method=%s", stream._method_name)
+                logger.exception("gRPC call failed %s", format_fields({"method": stream._method_name}))
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
-            logger.info("request refused code=%s message=%s", error.code, error.message)
+            logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
             await end_with_error(stream, status_of(error), error, LOG_FIELDS.get().get("requestId", ""))
 
     return Method(handle, cardinality, request_type, reply_type)

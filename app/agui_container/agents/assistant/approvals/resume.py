@@ -22,6 +22,7 @@ from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, failed
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
 ABANDONED = "Error: the user did not want this call."
@@ -168,9 +169,8 @@ def warn_of_unknown(interrupt_ids: Collection[str], entries: Sequence[ResumeEntr
     """Log one line if entries name interrupts that are not in ``interrupt_ids``. Such entries are ignored."""
     unknown = [entry.interrupt_id for entry in entries if entry.interrupt_id not in interrupt_ids]
     if unknown:
-        ctx.logger.warning(
-            "answers to unknown interrupts ignored count=%d first=%r", len(unknown), unknown[0][:MAX_LOGGED_ID]
-        )
+        fields = {"count": len(unknown), "first": unknown[0][:MAX_LOGGED_ID]}
+        ctx.logger.warning("answers to unknown interrupts ignored %s", format_fields(fields))
 
 
 async def try_decision(
@@ -204,16 +204,16 @@ async def apply_decision(
     approval = decision.approval
     if approval.is_settled:
         if decision.answer != approval.answer:
-            ctx.logger.warning("answer ignored, call already decided call=%s", approval.call.id)
+            ctx.logger.warning("answer ignored, call already decided %s", format_fields({"call": approval.call.id}))
         return approval
     rejection = rejection_result(decision)
     if rejection is None and toolbox.is_unavailable(approval.call):
-        ctx.logger.warning("approval stays open, tool unavailable call=%s", approval.call.id)
+        ctx.logger.warning("approval stays open, tool unavailable %s", format_fields({"call": approval.call.id}))
         return approval
     decided = replace(approval, call=decision.call, answer=decision.answer)
     claimed = await approvals.claim(at, decided, failed_result(CUT_OFF if rejection is None else rejection))
     if claimed is None:
-        ctx.logger.warning("approval already claimed by another run call=%s", approval.call.id)
+        ctx.logger.warning("approval already claimed by another run %s", format_fields({"call": approval.call.id}))
         return await load_claimed_elsewhere(approval, approvals, at)
     if rejection is not None:
         return claimed

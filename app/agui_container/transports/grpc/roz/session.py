@@ -15,6 +15,7 @@ from ag_ui.core import PROTOCOL_VERSION, Message, RunAgentInput
 from agui_container.engine.service import Service
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions
@@ -207,7 +208,7 @@ class Session:
         elif kind == "start":
             await self._begin_session(request.start)
         elif kind is None or kind in IGNORED:
-            logger.info("roz request ignored kind=%s", kind)
+            logger.info("roz request ignored %s", format_fields({"kind": kind}))
         elif self._start is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: the session has not begun; send start first.")
         else:
@@ -248,7 +249,7 @@ class Session:
         history = history_of(start.history)
         self._tools.register("", start.tools, "")
         if start.camera_ids or start.enable_video:
-            logger.info("roz cameras ignored count=%s", len(start.camera_ids))
+            logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
         if start.model == self._options.model:
             start.ClearField("model")
         self._start, self._history = start, history
