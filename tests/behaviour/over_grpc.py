@@ -150,7 +150,7 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
 
     async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
         if self._call is None:
-            await self.call.send(roz.SessionRequest(start=roz.StartSession()))
+            await self.call.send(roz.SessionRequest(start=roz.StartSession(model=self.model)))
         schemas = [schema(tool) for tool in tools]
         await self.call.send(roz.SessionRequest(user_message=roz.UserMessage(content=said, tools=schemas)))
 
