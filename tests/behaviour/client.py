@@ -3,10 +3,10 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from agui_container.engine.service import Service
-from tests.engine.doubles import WAIT, FakeClock, Json, eventually
+from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually
 
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
 DELTAS = ("TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT")
@@ -125,6 +125,13 @@ class Client(ABC):
         """Drop all connections."""
         for stream in self.streams:
             await stream.close()
+
+
+async def begun(client: Client, run: str = "r1", thread: str = "t1", **fields: Any) -> Stream:  # noqa: ANN401 - as in JSON
+    """A run that has said something."""
+    stream = await client.start(ask(thread, run, **fields))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    return stream
 
 
 def types(events: Sequence[Json]) -> list[str]:

@@ -12,7 +12,8 @@ from agui_container.transports.caller_middleware import BEARER_PROTOCOL
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, eventually
 from tests.requirements import requirement
-from tests.transports.sockets import RunIdAgent, opened, receive, send
+from tests.transports.sockets import opened, receive, send
+from tests.waiting_agent import WaitingAgent, run_id_event
 
 
 @requirement("ws.cursor")
@@ -96,7 +97,7 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
 
 @requirement("drop.cancel")
 async def test_a_run_that_waits_its_turn_is_left_too_when_the_socket_closes(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue", on_disconnect="cancel")
     socket = await opened(client)
     await send(socket, ask(), ask("t2", "r2"), {"type": "ping"})

@@ -19,7 +19,8 @@ from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventuall
 from tests.engine.replicas import Replicas
 from tests.engine.test_recorder import RUN, finished
 from tests.requirements import requirement
-from tests.transports.sockets import RunIdAgent, brief, opened, receive, send, shown, whole
+from tests.transports.sockets import brief, opened, receive, send, shown, whole
+from tests.waiting_agent import WaitingAgent, run_id_event
 
 ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
@@ -32,7 +33,7 @@ async def gone(*_: object) -> None:
 @requirement("durable.gone")
 async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_run, "GIVE_UP_SECONDS", 0.05)
-    replicas, talk = Replicas(), RunIdAgent()
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
@@ -89,7 +90,7 @@ def noted_readings() -> Iterator[list[AsyncGenerator[object]]]:
 
 @requirement("http.ended")
 async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() -> None:
-    replicas, talk = Replicas(), RunIdAgent()
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
@@ -111,7 +112,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() 
 
 @requirement("ws.interrupt", "replica.cancel")
 async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
-    replicas, talk = Replicas(), RunIdAgent()
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     theirs = await here.admit(asking(), caller())
