@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from agui_container.engine.service import Service
 from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually
+from tests.secret_search import search
 
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
 DELTAS = ("TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT")
@@ -17,6 +18,7 @@ class Refused(Exception):
 
     def __init__(self, code: str, message: str, request_id: str, retry_after: int | None = None) -> None:
         super().__init__(code, message)
+        search(message, "an error")
         self.code = code
         self.message = message
         self.request_id = request_id
