@@ -42,7 +42,7 @@ async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its
     assert list(await runs.envelopes(RUN, 0)) == []
     known = await runs.claim(Claim(RUN, "replica-a", clock.time(), clock.time() + LEASE_SECONDS))
     assert isinstance(known, AlreadyExists)
-    assert not known.run.kept
+    assert not known.run.has_events
     assert await replicas.store.threads.get(ThreadKey(RUN.owner, RUN.thread_id)) is not None
     assert RETENTION_SECONDS == 7 * A_DAY
 

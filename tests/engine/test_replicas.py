@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.engine.log.presence import REPORT_VALID_SECONDS
+from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.policy import OnBusy

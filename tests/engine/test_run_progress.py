@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from ag_ui.core import RunAgentInput, TokenUsage
 
-from agui_container.engine.log.presence import REPORT_VALID_SECONDS
+from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.engine.persistence.leases import Leases

@@ -243,7 +243,12 @@ def test_the_image_sets_only_settings_that_exist() -> None:
     values = dict(pair.split("=", 1) for pair in environment.split())
     assert values["PYTHONUNBUFFERED"] == "1"
     settings = {name: value for name, value in values.items() if name.startswith("AGUI_")}
-    assert settings == {"AGUI_CONSOLE": "off", "AGUI_ERROR_STATUS": "stream", "AGUI_LOG_FORMAT": "json"}
+    assert settings == {
+        "AGUI_CONSOLE": "off",
+        "AGUI_ERROR_STATUS": "stream",
+        "AGUI_LOG_FORMAT": "json",
+        "AGUI_ROBOTO": "off",
+    }
     assert settings.keys() <= SETTINGS
 
 

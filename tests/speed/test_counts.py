@@ -233,6 +233,8 @@ NONE_OF_OURS_AT_START = (
     "agui_container.tools.mcp",
     "agui_container.transports.openapi.document",
     "agui_container.transports.openapi.page",
+    "agui_container.transports.roboto.endpoints",
+    "agui_container.transports.roboto.sessions",
 )
 
 LOADED = """

@@ -42,7 +42,7 @@ async def test_the_oldest_runs_are_forgotten_first() -> None:
     assert await kept(store, 4) == [False, False, True, True]
     again = await store.runs.claim(claim(run("r", "t0")))
     assert isinstance(again, AlreadyExists)
-    assert not again.run.kept
+    assert not again.run.has_events
 
 
 async def test_large_runs_are_forgotten_sooner() -> None:

@@ -174,7 +174,7 @@ async def test_old_runs_are_forgotten_but_known(store: Store) -> None:
     assert list(await store.runs.envelopes(run("r1", "t1"), 0)) == []
     again = await store.runs.claim(claim(run("r1", "t1")))
     assert isinstance(again, AlreadyExists)
-    assert (again.run.kept, again.run.last_seq) == (False, 2)
+    assert (again.run.has_events, again.run.last_seq) == (False, 2)
     assert len(await store.runs.envelopes(run("r2", "t2"), 0)) == 2
 
 

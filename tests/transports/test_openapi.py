@@ -18,7 +18,14 @@ from agui_container.settings import Settings
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
 
-PATHS = {"runId": "nobody", "threadId": "nowhere", "messageId": "nothing", "name": "app.js"}
+PATHS = {
+    "runId": "nobody",
+    "threadId": "nowhere",
+    "messageId": "nothing",
+    "name": "app.js",
+    "sessionId": "nowhere",
+    "index": "0",
+}
 """A value of each path parameter."""
 
 
@@ -73,7 +80,7 @@ def served(app: FastAPI) -> set[tuple[str, str]]:
 
 
 @requirement("openapi.routes")
-@pytest.mark.parametrize("settings", [Settings(), Settings(console=False)])
+@pytest.mark.parametrize("settings", [Settings(), Settings(console=False), Settings(roboto=False)])
 def test_the_document_has_the_routes_of_the_application_and_no_others(settings: Settings) -> None:
     app = build_app(settings)
     assert {(method, path) for method, path, _ in operations(app.openapi())} == served(app)

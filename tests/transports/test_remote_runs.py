@@ -1,4 +1,4 @@
-"""Readers of other replicas' runs: a store that does not come back, runs that give way, and runs that have ended."""
+"""Readers of other replicas' runs: a store that does not come back, runs that are evicted, and runs that have ended."""
 
 import asyncio
 import sys

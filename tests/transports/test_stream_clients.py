@@ -16,10 +16,9 @@ from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.settings import Settings
-from agui_container.transports import event_stream, stream_monitor
-from agui_container.transports.event_stream import SEND_SECONDS, EventStreamResponse
+from agui_container.transports import event_stream
+from agui_container.transports.event_stream import SEND_SECONDS, EventStreamResponse, StreamMonitor
 from agui_container.transports.formats import SseFormat
-from agui_container.transports.stream_monitor import StreamMonitor
 from tests.engine.doubles import asking, caller, eventually, forever, happened, make_service
 from tests.engine.replicas import Replicas
 from tests.requirements import requirement
@@ -213,7 +212,7 @@ async def test_the_monitor_disconnects_a_client_whatever_it_does_not_take(
 ) -> None:
     monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.05)
     monkeypatch.setattr(event_stream, "LAST_BYTES", 0)  # the end is a write of its own
-    monkeypatch.setattr(stream_monitor, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(event_stream, "CHECK_SECONDS", 0.01)
 
     async def wait_at_stuck(body: bytes) -> None:
         if (stuck in body) if stuck else (not body and exchange.messages):

@@ -79,9 +79,9 @@ async def send_refusal(error: AppError, response: Response, scope: Scope, receiv
 def error_page(error: AppError, request: HTTPConnection, status: int) -> Response:
     """Return the page for an error: the request, the message, and links to the pages that the server has."""
     title = TITLES.get(status, "The server refused this request")
-    asked = f"{request.scope['method']} {request.url.path}"
+    request_line = f"{request.scope['method']} {request.url.path}"
     body = (
-        f"<p>You asked for <code>{escape(asked)}</code>.</p><p>{escape(error.message)}</p>{links(request)}"
+        f"<p>You asked for <code>{escape(request_line)}</code>.</p><p>{escape(error.message)}</p>{links(request)}"
         f'<p class="small">Status {status}, {error.code}, request {request.state.caller.request_id}</p>'
     )
     return html_page(title, body, status=status)

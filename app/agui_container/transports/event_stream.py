@@ -5,6 +5,9 @@ if the connection accepts them at once. Otherwise the task of this response writ
 wait. The subscription is closed however the response ends.
 
 Rule: a large write counts as in flight until the client has taken it. If too many bytes are in flight, it waits.
+
+Rule: a stream has no timer of its own. One periodic check covers all streams of a process, so an action that is due may
+happen up to two intervals late.
 """
 
 import asyncio
@@ -23,7 +26,53 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, share_of
 from agui_container.transports.caller_middleware import OUTER_SEND
 from agui_container.transports.formats import Format
-from agui_container.transports.stream_monitor import StreamMonitor
+
+CHECK_SECONDS = 1.0
+"""Longest interval between two checks."""
+
+
+class MonitoredStream(Protocol):
+    """A stream with periodic checks."""
+
+    def check(self, now: float) -> None:
+        """Perform the actions that are due. ``now`` is the event loop's time, in seconds."""
+
+
+class StreamMonitor:
+    """The open streams.
+
+    Args:
+        keepalive: seconds of silence before a stream sends a comment; the interval is never longer.
+    """
+
+    def __init__(self, keepalive: float) -> None:
+        self.keepalive = keepalive
+        self._streams: set[MonitoredStream] = set()
+        self._scheduled_on: asyncio.AbstractEventLoop | None = None
+
+    def add(self, stream: MonitoredStream) -> None:
+        """Start checking a stream."""
+        self._streams.add(stream)
+        loop = asyncio.get_running_loop()
+        if self._scheduled_on is not loop:  # an application may outlive an event loop that was closed
+            self._schedule(loop)
+
+    def remove(self, stream: MonitoredStream) -> None:
+        """Stop checking a stream. Further calls have no effect."""
+        self._streams.discard(stream)
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._scheduled_on = loop
+        loop.call_later(min(self.keepalive, CHECK_SECONDS), self._check)
+
+    def _check(self) -> None:
+        self._scheduled_on, loop = None, asyncio.get_running_loop()
+        if self._streams:
+            self._schedule(loop)
+        now = loop.time()
+        for stream in tuple(self._streams):
+            stream.check(now)
+
 
 SEND_SECONDS = 60.0
 """Seconds without progress of a write until a slow reader is disconnected, because unread bytes use memory. The client

@@ -122,7 +122,7 @@ async def test_threads_that_are_here_are_not_read_again_for_a_list(store: AgentC
 async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
     store: AgentCoreStore, process: Process, service: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_KNOWN", 1)
+    monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_THREADS", 1)
     for n in (1, 2):
         await turn(store, n)
         await turn(store, n, thread_id="t2")

@@ -14,8 +14,7 @@ from typing import Self, TypeVar
 
 from ag_ui.core import EventType, RunErrorEvent
 
-from agui_container.engine.log.presence import WATCH_SECONDS, Presence
-from agui_container.engine.log.subscription import PushBatch
+from agui_container.engine.log.subscription import WATCH_SECONDS, Presence, PushBatch
 from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
 from agui_container.engine.persistence.cluster import (
     FIRST_PAUSE,

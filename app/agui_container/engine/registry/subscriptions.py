@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from functools import partial
 
-from agui_container.engine.caller_ledger import CallerLedger, CallerLedgers, Resource
+from agui_container.engine.caller_usage import CallerUsage, CallerUsages, Resource
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnDisconnect
 from agui_container.engine.registry.registry import RunRegistry
@@ -21,16 +21,14 @@ class Subscriptions:
 
     Args:
         registry: stores ended runs while they are read.
-        ledgers: count the readers of each caller.
+        usages: count the readers of each caller.
         on_disconnect: the time after which a run without readers is cancelled.
         clock: the time and timers.
     """
 
-    def __init__(
-        self, registry: RunRegistry, ledgers: CallerLedgers, on_disconnect: OnDisconnect, clock: Clock
-    ) -> None:
+    def __init__(self, registry: RunRegistry, usages: CallerUsages, on_disconnect: OnDisconnect, clock: Clock) -> None:
         self._registry = registry
-        self._ledgers = ledgers
+        self._usages = usages
         self._on_disconnect = on_disconnect
         self._clock = clock
         self.open_count = 0
@@ -47,14 +45,14 @@ class Subscriptions:
         """
         if after > len(run.log):
             raise AppError(ErrorCode.VALIDATION_ERROR, "after: is ahead of the last event of the run.")
-        ledger = self._ledgers.of(caller.account)
-        ledger.check(Resource.STREAMS)
-        ledger.add(Resource.STREAMS)
+        usage = self._usages.of(caller.account)
+        usage.check(Resource.STREAMS)
+        usage.add(Resource.STREAMS)
         if isinstance(run, Run):
             self._registry.unread.discard(run)
         run.presence.add_local()
         self.open_count += 1
-        return run.subscribe(after, partial(self._on_close, run, ledger))
+        return run.subscribe(after, partial(self._on_close, run, usage))
 
     def remote_reader_seen(self, run: Run, reader: str) -> None:
         """Record a reader on another replica, and restart the grace of a run without local readers."""
@@ -63,8 +61,8 @@ class Subscriptions:
             run.presence.grace.cancel()
             self._handle_unread(run)
 
-    def _on_close(self, run: Readable, ledger: CallerLedger) -> None:
-        ledger.add(Resource.STREAMS, -1)
+    def _on_close(self, run: Readable, usage: CallerUsage) -> None:
+        usage.add(Resource.STREAMS, -1)
         run.presence.remove_local()
         self.open_count -= 1
         if self._all_closed is not None and not self.open_count:

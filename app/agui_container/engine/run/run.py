@@ -14,8 +14,7 @@ from contextvars import Context, copy_context
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
 
 from agui_container.engine.log.event_log import EventLog
-from agui_container.engine.log.presence import Presence
-from agui_container.engine.log.subscription import LocalSubscription
+from agui_container.engine.log.subscription import LocalSubscription, Presence
 from agui_container.engine.outcome import Status, make_ending
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
 from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler

@@ -234,7 +234,7 @@ class ThreadCommands:
         try:
             return thread_view(await self._cluster.store.threads.fork(key, command.message_id, new_id, now, turn))
         except CannotFork as error:
-            if error.taken:
+            if error.id_exists:
                 raise AppError(ErrorCode.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
             if error.active:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None

@@ -39,7 +39,7 @@ STOPS = {
     "content_filtered": StopReason.FILTERED,
 }
 FAILED_STOPS = frozenset({"malformed_model_output", "malformed_tool_use", "model_context_window_exceeded"})
-"""Stop reasons that are failures. Each is a key of ``failures.TABLE``."""
+"""Stop reasons that are failures. Each is a key of ``failures.FAILURES``."""
 
 
 class _ReasoningPart(Struct):

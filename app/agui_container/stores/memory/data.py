@@ -23,7 +23,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_PLACES
+from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_SCOPES
 from agui_container.runtime.shares import EvictionQueue
 
 MESSAGE_BYTES = 500
@@ -56,7 +56,7 @@ class Bounds(Struct, frozen=True):
     records: int = 100_000
     threads: int = 10_000
     thread_bytes: int = 256_000_000
-    interrupts: int = MAX_PLACES
+    interrupts: int = MAX_SCOPES
     interrupt_bytes: int = MAX_BYTES
 
 
@@ -107,11 +107,11 @@ class MemoryThread(Struct, eq=False):
     def apply(self, change: Change) -> None:
         """Apply a change as part of the current revision. Equal values are not a change."""
         for message in change.messages:
-            known = self.messages.get(message.id)
-            if known is None or known.data != message.data:
+            existing = self.messages.get(message.id)
+            if existing is None or existing.data != message.data:
                 self.messages[message.id] = message
                 self.revisions[message.id] = self.revision
-                self.size += size_of_message(message) - (0 if known is None else size_of_message(known))
+                self.size += size_of_message(message) - (0 if existing is None else size_of_message(existing))
         if change.order is not None:
             self._reorder([name for name in dict.fromkeys(change.order) if name in self.messages])
         if change.state is not None and change.state != self.state:
@@ -204,7 +204,7 @@ class MemoryData:
         if self._ended_runs.pop(run.record.key, None) is not None:
             self._run_bytes -= run.size
             run.envelopes.clear()
-            run.record = replace(run.record, kept=False)
+            run.record = replace(run.record, has_events=False)
 
     def remove(self, thread: MemoryThread) -> None:
         """Delete a thread with all its data."""
@@ -216,7 +216,9 @@ class MemoryData:
 
     def _evict_records(self) -> None:
         while len(self.runs) > self._bounds.records:
-            evictable = (key for key, run in self.runs.items() if not run.record.is_active and not run.record.kept)
+            evictable = (
+                key for key, run in self.runs.items() if not run.record.is_active and not run.record.has_events
+            )
             key = next(evictable, None)
             if key is None:
                 return

@@ -23,7 +23,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
-from agui_container.engine.caller_ledger import CallerLedgers, Resource
+from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
@@ -73,7 +73,7 @@ class CallAdmission:
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
-        ledgers: count the open calls of each caller.
+        usages: count the open calls of each caller.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
@@ -83,7 +83,7 @@ class CallAdmission:
     origins: Collection[str]
     authentication: CallerAuthentication
     accounts: Accounts
-    ledgers: CallerLedgers
+    usages: CallerUsages
     budget: ByteBudget
     refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
@@ -262,7 +262,7 @@ def method(
     async def handle(stream: "Stream[In, Out]") -> None:
         try:
             caller = await admission.caller(stream)
-            with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
+            with nullcontext() if is_brief else admission.usages.of(caller.account).use(Resource.SOCKETS):
                 await handler(Call(stream, caller, admission))
         except GRPCError:
             raise
@@ -297,6 +297,6 @@ def is_disconnect(failure: Exception) -> bool:
 async def end_with_error(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
     """End a call with an error. The trailers carry the error code and the request id."""
     retry_after = "" if error.wait_seconds is None else str(error.wait_seconds)
-    known = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
-    metadata = {name: value for name, value in known.items() if value}
+    trailers = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
+    metadata = {name: value for name, value in trailers.items() if value}
     await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)

@@ -161,8 +161,8 @@ def skill_tools(skills: Sequence[Skill]) -> Sequence[Tool]:
 
 def unknown_skill_message(name: object, skills: Sequence[Skill]) -> str:
     """Return the error text for an unknown skill, with the known names."""
-    known = f"known are {', '.join(skill.name for skill in skills)}" if skills else "this server has no skills"
-    return f"there is no skill named '{str(name)[:MAX_SHOWN_NAME]}'; {known}."
+    hint = f"known are {', '.join(skill.name for skill in skills)}" if skills else "this server has no skills"
+    return f"there is no skill named '{str(name)[:MAX_SHOWN_NAME]}'; {hint}."
 
 
 # --- a caller requests a skill ----------------------------------------------------------------------------------------

@@ -60,8 +60,8 @@ class KontekstService:
         name = start.agent_name or DEFAULT_AGENT
         events = RunEvents(new_id(), start.session_id or new_id(), name)
         if name not in self._agent_names:
-            known = ", ".join(dict.fromkeys(self._agent_names))
-            await call.send(events.fail(f"There is no agent named '{name[:64]}'; known are {known}."))
+            names = ", ".join(dict.fromkeys(self._agent_names))
+            await call.send(events.fail(f"There is no agent named '{name[:64]}'; known are {names}."))
             return
         await RunSession(call, self._service, start, events).serve()
 

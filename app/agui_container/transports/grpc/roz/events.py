@@ -295,5 +295,5 @@ def add(total: pb.TokenUsage, usage: pb.TokenUsage) -> None:
 
 def error_of(event: Event) -> AppError:
     """Return the error of a RUN_ERROR event."""
-    code = next((known for known in ErrorCode if known == event.get("code")), ErrorCode.AGENT_ERROR)
+    code = next((known_code for known_code in ErrorCode if known_code == event.get("code")), ErrorCode.AGENT_ERROR)
     return AppError(code, str(event.get("message", "")))

@@ -151,7 +151,9 @@ class Session:
         self._check_mode(message.ai_mode)
         tools: ToolsByName = tools_by_name(message.tools) if message.tools else self._tools.current
         texts = [("The user's project", text) for text in self._start.project_context]
-        texts += [(f"Tools of {source}" if source else "Tools", text) for source, text in self._tools.guidance.items()]
+        texts += [
+            (f"Tools of {source}" if source else "Tools", text) for source, text in self._tools.system_contexts.items()
+        ]
         texts.append(("This turn", message.system_context))
         run_input = RunAgentInput(
             thread_id=self._thread_id,
@@ -179,9 +181,9 @@ class Session:
     def _check_mode(self, mode: str) -> None:
         registered = (self._service.capabilities.custom or {}).get("aiModes", ())
         if mode not in MODES and mode not in registered:
-            known = ", ".join(("react", *registered))
+            modes = ", ".join(("react", *registered))
             raise AppError(
-                ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {known}."
+                ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {modes}."
             )
 
     # --- in ---
