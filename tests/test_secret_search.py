@@ -16,7 +16,8 @@ from tests.requirements import requirement
 from tests.secret_search import planted, remember_token, search, take_found
 from tests.servers import search_schema
 
-ROOT = Path(__file__).parents[1]
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
 TOKEN = "e30.e30.a-signature-of-this-test-alone"  # noqa: S105 - nobody takes it
 
 PLANT = """
@@ -72,6 +73,13 @@ def test_a_row_of_a_database_with_a_secret_is_found(postgres_server: str) -> Non
         connection.execute("INSERT INTO searched.rows VALUES (%s, %s)", [planted("x"), planted("y").encode()])
         search_schema(connection, "searched")
     assert len(take_found()) == 2
+
+
+def test_the_log_of_every_server_that_tests_start_is_searched() -> None:
+    texts = {path: path.read_text() for path in TESTS.rglob("*.py") if path != Path(__file__)}
+    starters = [path for path, text in texts.items() if "Popen(" in text and '"agui_container"' in text]
+    assert len(starters) >= 3
+    assert [path for path in starters if "search(" not in texts[path]] == []
 
 
 @requirement("secret.hidden")
