@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
+from types import AsyncGeneratorType
 
 import pytest
 
@@ -71,12 +72,12 @@ async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> No
 
 
 @contextmanager
-def noted_readings() -> Iterator[list[AsyncGenerator[object]]]:
+def noted_readings() -> Iterator[list[AsyncGeneratorType[object, object]]]:
     """The async generators of the module that reads runs of other replicas, from their first step on."""
-    noted, hooks = list[AsyncGenerator[object]](), sys.get_asyncgen_hooks()
+    noted, hooks = list[AsyncGeneratorType[object, object]](), sys.get_asyncgen_hooks()
 
-    def note(generator: AsyncGenerator[object]) -> None:
-        if generator.ag_code.co_filename == remote_run.__file__:
+    def note(generator: AsyncGenerator[object, object]) -> None:
+        if isinstance(generator, AsyncGeneratorType) and generator.ag_code.co_filename == remote_run.__file__:
             noted.append(generator)
         if hooks.firstiter is not None:
             hooks.firstiter(generator)
