@@ -25,7 +25,7 @@ from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
 from tests.secret_search import planted, remember_token
 from tests.sockets.client import is_last
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 from tests.telemetry.collector import Collector
 from tests.telemetry.test_server import COMMAND
 
@@ -42,7 +42,7 @@ TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcor
 
 
 @dataclass
-class Scene:
+class LeakCheck:
     """A server, what was sent to it, and all that it has given away.
 
     Attributes:
@@ -50,7 +50,7 @@ class Scene:
         replies: bodies and headers of all responses.
     """
 
-    server: Server
+    server: ServerProcess
     issuer: str
     store: Path
     collector: Collector
@@ -86,7 +86,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(tmp_path: Path) -> Iterator[LeakCheck]:
     """A server that asks for tokens, under ``opentelemetry-instrument`` and on SQLite."""
     store = tmp_path / "runs.db"
     with Collector() as collector, issuer_process() as issuer:
@@ -103,11 +103,11 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             "OTEL_LOGS_EXPORTER": "otlp",
             "OTEL_PYTHON_LOGGING_AUTO_INSTRUMENTATION_ENABLED": "true",
         }
-        with Server(COMMAND, **settings) as server:
-            yield Scene(server, issuer, store, collector)
+        with ServerProcess(COMMAND, **settings) as server:
+            yield LeakCheck(server, issuer, store, collector)
 
 
-async def over_http(scene: Scene, token: str) -> None:
+async def over_http(scene: LeakCheck, token: str) -> None:
     """A run, a run that fails, a read and a session of Roboto's."""
     async with httpx.AsyncClient(base_url=scene.url, headers=scene.headers(token), timeout=WAIT) as http:
         for at, text in enumerate(("hello", "fail")):
@@ -123,7 +123,7 @@ def whole(response: httpx.Response) -> list[str]:
     return [str(response.headers), response.text]
 
 
-async def over_ws(scene: Scene, token: str, *, is_subprotocol: bool) -> None:
+async def over_ws(scene: LeakCheck, token: str, *, is_subprotocol: bool) -> None:
     """A run and a run that fails, on one socket. A custom header comes in the query."""
     headers = scene.headers(token)
     name = "x-amzn-bedrock-agentcore-runtime-custom-key"
@@ -149,7 +149,7 @@ async def over_ws(scene: Scene, token: str, *, is_subprotocol: bool) -> None:
         scene.replies.append(str(await socket.recv()))
 
 
-async def over_grpc(scene: Scene, token: str) -> None:
+async def over_grpc(scene: LeakCheck, token: str) -> None:
     """A run of kontekst and one that fails, and a task that does not exist."""
     starts = [pb.RunCommand(start=pb.StartRunCommand(prompt=text)).SerializeToString() for text in ("hello", "fail")]
     calls = [("/kontekst.AgentService/Run", start) for start in starts]
@@ -160,7 +160,7 @@ async def over_grpc(scene: Scene, token: str) -> None:
 
 
 @requirement("secret.hidden", "secret.headers")
-async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: Scene) -> None:
+async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: LeakCheck) -> None:
     valid = scene.token(sub="alice")
     refused = [scene.token(sub="alice", aud="another"), f"{valid[:-4]}AAAA", planted("nonsense")]
     scene.secrets |= {*refused}

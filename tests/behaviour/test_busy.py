@@ -15,7 +15,7 @@ pytestmark = pytest.mark.durable
 
 
 async def conversation(client: Client) -> list[str]:
-    """What is kept of the thread, once its runs are over: an end may be read a moment before it is written down."""
+    """Wait until the thread's runs are stored, and return its messages. An end may be read before it is stored."""
     async with asyncio.timeout(WAIT):
         while True:
             thread = await client.command({"command": {"type": "threads.get", "threadId": "t1"}})

@@ -1,4 +1,4 @@
-"""What becomes of a run when its last reader has gone."""
+"""Runs whose last reader has disconnected."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.durable
 
 
 async def status(client: Client, run: str = "r1") -> object:
-    """How a run stands, asked in a way that reads nothing."""
+    """Return the status of a run without becoming its reader."""
     return (await client.service.runs.find(caller(), "t1", run))["status"]
 
 

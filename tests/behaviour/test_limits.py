@@ -1,4 +1,4 @@
-"""Nothing grows without end, and whatever bites says so; a drain ends everything properly; health tells the truth."""
+"""Limits of memory and runs with their errors, the drain at shutdown, and the health of the process."""
 
 import asyncio
 import gc
@@ -147,7 +147,7 @@ async def test_what_open_runs_were_asked_is_bounded(connect: Connect) -> None:
 
 
 async def found(client: Client, *runs: str) -> list[str]:
-    """Which of these runs can still be read."""
+    """Return those of the runs that can still be read."""
     kept = []
     for run in runs:
         try:
