@@ -23,7 +23,8 @@ def encodings(text: str) -> list[str]:
     return [encoded[(shift * 4 + 2) // 3 : -1] for shift, encoded in enumerate(shifted)]
 
 
-_sought = [MARK, MARK.encode().hex(), *encodings(MARK)]
+_marks = (MARK, MARK.encode().hex(), *encodings(MARK))
+_signatures: set[str] = set()
 _found: list[str] = []
 
 
@@ -33,17 +34,16 @@ def planted(name: str) -> str:
 
 
 def remember_token(token: str) -> str:
-    """Return a signed token, whose signature is a secret from now on."""
-    signature = token.rpartition(".")[2]
-    if signature and signature not in _sought:
-        _sought.extend((signature, signature.encode().hex()))
+    """Return a signed token, whose signature is a secret until the test ends."""
+    if signature := token.rpartition(".")[2]:
+        _signatures.update((signature, signature.encode().hex()))
     return token
 
 
 def search(produced: str | bytes, place: str) -> None:
     """Search for secrets in what the suite has produced. ``place`` says what that is."""
     text = produced.decode("latin-1") if isinstance(produced, bytes) else produced
-    _found.extend(f"{secret!r} in {place}" for secret in _sought if secret in text)
+    _found.extend(f"{secret!r} in {place}" for secret in (*_marks, *_signatures) if secret in text)
 
 
 def take_found() -> list[str]:
@@ -90,5 +90,6 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     yield
     if folder is not None:
         search_folder(folder)
+    _signatures.clear()
     if found := take_found():
         pytest.fail("secrets were given away: " + "; ".join(found), pytrace=False)
