@@ -9,7 +9,7 @@ import pytest
 from tests.sockets.agents import PIECE, piece
 from tests.sockets.client import (
     PATIENCE,
-    Exchange,
+    HttpExchange,
     ask,
     become,
     get,
@@ -38,9 +38,9 @@ async def test_readers_that_do_not_read_cost_little_and_get_everything_in_the_en
     await say(port, "count 10 warm")
     before = server.memory
     document = run_input(f"bulk {PIECES}")
-    slow = [await (await Exchange.open(port, post(document), window=WINDOW)).head()]
+    slow = [await (await HttpExchange.open(port, post(document), window=WINDOW)).head()]
     again = request("GET", f"/runs/{document['runId']}/events")
-    slow += [await (await Exchange.open(port, again, window=WINDOW)).head() for _ in range(SLOW_READERS - 1)]
+    slow += [await (await HttpExchange.open(port, again, window=WINDOW)).head() for _ in range(SLOW_READERS - 1)]
     sock = socket.create_connection(("127.0.0.1", port))
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW)
     async with socket_to(port, sock=sock, max_queue=1, compression=None) as slow_socket:
@@ -71,7 +71,7 @@ async def test_readers_that_do_not_read_cost_little_and_get_everything_in_the_en
 async def test_a_reader_that_never_reads_can_leave(servers: Servers) -> None:
     port = servers(AGUI_ON_DISCONNECT="cancel").port
     document = run_input(f"bulk {PIECES // 10}")
-    exchange = await (await Exchange.open(port, post(document), window=WINDOW)).head()
+    exchange = await (await HttpExchange.open(port, post(document), window=WINDOW)).head()
     await exchange.close(reset=True)
 
     async def unread() -> bool:
@@ -84,9 +84,11 @@ async def test_a_reader_that_never_reads_can_leave(servers: Servers) -> None:
 async def test_a_client_that_sends_no_more_reads_its_stream_to_the_end(servers: Servers, path: str) -> None:
     port = servers(AGUI_ON_DISCONNECT="cancel").port
     document = run_input("hold")
-    half = await (await Exchange.open(port, post(document))).until(is_text)
+    half = await (await HttpExchange.open(port, post(document))).until(is_text)
     if path == "events":
-        other = await (await Exchange.open(port, request("GET", f"/runs/{document['runId']}/events"))).until(is_text)
+        other = await (await HttpExchange.open(port, request("GET", f"/runs/{document['runId']}/events"))).until(
+            is_text
+        )
         await half.close()
         half = other
     half.writer.write_eof()
@@ -101,12 +103,12 @@ async def test_a_client_that_sends_no_more_reads_its_stream_to_the_end(servers: 
 
 
 async def test_a_client_of_protobuf_that_sends_no_more_has_left(servers: Servers) -> None:
-    """That format has no comments, so the server cannot find out whether the client is still there."""
+    """Protobuf has no comments, so the server cannot find out whether the client is still there."""
     port = servers(AGUI_ON_DISCONNECT="grace:30").port
     document = run_input("hold")
     body = json.dumps(document).encode()
     headers = (f"Content-Length: {len(body)}", "Accept: application/vnd.ag-ui.event+proto")
-    half = await (await Exchange.open(port, request("POST", "/invocations", body, headers))).head()
+    half = await (await HttpExchange.open(port, request("POST", "/invocations", body, headers))).head()
     half.writer.write_eof()
 
     async def unread() -> bool:
