@@ -50,7 +50,7 @@ async (count) => {
     }
 }
 """
-"""How the runs of this user have ended, once there are that many and none is open."""
+"""Statuses of the runs of this user, once there are that many and none is open."""
 
 
 async def stop(user: User) -> None:
