@@ -4,10 +4,10 @@ import pytest
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from tests.behaviour.test_every_protocol import Waiting
 from tests.grpc.h2 import message
 from tests.grpc.test_limits import beside, port_of, raw
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 Requests = tuple[kontekst.RunCommand | roz.SessionRequest, ...]
 
@@ -28,7 +28,7 @@ DEADLINE_EXCEEDED = "4"
 @BOTH
 async def test_the_server_ends_a_call_whose_deadline_passes(path: str, requests: Requests) -> None:
     """The client does nothing about its deadline itself."""
-    async with port_of(Waiting()) as port, raw(port) as client:
+    async with port_of(WaitingAgent()) as port, raw(port) as client:
         stream = client.call(path, ("grpc-timeout", "300m"))
         for request in requests:
             client.data(stream, message(request.SerializeToString()))
