@@ -51,5 +51,8 @@ PROTOCOLS = {
     "roboto.errors": ("docs/roboto.md#what-becomes-of-each-field", "A refusal has Roboto's shape and class."),
     "roboto.package": ("docs/roboto.md", "The package and its command work, unchanged, in both generations."),
     "roboto.replicas": ("docs/roboto.md#polling", "A session of one replica is polled and continued through another."),
-    "roboto.off": ("docs/configuration.md", "Without AGUI_ROBOTO nothing of it is served, imported or told."),
+    "roboto.off": (
+        "docs/configuration.md",
+        "A start imports only its routes. With AGUI_ROBOTO=off nothing is served or told.",
+    ),
 }

@@ -39,7 +39,7 @@ from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.clock import SystemClock
-from agui_container.runtime.log_values import mask_passwords
+from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.settings import (
     LimitBy,
     Scope,
@@ -212,7 +212,7 @@ async def ensure_open(service: Service) -> None:
         with store_errors_as_app_errors():
             await service.open()
     except BusUnavailable as error:
-        logger.warning("bus unavailable error=%s", error)
+        logger.warning("bus unavailable %s", format_fields({"error": error}))
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 

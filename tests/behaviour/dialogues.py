@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from agui_container.engine.service import Service
-from tests.behaviour.client import Client, Refused, Stream, outcome, text
+from tests.behaviour.client import Client, Refused, RunStream, outcome, text
 from tests.behaviour.conversations import answer
 from tests.engine.doubles import Json, ask, eventually
 
 NUMBERS = count(1)
 
 SUCCESS, CANCELLED, ERROR, ASKS, CALLS = "success", "cancelled", "error", "asks", "calls"
-"""How a reply ends: three ends of a turn, an approval that is asked for, and a call that the client is to run."""
+"""Ends of a reply: three ends of a turn, a request for approval, and a call of a client tool."""
 
 APPROVE, DENY = "approve", "deny"
 
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass
 class Reply:
-    """What has come since the client spoke.
+    """The messages of the server since the client's last message.
 
     Attributes:
         end: how it ended.
@@ -113,7 +113,7 @@ class AguiDialogue(Dialogue):
     def __init__(self, client: Client, thread: str) -> None:
         super().__init__(client.service, thread)
         self._client = client
-        self._stream: Stream | None = None
+        self._stream: RunStream | None = None
         self._refused: Refused | None = None
         self._events: list[Json] = []
         self._asked: list[Json] = []
@@ -204,4 +204,4 @@ class AguiDialogue(Dialogue):
 
     async def close(self) -> None:
         if self._stream is not None:
-            await self._stream._close()
+            await self._stream.close()

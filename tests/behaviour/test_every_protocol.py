@@ -1,4 +1,4 @@
-"""What holds over every protocol: AG-UI over SSE and WebSocket, roz of both generations, and kontekst."""
+"""Behaviour over every protocol: AG-UI over SSE and WebSocket, roz of both generations, and kontekst."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from tests.requirements import requirement
 
 WITH_CLIENT_TOOLS = [name for name in PROTOCOLS if name != "kontekst"]
 WITH_TURNS_THAT_WAIT = [name for name in PROTOCOLS if name not in {"sse", "ws"}]
-"""Where a turn goes on while it waits for a decision. In AG-UI its run has ended with interrupts."""
+"""Protocols whose turn stays open while it waits for a decision. In AG-UI the run has ended with interrupts."""
 
 SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
 
@@ -60,7 +60,7 @@ def body_of(thread: str, run: str, **fields: object) -> Json:
     return {"threadId": thread, "runId": run, "messages": [], "protocolVersion": "1.0", **fields}
 
 
-# --- agents of one's own ----------------------------------------------------------------------------------------------
+# --- custom agents ----------------------------------------------------------------------------------------------------
 
 
 @requirement("agent.strings", "protocol.same")

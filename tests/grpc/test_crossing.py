@@ -15,12 +15,12 @@ from tests.grpc.client import WAIT
 from tests.grpc.test_kontekst import RunTalk, started
 from tests.grpc.test_roz import begun, calling, schema, session_of, turned, waiting
 from tests.requirements import requirement
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 Json = dict[str, Any]
 
 
-def posted(server: Server, body: Json) -> list[Json]:
+def posted(server: ServerProcess, body: Json) -> list[Json]:
     """The events of a run over SSE."""
     url = f"http://127.0.0.1:{server.port}/invocations"
     request = urllib.request.Request(url, json.dumps({"protocolVersion": "1.0", **body}).encode())
@@ -28,13 +28,13 @@ def posted(server: Server, body: Json) -> list[Json]:
         return [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
 
 
-def fetched(server: Server, path: str) -> Json:
+def fetched(server: ServerProcess, path: str) -> Json:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=WAIT) as answer:
         found: Json = json.load(answer)
         return found
 
 
-def roboto(server: Server, method: str, path: str, body: Json | None = None) -> Json:
+def roboto(server: ServerProcess, method: str, path: str, body: Json | None = None) -> Json:
     """The data that a request of Roboto's gives."""
     url = f"http://127.0.0.1:{server.port}/v1/ai/threads{path}"
     request = urllib.request.Request(url, body and json.dumps(body).encode(), method=method)
@@ -48,7 +48,7 @@ def said(text: str) -> Json:
     return {"role": "user", "content": [{"text": text}]}
 
 
-def session(server: Server, thread: str) -> Json:
+def session(server: ServerProcess, thread: str) -> Json:
     """A session as Roboto's clients see it once the agent has answered. Polls are held back by the server."""
     record = roboto(server, "GET", f"/{thread}")
     while record["status"] == "roboto_turn":
@@ -71,7 +71,7 @@ def roles(run: RunTalk) -> list[str]:
     return [row.role for row in context.messages if row.source == "history"]
 
 
-def approval(server: Server, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
+def approval(server: ServerProcess, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
     """Answer the one approval of a thread over SSE."""
     (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
     answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": approved, **payload}}
@@ -79,7 +79,7 @@ def approval(server: Server, thread: str, run: str, *, approved: bool, **payload
 
 
 @requirement("protocol.crossed")
-def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: Server, channel: grpc.Channel) -> None:
+def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerProcess, channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         thread = talk.all("session_started")[0].session_id
         talk.say(calling("pay", amount=9), message_id="m1")
@@ -98,7 +98,7 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: Server, c
 
 
 @requirement("protocol.crossed")
-def test_proposed_in_kontekst_and_denied_over_sse(server: Server, channel: grpc.Channel) -> None:
+def test_proposed_in_kontekst_and_denied_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
     with started(channel, calling("echo", text="x")) as run:
         run.until("tools_proposed")
         thread = run.seen[0].started.session_id
@@ -109,7 +109,7 @@ def test_proposed_in_kontekst_and_denied_over_sse(server: Server, channel: grpc.
 
 
 @requirement("protocol.crossed")
-def test_proposed_in_kontekst_and_approved_over_sse(server: Server, channel: grpc.Channel) -> None:
+def test_proposed_in_kontekst_and_approved_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
     with started(channel, calling("pay", amount=9)) as run:
         run.until("tools_proposed")
         thread = run.seen[0].started.session_id
@@ -121,7 +121,7 @@ def test_proposed_in_kontekst_and_approved_over_sse(server: Server, channel: grp
 
 
 @requirement("protocol.crossed")
-def test_begun_over_sse_and_continued_in_roz(server: Server, channel: grpc.Channel) -> None:
+def test_begun_over_sse_and_continued_in_roz(server: ServerProcess, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "one two three four five six seven"}
     posted(server, {"threadId": "from-sse", "runId": "r1", "messages": [message]})
     with begun(channel, metadata=[("agui-thread-id", "from-sse")]) as talk, begun(channel) as fresh:
@@ -132,7 +132,7 @@ def test_begun_over_sse_and_continued_in_roz(server: Server, channel: grpc.Chann
 
 
 @requirement("protocol.crossed")
-def test_a_run_of_roz_is_cancelled_over_http(server: Server, channel: grpc.Channel) -> None:
+def test_a_run_of_roz_is_cancelled_over_http(server: ServerProcess, channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         thread = talk.all("session_started")[0].session_id
         talk.say("wait 30")
@@ -143,7 +143,7 @@ def test_a_run_of_roz_is_cancelled_over_http(server: Server, channel: grpc.Chann
 
 
 @requirement("protocol.crossed")
-def test_sessions_of_agentcore_keep_their_threads_apart(server: Server, channel: grpc.Channel) -> None:
+def test_sessions_of_agentcore_keep_their_threads_apart(server: ServerProcess, channel: grpc.Channel) -> None:
     header = "x-amzn-bedrock-agentcore-runtime-session-id"
     with started(channel, "hello", session_id="mine", metadata=[(header, "a" * 33)]) as run:
         list(run.rest())
@@ -155,7 +155,7 @@ def test_sessions_of_agentcore_keep_their_threads_apart(server: Server, channel:
 
 @requirement("protocol.crossed")
 def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_kontekst(
-    server: Server, channel: grpc.Channel
+    server: ServerProcess, channel: grpc.Channel
 ) -> None:
     with begun(channel) as talk:
         thread = session_of(talk)
@@ -179,7 +179,7 @@ def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_konte
 
 
 @requirement("protocol.crossed")
-def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: Server, channel: grpc.Channel) -> None:
+def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
     thread = roboto(server, "POST", "", {"messages": [said("stream 1")]})["thread_id"]
     session(server, thread)
     with begun(channel, metadata=[("agui-thread-id", thread)]) as talk:
@@ -197,7 +197,7 @@ def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: Server, chann
 
 @requirement("protocol.crossed")
 def test_a_client_tool_of_roz_stays_open_while_another_client_approves_and_is_then_answered_in_roz(
-    server: Server, channel: grpc.Channel
+    server: ServerProcess, channel: grpc.Channel
 ) -> None:
     with begun(channel, tools=[schema("move")]) as talk:
         talk.say(f"{calling('pay', amount=7)}\n{calling('move', x=1)}")
@@ -215,7 +215,7 @@ def test_a_client_tool_of_roz_stays_open_while_another_client_approves_and_is_th
 @requirement("protocol.crossed", "roz.control")
 @pytest.mark.parametrize("rating", ["positive", "negative"])
 def test_feedback_of_roz_is_read_over_http_and_replaced_in_roboto(
-    server: Server, channel: grpc.Channel, rating: str
+    server: ServerProcess, channel: grpc.Channel, rating: str
 ) -> None:
     with begun(channel) as talk:
         thread = session_of(talk)

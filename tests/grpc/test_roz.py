@@ -12,7 +12,7 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
-from tests.sockets.process import Server, Servers
+from tests.sockets.process import ServerProcess, Servers
 from tests.tools.mcp_fixtures import ENVIRONMENT
 
 SESSION = "/roz.v1.AgentService/StreamSession"
@@ -43,16 +43,16 @@ class RozTalk(GrpcCall[pb.SessionRequest, pb.SessionResponse]):
 
     @property
     def old(self) -> list[str]:
-        """What a client of release 0.2 reads."""
+        """Kinds that a client of release 0.2 reads."""
         return [kind for kind in self.kinds if not kind.startswith("1.0 ")]
 
     @property
     def new(self) -> list[str]:
-        """What a client of release 1.0 reads."""
+        """Kinds that a client of release 1.0 reads."""
         return [kind[4:] for kind in self.kinds if kind.startswith("1.0 ")]
 
     def all(self, kind: str) -> list[Any]:
-        """Everything of one kind that has come."""
+        """Return all received messages of one kind."""
         return [getattr(message, kind) for message in self.seen if message.HasField(kind)]
 
 
@@ -211,7 +211,7 @@ def finished(talk: RozTalk) -> dict[str, str]:
 
 
 def requested(talk: RozTalk, name: str) -> bool:
-    """Whether a call of this tool leads to the client."""
+    """Return True if a call of this tool is sent to the client."""
     talk.say(calling(name, x=1))
     while True:
         kind, content = talk.next()
@@ -254,7 +254,7 @@ def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Chan
 
 
 def waiting(talk: RozTalk) -> Any:
-    """What a client of release 0.2 knows of a call that waits."""
+    """Return the details of a waiting call that a client of release 0.2 gets."""
     while True:
         update = talk.until("activity_update")
         if update.state == "waiting_approval":
@@ -407,7 +407,7 @@ def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
 
 @requirement("roz.control")
 def test_a_failing_turn_is_told_and_the_session_goes_on(dial: Dial) -> None:
-    with Server(**ASSISTANT) as server, begun(dial(server)) as talk:
+    with ServerProcess(**ASSISTANT) as server, begun(dial(server)) as talk:
         talk.say("fail", message_id="m1")
         error = talk.until("error")
         assert (error.code, error.message, error.retryable) == ("MODEL_ERROR", "The model failed.", True)
@@ -520,7 +520,7 @@ def test_a_small_context_is_compacted_and_told(old_channel: grpc.Channel) -> Non
 
 @requirement("roz.answers")
 def test_a_client_of_release_1_0_is_told_of_a_compaction_and_of_the_end_of_the_server(dial: Dial) -> None:
-    with Server(**ASSISTANT, AGUI_ROZ_WIRE="1.0") as server, RozTalk(dial(server)) as talk:
+    with ServerProcess(**ASSISTANT, AGUI_ROZ_WIRE="1.0") as server, RozTalk(dial(server)) as talk:
         talk.send(start=pb.StartSession(max_context_tokens=300))
         for number in range(6):
             talk.say(f"{number} " + "word " * 60)

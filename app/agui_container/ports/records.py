@@ -67,7 +67,7 @@ class RunRecord(Struct, frozen=True):
         ended_at: time of the end; None while the run is active.
         usage: token usage of its model calls so far as JSON; None if unknown.
         error: the error as JSON; None unless the run failed.
-        kept: True while its envelopes can be read. ``RunStore.forget`` removes them.
+        has_events: True while its envelopes can be read. ``RunStore.forget`` removes them.
         readers: number of readers, according to the last report of its replica.
     """
 
@@ -80,7 +80,7 @@ class RunRecord(Struct, frozen=True):
     ended_at: float | None = None
     usage: bytes | None = None
     error: bytes | None = None
-    kept: bool = True
+    has_events: bool = True
     readers: int = 0
 
     @property

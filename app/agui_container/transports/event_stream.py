@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, share_of
 from agui_container.transports.caller_middleware import OUTER_SEND
 from agui_container.transports.formats import Format
@@ -133,7 +134,9 @@ class EventStreamResponse:
             if not self._deadline.expired():
                 raise
             if self._is_slow:
-                logger.info("slow reader disconnected run=%s idle_seconds=%d", self._run_id, SEND_SECONDS)
+                logger.info(
+                    "slow reader disconnected %s", format_fields({"run": self._run_id, "idle_seconds": SEND_SECONDS})
+                )
         finally:
             self._monitor.remove(self)
             self._subscription.close()
@@ -168,7 +171,7 @@ class EventStreamResponse:
                 del batch  # the write may take long
                 await self._send_body(body, more=not is_complete)
         except AppError as error:  # the stream ends, but the run continues and the client may reconnect
-            logger.warning("stream ended run=%s code=%s", self._run_id, error.code)
+            logger.warning("stream ended %s", format_fields({"run": self._run_id, "code": error.code}))
         if not is_complete:
             await self._send_body(b"", more=False)
 

@@ -36,6 +36,8 @@ from h2.events import (
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
+from agui_container.runtime.log_values import format_fields
+
 MAX_STREAMS = 100
 """Calls that one connection may have open."""
 
@@ -194,7 +196,7 @@ class GrpcProtocol(H2Protocol):
         try:
             events = self.connection.feed(data)
         except Exception as error:  # noqa: BLE001 - h2 raises exceptions of any type for malformed headers
-            logger.info("gRPC connection closed reason=%s cause=%r", "protocol error", error)
+            logger.info("gRPC connection closed %s", format_fields({"reason": "protocol error", "cause": error}))
             self.connection.flush()  # h2 has prepared a GOAWAY with the reason
             self.processor.close("Protocol error")
             return
@@ -271,7 +273,7 @@ class GrpcProtocol(H2Protocol):
         return self._controls <= MAX_CONTROLS
 
     def _end(self, code: ErrorCodes, reason: str) -> None:
-        logger.info("gRPC connection closed reason=%s", reason)
+        logger.info("gRPC connection closed %s", format_fields({"reason": reason}))
         self.connection.go_away(code)
         self.processor.close(reason)
 

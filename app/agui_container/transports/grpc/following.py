@@ -64,9 +64,9 @@ async def find_newer_run(service: Service, caller: Caller, thread_id: str, run_i
     return None if latest["runId"] == run_id else str(latest["runId"])
 
 
-async def first_of(wanted: Coroutine[object, object, T], other: Coroutine[object, object, str]) -> T | str:
+async def first_of(work: Coroutine[object, object, T], other: Coroutine[object, object, str]) -> T | str:
     """Return the result, or raise the exception, of the coroutine that ends first. The other one is cancelled."""
-    tasks = asyncio.ensure_future(wanted), asyncio.ensure_future(other)
+    tasks = asyncio.ensure_future(work), asyncio.ensure_future(other)
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         first = next(task for task in tasks if task.done())

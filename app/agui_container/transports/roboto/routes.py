@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
@@ -144,7 +145,7 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         except HTTPException:
             raise
         except Exception:
-            logger.exception("roboto request failed")
+            logger.exception("roboto request failed %s", format_fields({"path": request.url.path}))
             return error_response(
                 request, AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause.")
             )
@@ -154,7 +155,7 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 def refusal(error: AppError, request: HTTPConnection) -> Response:
     """Return an error that occurs before a route is found, in Roboto's form."""
-    logger.info("request refused code=%s message=%s", error.code, error.message)
+    logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
     return error_response(request, error)
 
 

@@ -260,7 +260,7 @@ class TurnEvents:
     def _clear_pending(self) -> None:
         self.tool_requests, self.approvals = {}, {}
 
-    # --- for people ---
+    # --- approvals and questions ---
 
     def _set_activity(self, state: str, detail: str = "", category: str = "") -> Responses:
         """Report the agent's activity if it has changed."""
@@ -306,5 +306,5 @@ def add(total: pb.TokenUsage, usage: pb.TokenUsage) -> None:
 
 def error_of(event: Event) -> AppError:
     """Return the error of a RUN_ERROR event."""
-    code = next((known for known in ErrorCode if known == event.get("code")), ErrorCode.AGENT_ERROR)
+    code = next((known_code for known_code in ErrorCode if known_code == event.get("code")), ErrorCode.AGENT_ERROR)
     return AppError(code, str(event.get("message", "")))

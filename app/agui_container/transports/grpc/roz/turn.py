@@ -200,15 +200,15 @@ class SessionTurn:
             now = loop.time()
             for late in [it for it in missing if now >= started_at + it.timeout_ms / 1000]:
                 self._results[late.call_id] = late_message(late.call_id, late.timeout_ms)
-            due = min((started_at + it.timeout_ms / 1000 for it in missing), default=None)
+            deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=None)
             self._has_news.clear()
-            if due is None or due > now:
-                await self._wait_until(due)
+            if deadline is None or deadline > now:
+                await self._wait_until(deadline)
         return None
 
-    async def _wait_until(self, due: float | None) -> None:
+    async def _wait_until(self, deadline: float | None) -> None:
         try:
-            async with asyncio.timeout_at(due):
+            async with asyncio.timeout_at(deadline):
                 await self._has_news.wait()
         except TimeoutError:
             pass
