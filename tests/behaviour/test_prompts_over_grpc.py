@@ -1,4 +1,4 @@
-"""What the clients of roz and kontekst send beside a message reaches the model's prompt, over real sockets."""
+"""The model's prompt has what clients of roz and kontekst send beside a message, over real sockets."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from agui_container.settings import Settings
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.dialogues import SUCCESS, Dialogue
-from tests.behaviour.fake_models import Offline
+from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json
@@ -29,7 +29,7 @@ class PromptRecorder:
 
     service: Service
     channel: Channel
-    mind: Offline
+    model: FakeOffline
 
     async def roz(self, start: roz.StartSession, message: roz.UserMessage) -> Json:
         """Return the prompt of a session's first message."""
@@ -48,7 +48,7 @@ class PromptRecorder:
 
     async def _prompt(self, dialogue: Dialogue) -> Json:
         assert (await dialogue.reply()).end == SUCCESS
-        (prompt,) = await self.mind.heard()
+        (prompt,) = await self.model.heard()
         return prompt
 
 
@@ -62,15 +62,15 @@ async def closing(dialogue: Dialogue) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[PromptRecorder]:
-    mind = Offline()
-    monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: mind.model)
+    model = FakeOffline()
+    monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: model.model)
     (tmp_path / "haiku").mkdir()
     (tmp_path / "haiku" / "SKILL.md").write_text(SKILL)
     app = build_app(Settings(skills=str(tmp_path)))
     async with serving(app) as url:
         channel = Channel("127.0.0.1", int(url.rpartition(":")[2]))
         try:
-            yield PromptRecorder(app.state.service, channel, mind)
+            yield PromptRecorder(app.state.service, channel, model)
         finally:
             channel.close()
 
