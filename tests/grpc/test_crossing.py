@@ -8,12 +8,13 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.json_format import MessageToDict
 from websockets.sync.client import connect
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import WAIT
 from tests.grpc.test_kontekst import RunTalk, started
-from tests.grpc.test_roz import begun, calling, schema, session_of, turned, waiting
+from tests.grpc.test_roz import RozTalk, begun, calling, schema, session_of, turned, waiting
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -37,7 +38,7 @@ def fetched(server: ServerProcess, path: str) -> Json:
 def roboto(server: ServerProcess, method: str, path: str, body: Json | None = None) -> Json:
     """The data that a request of Roboto's gives."""
     url = f"http://127.0.0.1:{server.port}/v1/ai/threads{path}"
-    request = urllib.request.Request(url, body and json.dumps(body).encode(), method=method)
+    request = urllib.request.Request(url, json.dumps(body).encode() if body else None, method=method)
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
         found: Json = json.load(answer)["data"]
         return found
@@ -92,9 +93,27 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerPro
             "tool_call_finished",
         ]
         assert "paid 9" in "".join(delta.content for delta in talk.all("text_delta")), "the roz client has followed"
+        assert outcomes(talk) == [{"approved": True, "elsewhere": True}]
     with started(channel, "hello", session_id=thread) as run:
         list(run.rest())
     assert roles(run) == ["user", "assistant", "tool", "assistant"]
+
+
+@requirement("protocol.crossed")
+@pytest.mark.parametrize("call", [calling("pay", amount=9), "delegate " + calling("pay", amount=9)])
+def test_begun_in_roz_and_denied_over_sse(server: ServerProcess, channel: grpc.Channel, call: str) -> None:
+    with begun(channel) as talk:
+        talk.say(call)
+        waiting(talk)
+        approval(server, session_of(talk), "denied", approved=False, reason="not now")
+        assert turned(talk).stop_reason == "end_turn"
+        assert outcomes(talk) == [{"approved": False, "elsewhere": True}]
+
+
+def outcomes(talk: RozTalk) -> list[Json]:
+    """The outcomes of the approvals that a client of release 1.0 has been told of."""
+    events = [it.approval_resolved for it in talk.all("session_event") if it.HasField("approval_resolved")]
+    return [MessageToDict(event.outcome) for event in events]
 
 
 @requirement("protocol.crossed")
