@@ -22,7 +22,7 @@ from tests.requirements_threads import DURABLE
 
 
 class Requirement(NamedTuple):
-    """Where a behaviour is asked for, and what it is."""
+    """A promised behaviour: the document that promises it, and one sentence."""
 
     source: str
     sentence: str

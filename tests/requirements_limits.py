@@ -1,4 +1,4 @@
-"""What one caller may use while others need the server, too; a part of the manifest in ``requirements``."""
+"""Requirements for limits of one caller; a part of the manifest in ``requirements``."""
 
 _LIMITS = "docs/limits.md"
 

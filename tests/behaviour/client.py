@@ -1,4 +1,4 @@
-"""What a test sees of a server, whatever the transport: streams of events, answers to commands, and refusals."""
+"""Clients for tests, with one interface over all transports: event streams, command responses and refusals."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ class Refused(Exception):
         self.retry_after = retry_after
 
 
-class Stream(ABC):
+class RunStream(ABC):
     """One reader of one run. ``seqs`` are the numbers of the events that were taken so far."""
 
     def __init__(self, service: Service) -> None:
@@ -92,14 +92,14 @@ class Client(ABC):
         self.service = service
         self.clock = clock
         self.headers = headers or {}
-        self.streams: list[Stream] = []
+        self.streams: list[RunStream] = []
 
     @abstractmethod
     def having(self, **headers: str) -> Self:
         """The same client with other headers; underscores stand for dashes."""
 
     @abstractmethod
-    async def start(self, body: Json | str) -> Stream:
+    async def start(self, body: Json | str) -> RunStream:
         """Ask for a run or for ``attach``, and read. Raises ``Refused``."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Client(ABC):
         """A whole run."""
         return await (await self.start(body)).rest()
 
-    async def attach(self, thread: str | None, run: str | None, after: int | None = None) -> Stream:
+    async def attach(self, thread: str | None, run: str | None, after: int | None = None) -> RunStream:
         """Read a run that exists."""
         fields = {"threadId": thread, "runId": run, "after": after}
         given = {name: value for name, value in fields.items() if value is not None}
@@ -151,6 +151,6 @@ def folded(events: Sequence[Json]) -> list[Json]:
 
 
 def outcome(events: Sequence[Json]) -> str:
-    """How a run ended: an outcome's type, or an error's code."""
+    """Return the end of a run: the type of its outcome, or the code of its error."""
     last = events[-1]
     return str(last["outcome"]["type"] if last["type"] == "RUN_FINISHED" else last["code"])

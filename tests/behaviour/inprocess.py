@@ -13,11 +13,11 @@ from agui_container.protocol.parser import CommandRequest, RunRequest, parse
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.commands import CommandResponder
-from tests.behaviour.client import Client, Refused, Stream
+from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
 
 
-class ReaderStream(Stream):
+class ReaderStream(RunStream):
     """A reader's batches, one event at a time."""
 
     def __init__(self, service: Service, reader: Subscription) -> None:
@@ -65,7 +65,7 @@ class InProcess(Client):
             headers=self.headers,
         )
 
-    async def start(self, body: Json | str) -> Stream:
+    async def start(self, body: Json | str) -> RunStream:
         try:
             stream = ReaderStream(self.service, await self._reader(body))
         except AppError as error:

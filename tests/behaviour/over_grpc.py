@@ -23,7 +23,7 @@ In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
 
 
-class Call(Generic[Out, In]):
+class ClientCall(Generic[Out, In]):
     """One bidirectional call."""
 
     def __init__(self, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]) -> None:
@@ -79,14 +79,14 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
         super().__init__(service, thread)
         self.metadata = metadata
         self._method = method
-        self._call: Call[Out, In] | None = None
+        self._call: ClientCall[Out, In] | None = None
         self._reply = Reply()
 
     @property
-    def call(self) -> Call[Out, In]:
+    def call(self) -> ClientCall[Out, In]:
         """The open call."""
         if self._call is None:
-            self._call = Call(self._method, self.metadata)
+            self._call = ClientCall(self._method, self.metadata)
         return self._call
 
     async def first_text(self) -> None:
@@ -127,7 +127,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
         """Put what a message says into a reply."""
 
     def kind_of(self, asked: Sequence[Asked]) -> str:
-        """What the calls wait for."""
+        """Return the end of a reply that leaves these calls waiting."""
         return ASKS if asked else ""
 
 
@@ -210,6 +210,15 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
         await self.call.send(roz.SessionRequest(tool_result=given))
         return await self.reply()
 
+    async def approve_and_give(self, result: str) -> Reply:
+        (paid,) = [asked.call_id for asked in self._asked if asked.call_id not in self._requested]
+        approved = roz.PermissionDecision(tool_call_id=paid, approved=True)
+        await self.call.send(roz.SessionRequest(permission_decision=approved))
+        (call,) = self._requested
+        given = roz.ToolResult(tool_call_id=call, success=True, result=result)
+        await self.call.send(roz.SessionRequest(tool_result=given))
+        return await self.reply()
+
     async def cancel(self) -> None:
         await self.call.send(roz.SessionRequest(cancel_turn=roz.CancelTurn()))
 
@@ -260,6 +269,9 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
         return await self.reply()
 
     async def give_result(self, result: str) -> Reply:
+        raise NotImplementedError("kontekst has no tools of the client")
+
+    async def approve_and_give(self, result: str) -> Reply:
         raise NotImplementedError("kontekst has no tools of the client")
 
     async def cancel(self) -> None:

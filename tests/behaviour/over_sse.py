@@ -8,7 +8,7 @@ from typing import Self
 import httpx
 
 from agui_container.engine.service import Service
-from tests.behaviour.client import Client, Refused, Stream
+from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import WAIT, FakeClock, Json
 
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -40,7 +40,7 @@ def parsed(frame: bytes) -> tuple[int | None, Json]:
     return (int(values[0]) if len(values) > 1 else None), json.loads(values[-1])
 
 
-class SseStream(Stream):
+class SseStream(RunStream):
     """The body of one response."""
 
     def __init__(self, service: Service, response: httpx.Response, http: httpx.AsyncClient) -> None:

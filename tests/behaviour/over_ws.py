@@ -7,7 +7,7 @@ from typing import Self
 from websockets.asyncio.client import ClientConnection, connect
 
 from agui_container.engine.service import Service
-from tests.behaviour.client import TERMINAL, Client, Refused, Stream
+from tests.behaviour.client import TERMINAL, Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
 
 
@@ -48,7 +48,7 @@ class Socket:
             assert frame["command"] == "attach"
 
 
-class WsStream(Stream):
+class WsStream(RunStream):
     """The frames of one run, up to its terminal event; nothing may follow that."""
 
     def __init__(self, service: Service, socket: Socket) -> None:

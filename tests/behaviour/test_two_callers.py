@@ -10,7 +10,7 @@ from agui_container.engine.caller_usage import Resource
 from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.transports.caller_middleware import SESSION_HEADER
-from tests.behaviour.client import Client, Refused, Stream, outcome, text
+from tests.behaviour.client import Client, Refused, RunStream, outcome, text
 from tests.conftest import Connect
 from tests.engine.doubles import ask, eventually
 from tests.requirements import requirement
@@ -38,7 +38,7 @@ def session(client: Client, name: str) -> Client:
     return client.having(**{SESSION_HEADER.replace("-", "_"): name})
 
 
-async def begun(client: Client, thread: str, said: str = "wait") -> Stream:
+async def begun(client: Client, thread: str, said: str = "wait") -> RunStream:
     stream = await client.start(ask(thread, text=said))
     await stream.until("TEXT_MESSAGE_CONTENT")
     return stream

@@ -43,7 +43,7 @@ ENDS: dict[str, tuple[Item | None, str, str]] = {
     "was cancelled": (CANCELLED, "cancelled", ""),
     "has failed": (FAILED, "error", "MINE"),
 }
-"""How a run stands when the server stops, and what its record says then: status and code."""
+"""States of a run at shutdown: its last event, and the status and error code of its record afterwards."""
 
 
 class Slow:
@@ -103,7 +103,7 @@ async def stopped(service: Service, reader: Subscription, slow: Slow) -> list[En
 
 
 def assert_legal(seen: Sequence[Envelope]) -> None:
-    """Nothing is missing between the numbers, and nothing is open at the end."""
+    """Check that no event is missing and that the run closes all its entities."""
     assert [envelope.seq for envelope in seen] == list(range(1, len(seen) + 1))
     sequence = RunSequence()
     for envelope in seen[:-1]:

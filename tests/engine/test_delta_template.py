@@ -55,7 +55,7 @@ def text(delta: str = "a", key: str = "m1", fields: Json | None = None) -> Make:
 
 
 def tampered(**fields: object) -> Make:
-    """What an agent has changed behind the model's back."""
+    """Return a factory of events whose fields were changed without pydantic's validation."""
 
     def make() -> BaseEvent:
         event = TextMessageContentEvent(message_id="m1", delta="a")

@@ -1,4 +1,4 @@
-"""How long a replica's word counts, beside clocks that differ, and what is forgotten when its time is over."""
+"""Leases under clocks that differ, and the expiry of runs, interrupts and events."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a tool sends in vain: open is what was accepted, and what cannot be said at all ends nothing."""
+"""Events of a tool that are refused: they open nothing, and an invalid one ends nothing."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -63,7 +63,7 @@ def begun(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
 
 
 def types(log: EventLog) -> list[str]:
-    """Those of the agent's own events."""
+    """Return the types of the agent's own events."""
     log.flush()
     return [event_type.value for event_type in log.batch(2, len(log)).types]
 

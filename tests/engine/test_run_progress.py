@@ -1,4 +1,4 @@
-"""What one replica says of its runs to those who ask another one."""
+"""Progress of runs that one replica reports to clients of another one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

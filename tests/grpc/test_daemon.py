@@ -16,7 +16,7 @@ from tests.grpc.h2 import message
 from tests.grpc.test_kontekst import started, unary
 from tests.grpc.test_limits import STATUS, beside, raw
 from tests.requirements import requirement
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ async def test_an_endpoint_that_stops_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 @requirement("kontekst.shutdown")
 def test_a_shutdown_lets_short_runs_end_and_ends_long_ones_before_the_process(dial: Dial) -> None:
-    with Server(**ASSISTANT, AGUI_GRPC_SHUTDOWN="on") as server:
+    with ServerProcess(**ASSISTANT, AGUI_GRPC_SHUTDOWN="on") as server:
         channel = dial(server)
         with started(channel, "wait 1") as short, started(channel, "wait 30") as long:
             for run in (short, long):

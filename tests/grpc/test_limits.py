@@ -43,7 +43,7 @@ async def port_of(agent: object, timeout_keep_alive: float = WAIT, **settings: o
 
 
 async def beside(function: Callable[..., T], *arguments: object) -> T:
-    """What a client does that waits in a thread."""
+    """Run a blocking client function in a thread."""
     return await asyncio.to_thread(function, *arguments)
 
 

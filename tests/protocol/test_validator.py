@@ -180,7 +180,7 @@ def test_a_null_tag_is_illegal_even_where_no_tag_belongs(kind: type[BaseEvent]) 
     assert accepts(sequence, event(kind))
 
 
-# --- what is owed ---
+# --- missing end events ---
 
 
 @each_entity
@@ -237,7 +237,7 @@ def test_whatever_happened_closers_then_a_terminal_event_are_legal(moves: list[B
 
 
 def answers(sequence: RunSequence) -> list[bool]:
-    """Which of the moves a run would take next."""
+    """Return for each move True if the run would accept it next."""
     return [accepts(deepcopy(sequence), move) for move in MOVES]
 
 

@@ -1,4 +1,4 @@
-"""What Roboto's clients send: what is refused, and what becomes of it."""
+"""Requests of Roboto's clients: their translation and their refusal."""
 
 import json
 

@@ -267,7 +267,7 @@ def test_every_status_of_the_error_table_has_an_exception() -> None:
     assert refused <= routes.CLASSES.keys()
 
 
-# --- deltas that wait -------------------------------------------------------------------------------------------------
+# --- waiting deltas ---------------------------------------------------------------------------------------------------
 
 
 @requirement("roboto.delta")

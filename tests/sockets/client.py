@@ -23,7 +23,7 @@ RESET = struct.pack("ii", 1, 0)
 """SO_LINGER that makes close() send RST."""
 
 _numbers = itertools.count(1)
-_opened: list["Exchange"] = []
+_opened: list["HttpExchange"] = []
 
 
 def run_input(text: str, *, thread: str | None = None, **fields: object) -> Json:
@@ -45,7 +45,7 @@ def post(document: Json | bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """A whole response."""
 
     status: int
@@ -63,7 +63,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Exchange:
+class HttpExchange:
     """One request on a connection of its own, and its response as far as the test reads it."""
 
     reader: asyncio.StreamReader
@@ -169,12 +169,12 @@ def text_of(events: Iterable[Json]) -> str:
 
 
 def is_text(event: Json) -> bool:
-    """Whether it carries text: the run is on its way."""
+    """Return True for an event with text, which means that the run is under way."""
     return bool(event.get("type") == "TEXT_MESSAGE_CONTENT")
 
 
 def is_last(event: Json) -> bool:
-    """Whether it ends its run."""
+    """Return True for the last event of a run."""
     return event.get("type") in ("RUN_FINISHED", "RUN_ERROR")
 
 
@@ -184,14 +184,14 @@ async def close_all() -> None:
         await _opened.pop().close()
 
 
-async def ask(port: int, sent: bytes) -> Answer:
+async def ask(port: int, sent: bytes) -> HttpResponse:
     """Send a request and read the whole response."""
-    exchange = await Exchange.open(port, sent)
+    exchange = await HttpExchange.open(port, sent)
     try:
         body = b"".join([piece async for piece in exchange.body()])
     finally:
         await exchange.close()
-    return Answer(exchange.status, exchange.headers, body)
+    return HttpResponse(exchange.status, exchange.headers, body)
 
 
 async def get(port: int, path: str) -> Any:  # noqa: ANN401 - whatever the server said
@@ -200,7 +200,7 @@ async def get(port: int, path: str) -> Any:  # noqa: ANN401 - whatever the serve
 
 
 async def say(port: int, text: str) -> str:
-    """What the agent answers."""
+    """Run the agent with this text and return its answer."""
     return text_of((await ask(port, post(run_input(text)))).events)
 
 

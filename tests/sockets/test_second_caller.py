@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.requirements import requirement
-from tests.sockets.client import Exchange, Json, ask, post, request, run_input
-from tests.sockets.process import Server, Servers
+from tests.sockets.client import HttpExchange, Json, ask, post, request, run_input
+from tests.sockets.process import ServerProcess, Servers
 from tests.sockets.test_descriptors import CLIENTS, LIMITED
 
 FIRST, SECOND = "127.0.0.2", "127.0.0.3"
@@ -53,7 +53,7 @@ WORST: dict[str, Callable[[], Json]] = {
 async def is_served(port: int) -> bool:
     """The second caller's run comes to its end, and so does a ping."""
     async with asyncio.timeout(SERVED_SECONDS):
-        run = await Exchange.open(port, post(run_input("hi")), source=SECOND)
+        run = await HttpExchange.open(port, post(run_input("hi")), source=SECOND)
         events = (await run.rest()).events
         ping = await ask(port, request("GET", "/ping"))
     return bool(events) and events[-1]["type"] == "RUN_FINISHED" and ping.status == 200
@@ -61,23 +61,23 @@ async def is_served(port: int) -> bool:
 
 @requirement("caller.connections")
 async def test_a_second_caller_is_served_beside_half_sent_requests_of_another() -> None:
-    with Server(LIMITED) as server:
+    with ServerProcess(LIMITED) as server:
         for _ in range(CLIENTS // 20):
-            await asyncio.gather(*(Exchange.open(server.port, HALF_A_HEAD, source=FIRST) for _ in range(20)))
+            await asyncio.gather(*(HttpExchange.open(server.port, HALF_A_HEAD, source=FIRST) for _ in range(20)))
         assert [await is_served(server.port) for _ in range(ATTEMPTS)] == [True] * ATTEMPTS
 
 
 @pytest.fixture
-def assistant(servers: Servers) -> Server:
+def assistant(servers: Servers) -> ServerProcess:
     """The assistant, with the limits of one caller."""
     return servers(AGUI_AGENT="assistant", AGUI_LIMIT_BY="address")
 
 
 @requirement("caller.loop")
 @pytest.mark.parametrize("name", WORST)
-async def test_a_second_caller_is_served_beside_bodies_that_take_work(assistant: Server, name: str) -> None:
+async def test_a_second_caller_is_served_beside_bodies_that_take_work(assistant: ServerProcess, name: str) -> None:
     sent = [post(WORST[name]()) for _ in range(AT_ONCE)]
-    attacks = [await Exchange.open(assistant.port, body, source=FIRST) for body in sent]
+    attacks = [await HttpExchange.open(assistant.port, body, source=FIRST) for body in sent]
     answered = asyncio.gather(*(attack.head() for attack in attacks))
     served = [await is_served(assistant.port) for _ in range(ATTEMPTS)]
     assert served == [True] * ATTEMPTS

@@ -170,7 +170,7 @@ async def test_a_fork_counts_for_the_caller_of_its_thread() -> None:
     assert await store.threads.get(source) is not None
 
 
-# --- how much there is ---
+# --- sizes ---
 
 IDS = st.sampled_from(["m0", "m1", "m2", "m3"])
 MESSAGES = st.builds(StoredMessage, IDS, st.binary(max_size=9))

@@ -44,7 +44,7 @@ async def works(store: Store, last_seq: int) -> None:
     assert await store.threads.get(THREAD) is not None
 
 
-# --- gone -------------------------------------------------------------------------------------------------------------
+# --- lost connections -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("url", ["sqlite:////nonexistent/store.db", "postgresql://test@127.0.0.1:1/postgres"])
@@ -107,7 +107,7 @@ async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(pos
     await store.aclose()
 
 
-# --- locked, full -----------------------------------------------------------------------------------------------------
+# --- locked and full databases ----------------------------------------------------------------------------------------
 
 
 async def test_a_file_that_another_program_has_locked_is_not_waited_for(sqlite_url: str) -> None:
@@ -169,7 +169,7 @@ async def test_a_full_server_takes_nothing_in_part(postgres_url: str) -> None:
     await store.aclose()
 
 
-# --- callers that go --------------------------------------------------------------------------------------------------
+# --- cancelled callers ------------------------------------------------------------------------------------------------
 
 
 async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(store: Store) -> None:

@@ -125,7 +125,7 @@ async def test_of_several_takers_one_gets_the_run(replica: Replica) -> None:
 
 
 async def test_writers_that_race_a_taker_leave_a_whole_log(replica: Replica) -> None:
-    """Whatever was written before the takeover is there once, and nothing after it."""
+    """Events written before the takeover are stored once, and later ones are not stored."""
     ours, theirs = await replica(), await replica()
     record = await claimed(ours)
 

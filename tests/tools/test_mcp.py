@@ -19,7 +19,7 @@ from tests.engine.doubles import eventually
 from tests.tools.mcp_fixtures import WAIT, Rig, rigged
 from tests.tools.mcp_stateless import GIVEN
 
-# --- tools and what they give -----------------------------------------------------------------------------------------
+# --- tools and results ------------------------------------------------------------------------------------------------
 
 
 async def test_the_servers_tools_are_listed_under_a_prefix(rig: Rig) -> None:

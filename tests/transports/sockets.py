@@ -47,7 +47,7 @@ async def receive(socket: ClientConnection, count: int) -> list[Json]:
 
 
 def shown(frames: list[Json]) -> list[str]:
-    """What frames are: a type with its run, a custom value, or a control with its code."""
+    """Return a short name for each frame: a type with its run, a custom value, or a control with its code."""
     names = []
     for frame in frames:
         about = frame.get("runId") or frame.get("value") or frame.get("code") or frame.get("id") or ""

@@ -1,4 +1,4 @@
-"""Which format a request gets, and that nothing else depends on it."""
+"""The format of the response to a request. Nothing else depends on it."""
 
 import asyncio
 import json

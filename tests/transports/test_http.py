@@ -1,4 +1,4 @@
-"""What only HTTP shows: frames, headers and statuses."""
+"""HTTP alone: frames, headers and statuses."""
 
 import asyncio
 import gzip

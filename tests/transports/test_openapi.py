@@ -55,7 +55,7 @@ def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
 
 
 def values(node: object, key: str) -> Iterator[Any]:
-    """What stands under a key, anywhere in a document."""
+    """Yield the values of a key at any depth of a document."""
     if isinstance(node, dict):
         for name, value in node.items():
             if name == key:
@@ -128,7 +128,7 @@ async def test_routes_that_a_program_adds_are_in_it(app: FastAPI) -> None:
     assert "<b>" not in page
 
 
-# --- the server does what the document says ---------------------------------------------------------------------------
+# --- comparison with the server ---------------------------------------------------------------------------------------
 
 
 def check(document: Json, method: str, path: str, answer: httpx.Response) -> None:

@@ -166,7 +166,7 @@ class WebSocketConnection:
                 frame.reservation.resize(0)
             self._subscriptions.clear()
 
-    # --- out ---
+    # --- outgoing frames ---
 
     async def _stream(self) -> None:
         while self._subscriptions:
@@ -209,7 +209,7 @@ class WebSocketConnection:
                 self._has_left = True
                 raise WebSocketDisconnect(ABNORMAL_CLOSURE) from error
 
-    # --- in ---
+    # --- incoming frames ---
 
     async def _receive_frames(self) -> None:
         while True:

@@ -15,7 +15,7 @@ MEDIA = {"image": 20, "document": 5}
 
 @cache
 def service_model() -> Any:  # noqa: ANN401 - botocore has no types
-    """What botocore knows of the service."""
+    """Return botocore's model of the service."""
     return botocore.session.get_session().get_service_model("bedrock-runtime")
 
 
@@ -32,7 +32,7 @@ def broken_rules(body: Body) -> list[str]:
     return [*schema, *_constraints(body, input_shape(), "$"), *_conversation(body)]
 
 
-# --- what ParamValidator does not look at: enums, patterns, lengths, unions -------------------------------------------
+# --- rules that ParamValidator does not check: enums, patterns, lengths, unions ---------------------------------------
 
 
 def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401

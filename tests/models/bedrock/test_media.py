@@ -28,9 +28,9 @@ from agui_container.models.bedrock.media import (
     limit_media,
 )
 from agui_container.models.bedrock.request import request_of
-from tests.models.bedrock.doubles import ANSWER, MODEL, Bedrock, collected, prompt
+from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collected, prompt
 from tests.models.bedrock.rules import broken_rules, service_model
-from tests.models.bedrock.server import Wire
+from tests.models.bedrock.server import BedrockServer
 
 PNG, JPEG, GIF, WEBP = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF\0\0\0\nWEBP"
 
@@ -149,7 +149,7 @@ def test_names_of_documents_are_unique_in_a_request() -> None:
     assert names == ["a pdf", "a pdf (2)", "document", "document (2)"]
 
 
-async def test_bytes_arrive_as_they_are(wire: Wire, bedrock: Bedrock) -> None:
+async def test_bytes_arrive_as_they_are(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will(ANSWER)
     message = UserMessage(id="u", content=[TextPart(text="look"), image(), document()])
     await collected(bedrock().stream(prompt(message)))

@@ -109,7 +109,7 @@ class RunRecorder:
         self._is_dirty = False
         self._waiter: asyncio.Future[None] | None = None
 
-    # --- the beginning ---
+    # --- claim ---
 
     async def begin(self, run_input: RunAgentInput) -> RunAgentInput:
         """Claim the thread. Returns the input merged with the stored messages and state of the thread.
@@ -182,7 +182,7 @@ class RunRecorder:
             return merge(stored, sent, self.predecessors)
         return await _large_histories.run(merge, stored, sent, tuple(self.predecessors))
 
-    # --- what is written ---
+    # --- writing ---
 
     def notify(self) -> None:
         """Wake ``write``, because there is something to store."""

@@ -66,7 +66,7 @@ class EventPipeline:
         self._rules = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
 
-    # --- what agents and tools send ---
+    # --- items of agents and tools ---
 
     def submit(self, item: Item) -> bool:
         """Accept an item: a string of assistant text or an event. Returns True if the item took the fast path.
@@ -124,7 +124,7 @@ class EventPipeline:
             self.state.check(item)
         self.submit(item)
 
-    # --- what the engine writes ---
+    # --- events of the engine ---
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -172,7 +172,7 @@ class EventPipeline:
         except ValueError as error:
             logger.warning("STATE_DELTA does not apply, clients will skip it %s", format_fields({"error": error}))
 
-    # --- what a run has produced ---
+    # --- results ---
 
     def pending_calls(self) -> list[str]:
         """Return the ids of this run's calls that have no result.

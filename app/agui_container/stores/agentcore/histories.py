@@ -111,7 +111,7 @@ class ThreadHistories:
             await self.load(key)
         except StoreUnavailable as error:
             logger.warning("thread history not read %s", format_fields({"thread": key.thread_id, "error": error}))
-            self._known_thread(key).add_warning(UNREAD)
+            self._sync_of(key).add_warning(UNREAD)
 
     async def load_missing(self, owner: str) -> None:
         """Read the threads of an owner that are not in memory, for a list. Raises ``StoreUnavailable``."""

@@ -108,7 +108,7 @@ def join_column(values: Iterable[object]) -> str:
     return ",".join(map(str, values))
 
 
-# --- all runs of a process --------------------------------------------------------------------------------------------
+# --- batches of all runs ----------------------------------------------------------------------------------------------
 
 
 class AppendRequest(NamedTuple):

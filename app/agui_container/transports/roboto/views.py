@@ -121,7 +121,7 @@ class Views:
                     continue
             return
 
-    # --- what is shown ---
+    # --- views ---
 
     async def view(self, caller: Caller, thread_id: str, *, with_context: bool = False) -> View:
         """Read the current state of a session. Raises ``AppError`` THREAD_NOT_FOUND."""

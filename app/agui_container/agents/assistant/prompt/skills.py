@@ -126,7 +126,7 @@ MAX_SHOWN_NAME = 64
 """Maximum characters of an unknown name in an error message."""
 
 
-# --- the model loads a skill ------------------------------------------------------------------------------------------
+# --- tool of the model ------------------------------------------------------------------------------------------------
 
 
 class LoadSkill(Struct, frozen=True):
@@ -165,7 +165,7 @@ def unknown_skill_message(name: object, skills: Sequence[Skill]) -> str:
     return f"there is no skill named '{str(name)[:MAX_SHOWN_NAME]}'; {hint}."
 
 
-# --- a caller requests a skill ----------------------------------------------------------------------------------------
+# --- commands of callers ----------------------------------------------------------------------------------------------
 
 
 class _SkillRequest(BaseModel):

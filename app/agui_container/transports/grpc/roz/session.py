@@ -89,7 +89,7 @@ class Session:
                 await self._send(self._wire.session_failed(shutdown))
             raise
 
-    # --- out ---
+    # --- outgoing messages ---
 
     async def _send(self, responses: Responses) -> None:
         self._last_sent_at = asyncio.get_running_loop().time()
@@ -186,7 +186,7 @@ class Session:
                 ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {modes}."
             )
 
-    # --- in ---
+    # --- incoming messages ---
 
     async def _receive_requests(self) -> None:
         while not self._is_over and (request := await self._call.receive()) is not None:
