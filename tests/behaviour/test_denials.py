@@ -4,7 +4,7 @@ import pytest
 
 from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.dialogues import ASKS, DENY, SUCCESS
-from tests.behaviour.fake_models import OpenAI
+from tests.behaviour.fake_models import FakeOpenAI
 from tests.behaviour.test_every_protocol import calling
 from tests.requirements import requirement
 
@@ -16,7 +16,7 @@ WITH_REASONS = [name for name in PROTOCOLS if not name.startswith("roz")]
 async def test_the_model_reads_the_reason_of_a_denial_as_the_result_of_the_call(
     reach: ServeOver, reasoner: str
 ) -> None:
-    model = OpenAI(reasoner)
+    model = FakeOpenAI(reasoner)
     dialogue = (await reach(**model.settings)).dialogue()
     assert (await dialogue.say(calling("pay", amount=5))).end == ASKS
     await dialogue.decide(DENY, reason="the budget is spent")

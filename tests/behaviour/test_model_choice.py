@@ -4,14 +4,14 @@ import pytest
 
 from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.dialogues import ERROR, SUCCESS
-from tests.behaviour.fake_models import OpenAI
+from tests.behaviour.fake_models import FakeOpenAI
 from tests.requirements import requirement
 
 CHOOSING = [name for name in PROTOCOLS if name != "kontekst"]
 """Protocols in which a client names a model. Over the others the server's own model answers."""
 
 
-async def prompted(model: OpenAI) -> list[str]:
+async def prompted(model: FakeOpenAI) -> list[str]:
     """The last message of each prompt that a model was given."""
     return [prompt["messages"][-1]["content"] for prompt in await model.heard()]
 
@@ -19,7 +19,7 @@ async def prompted(model: OpenAI) -> list[str]:
 @requirement("assistant.model-choice", "protocol.same")
 @pytest.mark.parametrize("reach", CHOOSING, indirect=True)
 async def test_the_chosen_model_is_prompted_and_no_other(reach: ServeOver, reasoner: str) -> None:
-    default, small = OpenAI(reasoner), OpenAI(reasoner)
+    default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
     site = await reach(**default.settings, models=[f"small=openai:{small.name}"])
     for choice, model in (("small", small), ("", default)):
         dialogue = site.dialogue(f"t-{choice}")
@@ -33,7 +33,7 @@ async def test_the_chosen_model_is_prompted_and_no_other(reach: ServeOver, reaso
 @requirement("assistant.model-choice", "protocol.same")
 @pytest.mark.parametrize("reach", CHOOSING, indirect=True)
 async def test_a_choice_holds_for_the_whole_conversation(reach: ServeOver, reasoner: str) -> None:
-    default, small = OpenAI(reasoner), OpenAI(reasoner)
+    default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
     site = await reach(**default.settings, models=[f"small=openai:{small.name}"])
     dialogue = site.dialogue()
     dialogue.model = "small"

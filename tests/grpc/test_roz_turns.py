@@ -20,7 +20,7 @@ from grpclib.client import Channel, StreamStreamMethod
 
 from agui_container.ports import Item
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from tests.behaviour.over_grpc import Call
+from tests.behaviour.over_grpc import ClientCall
 from tests.grpc.test_limits import port_of
 from tests.grpc.test_roz import SESSION, begun, schema, turned
 from tests.requirements import requirement
@@ -66,7 +66,7 @@ class CallingAgent:
 class RozClient:
     """One session in the test's event loop. ``call`` is the call that carries it."""
 
-    def __init__(self, call: Call[pb.SessionRequest, pb.SessionResponse]) -> None:
+    def __init__(self, call: ClientCall[pb.SessionRequest, pb.SessionResponse]) -> None:
         self.call = call
 
     async def send(self, **request: Any) -> Self:
@@ -95,7 +95,7 @@ async def session(agent: object, **start: Any) -> AsyncIterator[RozClient]:
     """A session with an agent."""
     async with port_of(agent) as port:
         channel = Channel("127.0.0.1", port)
-        call = Call(StreamStreamMethod(channel, SESSION, pb.SessionRequest, pb.SessionResponse), {})
+        call = ClientCall(StreamStreamMethod(channel, SESSION, pb.SessionRequest, pb.SessionResponse), {})
         client = RozClient(call)
         try:
             await client.send(start=pb.StartSession(**start))

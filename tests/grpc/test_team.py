@@ -177,7 +177,9 @@ def test_a_call_that_is_approved_and_fails_was_approved(channel: grpc.Channel) -
 
 
 @requirement("roz.team", "protocol.crossed")
-def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(server: ServerProcess, channel: grpc.Channel) -> None:
+def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
     tool = {"name": "move", "description": "Move.", "parameters": {"type": "object"}}
     both = f"{calling('delegate', task=calling('pay', amount=4))}\n{calling('move')}"
     message = {"id": "u1", "role": "user", "content": both}
