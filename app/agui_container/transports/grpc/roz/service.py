@@ -18,8 +18,9 @@ from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.following import iterate_runs
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
-from agui_container.transports.grpc.roz.session import Session, SessionCall
+from agui_container.transports.grpc.roz.session import Session
 from agui_container.transports.grpc.roz.team import TeamEvents
+from agui_container.transports.grpc.roz.turn import SessionCall
 from agui_container.transports.grpc.roz.wire import Wire
 
 WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
@@ -82,4 +83,4 @@ class RozService:
                     team += events.feed(envelope.type, orjson.loads(envelope.data))
                 await call.send(team)
         finally:
-            subscription.close()
+            call.leave(subscription)
