@@ -16,14 +16,14 @@ from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.server import serving
 from tests.behaviour.test_every_protocol import Waiting
-from tests.engine.doubles import FakeClock, ask, caller, eventually, happened, make_service
+from tests.engine.doubles import FakeClock, Json, caller, eventually, happened, make_service
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import Raw, message
 from tests.grpc.test_crossing import fetched
 from tests.grpc.test_kontekst import running
 from tests.grpc.test_limits import beside, raw
 from tests.requirements import requirement
-from tests.sockets.process import Servers
+from tests.sockets.process import ServerProcess, Servers
 
 Requests = tuple[kontekst.RunCommand | roz.SessionRequest, ...]
 
@@ -52,9 +52,9 @@ async def server_of(agent: Waiting, clock: FakeClock, policy: str) -> AsyncItera
         yield int(url.rpartition(":")[2]), service
 
 
-async def begin(client: Raw, service: Service, path: str, requests: Requests, timeout: str) -> tuple[int, Run]:
+async def begin(client: Raw, service: Service, path: str, requests: Requests, after: str) -> tuple[int, Run]:
     """A call with a deadline that has text of its run: its stream, and the run."""
-    stream = client.call(path, ("grpc-timeout", timeout))
+    stream = client.call(path, ("grpc-timeout", after))
     for request in requests:
         client.data(stream, message(request.SerializeToString()))
     while TEXT not in client.body(stream):
@@ -123,6 +123,14 @@ async def test_a_run_that_goes_on_ends_with_the_next_reader_that_is_dropped() ->
         await happened(agent.cut_off)
 
 
+def run_without_readers(server: ServerProcess, thread: str) -> Json:
+    """The run of a thread, once no client reads it."""
+    while True:
+        (run,) = (run for run in fetched(server, "/runs")["runs"] if run["threadId"] == thread)
+        if not run["readers"]:
+            return run
+
+
 @requirement("grpc.deadline")
 def test_a_deadline_of_grpcio_leaves_the_run(servers: Servers, dial: Dial) -> None:
     server = servers(**ASSISTANT, AGUI_ON_DISCONNECT="cancel")
@@ -132,8 +140,4 @@ def test_a_deadline_of_grpcio_leaves_the_run(servers: Servers, dial: Dial) -> No
         with pytest.raises(grpc.RpcError) as late:
             list(run.rest())
         assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        readers = 1
-        while readers:
-            (found,) = (it for it in fetched(server, "/runs")["runs"] if it["threadId"] == "patient")
-            readers = found["readers"]
-    assert found["status"] == "running"
+    assert run_without_readers(server, "patient")["status"] == "running"

@@ -50,7 +50,7 @@ class CallingAgent:
         self.offered: list[list[str]] = []
 
     async def run(self, run_input: RunAgentInput) -> AsyncIterator[Item]:
-        names = [tool.name for tool in run_input.tools]
+        names = [tool.name for tool in run_input.tools or ()]
         self.offered.append(names)
         last = run_input.messages[-1]
         if isinstance(last, ToolMessage):

@@ -49,7 +49,7 @@ async def test_a_client_that_takes_nothing_is_given_no_more_than_one_batch(
 ) -> None:
     has_ended = asyncio.Event()
 
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+    async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
         for _ in range(PIECES):
             yield PIECE
         has_ended.set()
