@@ -49,9 +49,9 @@ async def test_a_client_that_takes_nothing_is_given_no_more_than_one_batch(
 ) -> None:
     has_ended = asyncio.Event()
 
-    async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
-        for _ in range(PIECES):
-            yield PIECE
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        for piece in [PIECE] * PIECES:
+            yield piece
         has_ended.set()
 
     async with port_of(agent) as port, raw(port, window=WINDOW) as slow:
