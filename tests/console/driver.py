@@ -16,7 +16,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from playwright.async_api import ConsoleMessage, Locator, Page, expect
+from playwright.async_api import Locator, Page, expect
 
 ROOT = Path(__file__).parents[2]
 READY_SECONDS = 60.0
@@ -115,15 +115,9 @@ async def curl(command: str, **environment: str) -> list[str]:
 class User:
     """One browser tab. ``complaints`` are errors in the consoles of all tabs of its profile."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, complaints: list[str]) -> None:
         self.page = page
-        self.complaints: list[str] = []
-        page.context.on("console", self._listen)
-        page.context.on("weberror", lambda caught: self.complaints.append(str(caught.error)))
-
-    def _listen(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
-            self.complaints.append(message.text)
+        self.complaints = complaints
 
     @property
     def composer(self) -> Locator:
@@ -138,11 +132,11 @@ class User:
         """What the user has said."""
         return self.conversation.get_by_role("article", name="You", exact=True)
 
-    async def open(self, url: str, *, wire: str = "sse") -> None:
-        """Open a new chat over this transport."""
-        await self.page.add_init_script(f"localStorage.setItem('agui.wire', '{wire}')")
-        await self.page.goto(url)
-        await expect(self.composer).to_be_focused()
+    async def open_tab(self, address: str) -> "User":
+        """Open an address in another tab."""
+        other = User(await self.page.context.new_page(), self.complaints)
+        await other.page.goto(address)
+        return other
 
     async def say(self, text: str) -> None:
         await self.composer.fill(text)

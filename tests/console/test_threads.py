@@ -5,7 +5,6 @@ from playwright.async_api import expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import User
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -87,9 +86,8 @@ async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_do
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
-    second = await user.page.context.new_page()
-    await second.goto(user.page.url)
-    await expect(second.get_by_role("log")).to_contain_text("hello world,")
+    second = await user.open_tab(user.page.url)
+    await second.reads("hello world,")
     stranger = await visit(assistant)
     await expect(stranger.page.get_by_text("Your chats will be here.")).to_be_visible()
 
@@ -98,8 +96,7 @@ async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: 
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
-    second = User(await user.page.context.new_page())
-    await second.page.goto(user.page.url)
+    second = await user.open_tab(user.page.url)
     await second.reads("hello world,")
     await second.say("think about rain")
     await second.reads("I have thought about rain.")
