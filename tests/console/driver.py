@@ -25,6 +25,15 @@ WAIT_MS = 10_000
 AXE = ROOT / "clients/web/node_modules/axe-core/axe.min.js"
 """``make web-tools`` installs it."""
 
+# A colour that is inherited changes in one transition after the other.
+FIND_VIOLATIONS = """async (theme) => {
+    await new Promise(requestAnimationFrame);
+    while (document.getAnimations().length > 0)
+        await Promise.allSettled(document.getAnimations().map(({ finished }) => finished));
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) => `${theme}: ${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+}"""
+
 PHONE = {"width": 390, "height": 844}
 
 expect.set_options(timeout=WAIT_MS)
@@ -168,18 +177,16 @@ class User:
         return str(await copied.json_value())
 
     async def violations(self) -> list[str]:
-        """Problems that axe-core finds in the page. It is put in past the page's policy."""
+        """Problems that axe-core finds in the page, in both themes. It is put in past the page's policy."""
         if not AXE.exists():
             missing("axe-core is not installed; `make web-tools` installs it")
         if await self.page.evaluate("typeof axe") == "undefined":
             devtools = await self.page.context.new_cdp_session(self.page)
             await devtools.send("Runtime.evaluate", {"expression": AXE.read_text()})
-        found: list[str] = await self.page.evaluate(
-            """async () => {
-                const { violations } = await axe.run();
-                return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-            }"""
-        )
+        found: list[str] = []
+        for theme in ("light", "dark"):
+            await self.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            found += await self.page.evaluate(FIND_VIOLATIONS, theme)
         return found
 
     def call(self, name: str) -> Locator:

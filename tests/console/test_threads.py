@@ -6,9 +6,10 @@ from playwright.async_api import expect
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
 
-pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
+@over_both
 async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     threads = user.page.get_by_role("navigation", name="Threads")
@@ -104,6 +105,7 @@ async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: 
     await user.reads("I have thought about rain.")
 
 
+@over_both
 async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.say("slowly")
@@ -114,6 +116,7 @@ async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, script
     await expect(user.conversation.locator(".markdown")).to_have_text(" ".join(f"word{n}" for n in range(40)))
 
 
+@over_both
 async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
@@ -130,6 +133,7 @@ async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: str) -> 
     await user.reads("I have thought about rain.")
 
 
+@over_both
 async def test_feedback_has_categories_and_stays(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
