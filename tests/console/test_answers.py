@@ -1,4 +1,4 @@
-"""What the agent asks of the user: approvals, forms, tools of the page."""
+"""Requests of the agent to the user: approvals, forms and tools of the page."""
 
 import pytest
 from playwright.async_api import expect

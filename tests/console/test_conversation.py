@@ -1,4 +1,4 @@
-"""What a user does in a conversation, over SSE and over WebSocket."""
+"""Actions of a user in a conversation, over SSE and over WebSocket."""
 
 import asyncio
 from collections.abc import AsyncIterator

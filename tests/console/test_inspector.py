@@ -1,4 +1,4 @@
-"""What developers see: events, state, goals, tokens, capabilities, replay."""
+"""The inspector: events, state, goals, tokens, capabilities and replay."""
 
 import json
 from pathlib import Path

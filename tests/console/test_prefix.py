@@ -34,7 +34,7 @@ class PrefixRemover:
 
 @pytest_asyncio.fixture(loop_scope="package", params=["mounted", "proxied"])
 async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """Where the page is."""
+    """Serve the page, and yield its address."""
     app = create_app(None, Settings())
     outer = FastAPI(lifespan=app.router.lifespan_context, openapi_url=None)
     if request.param == "mounted":
