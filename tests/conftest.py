@@ -93,7 +93,7 @@ async def serve() -> AsyncIterator[Serve]:
 
 
 WAYS = ["inprocess", "sse", "ws"]
-"""How a test reaches its server, which keeps everything in memory."""
+"""Ways in which a test reaches its server, which has an in-memory store."""
 
 DURABLE_WAYS = ["sse-sqlite", "ws-sqlite"]
 """The same with a database, for what must be as true there."""
@@ -108,7 +108,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where an empty SQLite database is: its tables are made once, and copied."""
+    """Return the path of an empty SQLite database. Its tables are created once and copied."""
     return tmp_path_factory.mktemp("empty") / "runs.db"
 
 

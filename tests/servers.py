@@ -27,7 +27,7 @@ import redis
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
 NOBODY = "nobody"
-"""Who PostgreSQL is where the tests are root, which it refuses to be."""
+"""User of PostgreSQL's server if the tests run as root, because it refuses to run as root."""
 
 POSTGRES_SETTINGS = {
     "fsync": "off",  # what a test writes need not survive the machine

@@ -20,7 +20,7 @@ NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RequestResult:
     """The end of a request.
 
     Attributes:
@@ -36,7 +36,7 @@ class Reply:
     message: str = ""
 
 
-Ask = Callable[[str, Mapping[str, str]], Awaitable[Reply]]
+Ask = Callable[[str, Mapping[str, str]], Awaitable[RequestResult]]
 
 
 def question() -> Json:
@@ -45,16 +45,16 @@ def question() -> Json:
     return ask(thread=f"thread-{number}", run=f"run-{number}", text="stream 1")
 
 
-async def over_sse(url: str, headers: Mapping[str, str]) -> Reply:
+async def over_sse(url: str, headers: Mapping[str, str]) -> RequestResult:
     """Ask with ``POST /invocations``."""
     async with http_client(url) as http:
         response = await http.post("/invocations", json=question(), headers=headers)
     last = events_of(response.content)[-1]
     code, message = last.get("code", ""), last.get("message", "")
-    return Reply(code, response.status_code, response.headers.get("www-authenticate"), message)
+    return RequestResult(code, response.status_code, response.headers.get("www-authenticate"), message)
 
 
-async def over_ws(url: str, headers: Mapping[str, str]) -> Reply:
+async def over_ws(url: str, headers: Mapping[str, str]) -> RequestResult:
     """Ask on a socket of its own."""
     try:
         async with connect(f"{url.replace('http', 'ws')}/ws", additional_headers=headers, proxy=None) as socket:
@@ -62,20 +62,20 @@ async def over_ws(url: str, headers: Mapping[str, str]) -> Reply:
             last: Json = {}
             while last.get("type") not in ("RUN_FINISHED", "RUN_ERROR"):
                 last = json.loads(await socket.recv())
-            return Reply(last.get("code", ""), 200)
+            return RequestResult(last.get("code", ""), 200)
     except InvalidStatus as refusal:
         response = refusal.response
         [error] = events_of(bytes(response.body))
         challenge = response.headers.get("www-authenticate")
-        return Reply(error["code"], response.status_code, challenge, error["message"])
+        return RequestResult(error["code"], response.status_code, challenge, error["message"])
 
 
-async def over_grpc(url: str, headers: Mapping[str, str]) -> Reply:
+async def over_grpc(url: str, headers: Mapping[str, str]) -> RequestResult:
     """Ask with a run of kontekst, in a thread, because grpcio's client blocks."""
     return await asyncio.to_thread(run_kontekst, urlsplit(url).netloc, headers)
 
 
-def run_kontekst(address: str, headers: Mapping[str, str]) -> Reply:
+def run_kontekst(address: str, headers: Mapping[str, str]) -> RequestResult:
     """Run one prompt to its end."""
     with grpc.insecure_channel(address) as channel:
         method = channel.stream_stream(
@@ -87,9 +87,9 @@ def run_kontekst(address: str, headers: Mapping[str, str]) -> Reply:
         try:
             last = list(method(iter([start]), timeout=WAIT, metadata=list(headers.items())))[-1]
         except grpc.RpcError as error:
-            return Reply(code_of(error), error.code().name, message=error.details() or "")
+            return RequestResult(code_of(error), error.code().name, message=error.details() or "")
         assert last.HasField("completed")
-        return Reply("", "OK")
+        return RequestResult("", "OK")
 
 
 def code_of(error: grpc.RpcError) -> str:

@@ -24,7 +24,7 @@ from tests.auth.rpcs import call_rpc
 from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
 from tests.sockets.client import is_last
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 from tests.telemetry.collector import Collector
 from tests.telemetry.test_server import COMMAND
 
@@ -41,7 +41,7 @@ TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcor
 
 
 @dataclass
-class Scene:
+class LeakCheck:
     """A server, what was sent to it, and all that it has given away.
 
     Attributes:
@@ -49,7 +49,7 @@ class Scene:
         replies: bodies and headers of all responses.
     """
 
-    server: Server
+    server: ServerProcess
     issuer: str
     store: Path
     collector: Collector
@@ -85,7 +85,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(tmp_path: Path) -> Iterator[LeakCheck]:
     """A server that asks for tokens, under ``opentelemetry-instrument`` and on SQLite."""
     store = tmp_path / "runs.db"
     with Collector() as collector, issuer_process() as issuer:
@@ -102,11 +102,11 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             "OTEL_LOGS_EXPORTER": "otlp",
             "OTEL_PYTHON_LOGGING_AUTO_INSTRUMENTATION_ENABLED": "true",
         }
-        with Server(COMMAND, **settings) as server:
-            yield Scene(server, issuer, store, collector)
+        with ServerProcess(COMMAND, **settings) as server:
+            yield LeakCheck(server, issuer, store, collector)
 
 
-async def over_http(scene: Scene, token: str) -> None:
+async def over_http(scene: LeakCheck, token: str) -> None:
     """A run, a run that fails, a read and a session of Roboto's."""
     async with httpx.AsyncClient(base_url=scene.url, headers=scene.headers(token), timeout=WAIT) as http:
         for at, text in enumerate(("hello", "fail")):
@@ -122,7 +122,7 @@ def whole(response: httpx.Response) -> list[str]:
     return [str(response.headers), response.text]
 
 
-async def over_ws(scene: Scene, token: str, *, is_subprotocol: bool) -> None:
+async def over_ws(scene: LeakCheck, token: str, *, is_subprotocol: bool) -> None:
     """A run and a run that fails, on one socket. A custom header comes in the query."""
     headers = scene.headers(token)
     name = "x-amzn-bedrock-agentcore-runtime-custom-key"
@@ -148,7 +148,7 @@ async def over_ws(scene: Scene, token: str, *, is_subprotocol: bool) -> None:
         scene.replies.append(str(await socket.recv()))
 
 
-async def over_grpc(scene: Scene, token: str) -> None:
+async def over_grpc(scene: LeakCheck, token: str) -> None:
     """A run of kontekst and one that fails, and a task that does not exist."""
     starts = [pb.RunCommand(start=pb.StartRunCommand(prompt=text)).SerializeToString() for text in ("hello", "fail")]
     calls = [("/kontekst.AgentService/Run", start) for start in starts]
@@ -159,7 +159,7 @@ async def over_grpc(scene: Scene, token: str) -> None:
 
 
 @requirement("secret.hidden", "secret.headers")
-async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: Scene) -> None:
+async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: LeakCheck) -> None:
     valid = scene.token(sub="alice")
     refused = [scene.token(sub="alice", aud="another"), f"{valid[:-4]}AAAA", "planted-nonsense"]
     scene.secrets |= {*refused}

@@ -9,7 +9,7 @@ from ag_ui.core import RunAgentInput
 
 from agui_container.engine.policy import CapacityLimits
 from agui_container.ports import Item
-from tests.behaviour.client import Client, Refused, Stream, outcome, types
+from tests.behaviour.client import Client, Refused, RunStream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
 from tests.requirements import requirement
@@ -30,7 +30,7 @@ class OrderedAgent:
         await self.may_end.wait()
 
 
-async def begun(client: Client, run: str, **fields: Any) -> Stream:  # noqa: ANN401 - as in JSON
+async def begun(client: Client, run: str, **fields: Any) -> RunStream:  # noqa: ANN401 - as in JSON
     """A run that has said something."""
     stream = await client.start(ask(run=run, **fields))
     await stream.until("TEXT_MESSAGE_CONTENT")
@@ -38,7 +38,7 @@ async def begun(client: Client, run: str, **fields: Any) -> Stream:  # noqa: ANN
 
 
 async def conversation(client: Client) -> list[str]:
-    """What is kept of the thread, once its runs are over: an end may be read a moment before it is written down."""
+    """Wait until the thread's runs are stored, and return its messages. An end may be read before it is stored."""
     async with asyncio.timeout(WAIT):
         while True:
             thread = await client.command({"command": {"type": "threads.get", "threadId": "t1"}})

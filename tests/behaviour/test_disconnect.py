@@ -1,4 +1,4 @@
-"""What becomes of a run when its last reader has gone."""
+"""Runs whose last reader has disconnected."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from agui_container.ports import Item
-from tests.behaviour.client import Client, Refused, Stream, outcome, types
+from tests.behaviour.client import Client, Refused, RunStream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, ask, caller, eventually, happened
 from tests.requirements import requirement
@@ -31,7 +31,7 @@ class InterruptibleAgent:
             raise
 
 
-async def begun(client: Client, run: str = "r1") -> Stream:
+async def begun(client: Client, run: str = "r1") -> RunStream:
     """A run that has said something."""
     stream = await client.start(ask(run=run))
     await stream.until("TEXT_MESSAGE_CONTENT")
@@ -39,7 +39,7 @@ async def begun(client: Client, run: str = "r1") -> Stream:
 
 
 async def status(client: Client, run: str = "r1") -> object:
-    """How a run stands, asked in a way that reads nothing."""
+    """Return the status of a run without becoming its reader."""
     return (await client.service.runs.find(caller(), "t1", run))["status"]
 
 

@@ -1,4 +1,4 @@
-"""Nothing grows without end, and whatever bites says so; a drain ends everything properly; health tells the truth."""
+"""Limits of memory and runs with their errors, the drain at shutdown, and the health of the process."""
 
 import asyncio
 import gc
@@ -13,7 +13,7 @@ from agui_container.engine.run.fairness import BURST
 from agui_container.engine.run.run import Run
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
-from tests.behaviour.client import Client, Refused, Stream, outcome, types
+from tests.behaviour.client import Client, Refused, RunStream, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
 from tests.requirements import requirement
@@ -30,7 +30,7 @@ class WaitingAgent:
         await self.may_end.wait()
 
 
-async def begun(client: Client, thread: str = "t1", run: str = "r1") -> Stream:
+async def begun(client: Client, thread: str = "t1", run: str = "r1") -> RunStream:
     """A run that has said something."""
     stream = await client.start(ask(thread, run))
     await stream.until("TEXT_MESSAGE_CONTENT")
@@ -164,7 +164,7 @@ async def test_what_open_runs_were_asked_is_bounded(connect: Connect) -> None:
 
 
 async def found(client: Client, *runs: str) -> list[str]:
-    """Which of these runs can still be read."""
+    """Return those of the runs that can still be read."""
     kept = []
     for run in runs:
         try:
@@ -217,7 +217,7 @@ async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(con
         await client.run(ask(run="r1"))
         run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
         await unread(client)
-        client._streams.clear()
+        client.streams.clear()
         await client.run(ask(run="r2"))
         await eventually(lambda: run() is None)
     finally:
@@ -234,7 +234,7 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect:
         await client.cancel("t1")
         assert outcome(await stream.rest()) == "cancelled"
         del stream
-        client._streams.clear()
+        client.streams.clear()
         await eventually(lambda: run() is None)
     finally:
         gc.enable()

@@ -53,7 +53,7 @@ MARKS = {*NOT_RUN, SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE}
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DocumentedServer:
     """A server that a document starts, and what it does with it."""
 
     start: Block
@@ -68,12 +68,14 @@ class Scene:
         return bool(NOT_RUN.keys() & {*self.start.marks})
 
 
-def scenes(document: Document) -> Iterator[Scene]:
+def scenes(document: Document) -> Iterator[DocumentedServer]:
     """The servers of a document."""
     blocks = document.blocks
     starts = [at for at, block in enumerate(blocks) if SERVES in block.marks]
     for at, end in pairwise([*starts, len(blocks)]):
-        yield Scene(blocks[at], tuple(block for block in blocks[at + 1 : end] if {SAYS, THERE} & {*block.marks}))
+        yield DocumentedServer(
+            blocks[at], tuple(block for block in blocks[at + 1 : end] if {SAYS, THERE} & {*block.marks})
+        )
 
 
 def output_of(block: Block) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.engine.log.presence import REPORT_VALID_SECONDS
+from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.policy import OnBusy
@@ -90,7 +90,7 @@ async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() ->
     waiting = asyncio.create_task(there.admit(asking(run="r2", messages=sent), caller()))
     await eventually(lambda: there.registry.by_key)
     run = there.registry.by_key[RunKey("everybody", "t1", "r2")]
-    await eventually(lambda: run.recorder is not None and run.recorder._predecessors)
+    await eventually(lambda: run.recorder is not None and run.recorder.predecessors)
     holder.may_end.set()
     await envelopes(await waiting)
     first, answer, second = heard

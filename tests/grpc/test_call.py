@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agui_container.engine.caller_ledger import CallerLedgers
+from agui_container.engine.caller_usage import CallerUsages
 from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.protocol.errors import AppError
 from agui_container.transports.accounts import Accounts
@@ -37,14 +37,14 @@ class Sender:
 
 def receiving(sent: int, budget: ByteBudget) -> Call[Any, Any]:
     stream: Any = SimpleNamespace(_stream=Sender(sent), _recv_type=kontekst.RunCommand)
-    ledgers = CallerLedgers(CapacityLimits(), CallerLimits(), FakeClock())
+    usages = CallerUsages(CapacityLimits(), CallerLimits(), FakeClock())
     admission = CallAdmission(
         10 * SIZE,
         by_session=False,
         origins=(),
         authentication=NO_AUTHENTICATION,
         accounts=Accounts(),
-        ledgers=ledgers,
+        usages=usages,
         budget=budget,
     )
     return Call(stream, caller(), admission)

@@ -43,7 +43,7 @@ async def port_of(agent: object, timeout_keep_alive: float = WAIT, **settings: o
 
 
 async def beside(function: Callable[..., T], *arguments: object) -> T:
-    """What a client does that waits in a thread."""
+    """Run a blocking client function in a thread."""
     return await asyncio.to_thread(function, *arguments)
 
 
@@ -70,13 +70,6 @@ async def answers(port: int) -> bool:
         stream = client.call(STATUS)
         client.data(stream, message(b""), end=True)
         return (await beside(client.status, stream))[0] == "0" and (await http.get("/ping")).is_success
-
-
-def goodbye(client: Raw) -> int | None:
-    """The reason for which a connection ends; read to its close."""
-    while client.read():
-        pass
-    return next(event.error_code for event in client.events if isinstance(event, h2.events.ConnectionTerminated))
 
 
 def read_without_answers(client: Raw) -> None:
@@ -140,10 +133,10 @@ async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(m
         stream = await begun(busy)
         monkeypatch.setattr(connection, "IDLE_SECONDS", MOMENT)
         async with raw(port) as idle:
-            assert await beside(goodbye, idle) is ErrorCodes.NO_ERROR
+            assert await beside(idle.goodbye) is ErrorCodes.NO_ERROR
         agent.may_end.set()
         assert (await beside(busy.status, stream))[0] == "0"
-        assert await beside(goodbye, busy) is ErrorCodes.NO_ERROR
+        assert await beside(busy.goodbye) is ErrorCodes.NO_ERROR
 
 
 @requirement("grpc.slow")
@@ -193,7 +186,7 @@ async def test_connections_above_the_limit_are_told_to_go_away(monkeypatch: pyte
         stream = await begun(first)
         async with raw(port):
             with Raw(port) as third:
-                assert await beside(goodbye, third) is ErrorCodes.ENHANCE_YOUR_CALM
+                assert await beside(third.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
         agent.may_end.set()
         assert (await beside(first.status, stream))[0] == "0"
         await eventually_answers(port)

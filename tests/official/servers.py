@@ -19,7 +19,7 @@ STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerAddress:
     """Port of the server."""
 
     port: int
@@ -36,7 +36,7 @@ class Server:
 
 
 @contextmanager
-def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[Server]:
+def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[ServerAddress]:
     """``python -m agui_container serve`` with these ``AGUI_*`` settings, until the block is left."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -49,7 +49,7 @@ def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[Se
             if not _answers(process, port):
                 log.seek(0)
                 raise AssertionError(f"the server did not start: {log.read().decode()[-2000:]}")
-            yield Server(port)
+            yield ServerAddress(port)
         finally:
             _stop(process)
 

@@ -43,7 +43,7 @@ class Collector:
                     changed.notify_all()
 
             def log_message(self, *_: object) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

@@ -27,7 +27,7 @@ from tests.requirements import requirement
 from tests.telemetry.conftest import Recorded, is_error, told
 
 
-class Giving:
+class UndecoratedTool:
     """A tool of one's own, with no decorator to look at what it gives."""
 
     spec = ToolSpec(name="give", description="Give it.", parameters={})
@@ -240,7 +240,7 @@ async def test_a_result_that_is_not_of_ag_uis_types_harms_no_run_that_is_told_of
     connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, given: object, result: object
 ) -> None:
     monkeypatch.setenv(SWITCH, "true")
-    events = await (await connect(Assistant(OfflineModel(), (Giving(given),)))).run(ask(text="call give {}"))
+    events = await (await connect(Assistant(OfflineModel(), (UndecoratedTool(given),)))).run(ask(text="call give {}"))
     assert [event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"] == [result]
     assert outcome(events) == "success"
     assert str(told(recorded["execute_tool give"])["gen_ai.tool.call.result"])

@@ -31,7 +31,7 @@ async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
 async def opened(client: OverWs, query: str = "", **options: object) -> ClientConnection:
     """A connection that the client closes."""
     connection = await connect(client.url.replace("http", "ws") + "/ws" + query, proxy=None, **options)  # type: ignore[arg-type]
-    client._connections.append(connection)
+    client.connections.append(connection)
     return connection
 
 
@@ -47,7 +47,7 @@ async def receive(socket: ClientConnection, count: int) -> list[Json]:
 
 
 def shown(frames: list[Json]) -> list[str]:
-    """What frames are: a type with its run, a custom value, or a control with its code."""
+    """Return a short name for each frame: a type with its run, a custom value, or a control with its code."""
     names = []
     for frame in frames:
         about = frame.get("runId") or frame.get("value") or frame.get("code") or frame.get("id") or ""

@@ -80,7 +80,7 @@ async def test_sessions_that_a_gateway_names_have_an_allowance_each(serve: Serve
 async def connected(client: OverWs, session: str) -> ClientConnection:
     url = client.url.replace("http", "ws") + "/ws"
     socket = await connect(url, additional_headers={SESSION_HEADER: session}, proxy=None)
-    client._connections.append(socket)
+    client.connections.append(socket)
     return socket
 
 

@@ -154,7 +154,7 @@ async def test_several_session_ids_are_refused(serve: Serve) -> None:
     assert "may be sent once" in answer.text
 
 
-# --- what an agent sees ---
+# --- headers for agents ---
 
 
 def connection(kind: str, headers: dict[str, str], **more: object) -> HTTPConnection:

@@ -74,7 +74,7 @@ async def test_no_frame_of_text_is_above_32_kb(serve: Serve) -> None:
     assert text == nasty * 3
 
 
-# --- who is asking ---
+# --- callers ---
 
 
 @requirement("ws.bearer", "ws.query")

@@ -1,13 +1,14 @@
-"""Readers of other replicas' runs: a store that does not come back, runs that give way, and runs that have ended."""
+"""Readers of other replicas' runs: a store that does not come back, runs that are evicted, and runs that have ended."""
 
 import asyncio
-from collections.abc import Callable
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.leases import Leases
-from agui_container.engine.persistence.remote_run import RemoteRun, RemoteSubscription
 from agui_container.main import build_app
 from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
@@ -68,29 +69,44 @@ async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> No
     await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
 
 
+@contextmanager
+def noted_readings() -> Iterator[list[AsyncGenerator[object]]]:
+    """The async generators of the module that reads runs of other replicas, from their first step on."""
+    noted, hooks = list[AsyncGenerator[object]](), sys.get_asyncgen_hooks()
+
+    def note(generator: AsyncGenerator[object]) -> None:
+        if generator.ag_code.co_filename == remote_run.__file__:
+            noted.append(generator)
+        if hooks.firstiter is not None:
+            hooks.firstiter(generator)
+
+    sys.set_asyncgen_hooks(firstiter=note)
+    try:
+        yield noted
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
 @requirement("http.ended")
-async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, subscribe = list[RemoteSubscription](), RemoteRun.subscribe
-
-    def noted(run: RemoteRun, after: int = 0, on_close: Callable[[], None] | None = None) -> RemoteSubscription:
-        opened.append(subscribe(run, after, on_close))
-        return opened[-1]
-
-    monkeypatch.setattr(RemoteRun, "subscribe", noted)
+async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() -> None:
     replicas, talk = Replicas(), RunIdAgent()
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url, http_client(url) as http:
-        following = asyncio.create_task(http.get("/runs/r1/events"))
-        await eventually(lambda: bool(opened) and opened[0]._after == 2)
-        talk.may_end.set()
-        live = await following
-        await finished(here)
-        ended = await http.get("/runs/r1/events")
-    assert live.content == ended.content
+        with noted_readings() as readings:
+            async with http.stream("GET", "/runs/r1/events") as response:
+                live, pieces = b"", response.aiter_bytes()
+                while live.count(b"data: ") < 2:
+                    live += await anext(pieces)
+                talk.may_end.set()
+                live += b"".join([piece async for piece in pieces])
+            await finished(here)
+            ended = await http.get("/runs/r1/events")
+    assert live == ended.content
     await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
-    assert [getattr(each._batches, "ag_frame", each) for each in opened] == [None, None]
+    assert len(readings) >= 2
+    assert [reading for reading in readings if reading.ag_frame is not None] == []
 
 
 @requirement("ws.interrupt", "replica.cancel")

@@ -1,4 +1,4 @@
-"""What only a WebSocket shows: control frames, and several runs on one connection."""
+"""WebSocket alone: control frames, and several runs on one connection."""
 
 import json
 

@@ -67,7 +67,7 @@ class Pauses:
 
 
 @dataclass
-class Bedrock:
+class BedrockModels:
     """Makes models; keywords are options."""
 
     url: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
-from tests.models.openai.server import WireServer, wire_server
+from tests.models.openai.server import OpenAIServer, wire_server
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Naps:
 class Models:
     """Makes models for the wire server, with one key, and closes them."""
 
-    wire: WireServer
+    wire: OpenAIServer
     naps: Naps
     opened: Callable[[Callable[[], Awaitable[None]]], object]
 
@@ -38,12 +38,12 @@ class Models:
 
 
 @pytest.fixture
-async def wire() -> AsyncIterator[WireServer]:
+async def wire() -> AsyncIterator[OpenAIServer]:
     async with wire_server() as wire:
         yield wire
 
 
 @pytest.fixture
-async def models(wire: WireServer) -> AsyncIterator[Models]:
+async def models(wire: OpenAIServer) -> AsyncIterator[Models]:
     async with AsyncExitStack() as stack:
         yield Models(wire, Naps(), stack.push_async_callback)

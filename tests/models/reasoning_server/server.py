@@ -64,7 +64,7 @@ def _exception(status: int, kind: str, message: str) -> Response:
     return Response(body, status, {"x-amzn-ErrorType": kind}, "application/json")
 
 
-class Server(uvicorn.Server):
+class ReasoningServer(uvicorn.Server):
     """Says where it listens once it does."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -75,7 +75,7 @@ class Server(uvicorn.Server):
 async def serve() -> None:
     """Serve until a signal comes."""
     config = uvicorn.Config(make_app(), "127.0.0.1", 0, log_config=None, access_log=False, timeout_graceful_shutdown=1)
-    await Server(config).serve()
+    await ReasoningServer(config).serve()
 
 
 if __name__ == "__main__":

@@ -191,12 +191,12 @@ async def test_a_call_waits_for_a_thread_also_for_one_that_nobody_waits_for_any_
         raise LookupError
 
     service = MemoryService(MEMORY_ID)
-    first = asyncio.create_task(service._call(stalled))
+    first = asyncio.create_task(service.call(stalled))
     assert await asyncio.to_thread(began.wait, 10)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    second = asyncio.create_task(service._call(go_on.is_set))
+    second = asyncio.create_task(service.call(go_on.is_set))
     for _ in range(10):
         await asyncio.sleep(0)
     assert not second.done()
@@ -212,7 +212,7 @@ async def test_whatever_ends_a_call_its_thread_is_free_again(error: BaseExceptio
     service = MemoryService(MEMORY_ID)
     for _ in range(CALLS + 1):
         with pytest.raises(StoreUnavailable, match=type(error).__name__):
-            await service._call(call)
+            await service.call(call)
 
 
 async def test_without_a_region_or_credentials_a_run_goes_on(

@@ -23,9 +23,10 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
-from agui_container.engine.caller_ledger import CallerLedgers, Resource
+from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
@@ -72,7 +73,7 @@ class CallAdmission:
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
-        ledgers: count the open calls of each caller.
+        usages: count the open calls of each caller.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
@@ -82,7 +83,7 @@ class CallAdmission:
     origins: Collection[str]
     authentication: CallerAuthentication
     accounts: Accounts
-    ledgers: CallerLedgers
+    usages: CallerUsages
     budget: ByteBudget
     refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
@@ -205,7 +206,7 @@ class Call(Generic[In, Out]):
                     async with asyncio.timeout(SEND_SECONDS):
                         await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
-                logger.info("slow gRPC reader disconnected idle_seconds=%s", SEND_SECONDS)
+                logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": SEND_SECONDS}))
                 raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.") from None
             self._stream._send_message_done = True
 
@@ -261,19 +262,19 @@ def method(
     async def handle(stream: "Stream[In, Out]") -> None:
         try:
             caller = await admission.caller(stream)
-            with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
+            with nullcontext() if is_brief else admission.usages.of(caller.account).use(Resource.SOCKETS):
                 await handler(Call(stream, caller, admission))
         except GRPCError:
             raise
         except Exception as failure:
             if is_disconnect(failure):
-                logger.debug("gRPC client disconnected method=%s", stream._method_name)
+                logger.debug("gRPC client disconnected %s", format_fields({"method": stream._method_name}))
                 return
             error = find_app_error(failure)
             if error is None:
-                logger.exception("gRPC call failed method=%s", stream._method_name)
+                logger.exception("gRPC call failed %s", format_fields({"method": stream._method_name}))
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
-            logger.info("request refused code=%s message=%s", error.code, error.message)
+            logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
             await end_with_error(stream, status_of(error), error, LOG_FIELDS.get().get("requestId", ""))
 
     return Method(handle, cardinality, request_type, reply_type)
@@ -296,6 +297,6 @@ def is_disconnect(failure: Exception) -> bool:
 async def end_with_error(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
     """End a call with an error. The trailers carry the error code and the request id."""
     retry_after = "" if error.wait_seconds is None else str(error.wait_seconds)
-    known = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
-    metadata = {name: value for name, value in known.items() if value}
+    trailers = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
+    metadata = {name: value for name, value in trailers.items() if value}
     await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)

@@ -56,14 +56,14 @@ class ClientTools:
     """Tools of a session.
 
     Attributes:
-        guidance: instructions for the tools of a source, by source.
+        system_contexts: texts for the model about the tools of a source, by source.
     """
 
     def __init__(self) -> None:
         self._tools: dict[str, ClientTool] = {}
-        self.guidance: dict[str, str] = {}
+        self.system_contexts: dict[str, str] = {}
 
-    def register(self, source: str, schemas: Collection[pb.ToolSchema], guidance: str) -> None:
+    def register(self, source: str, schemas: Collection[pb.ToolSchema], system_context: str) -> None:
         """Replace the tools of a source, including the tools whose names have its prefix.
 
         Raises:
@@ -77,12 +77,12 @@ class ClientTools:
         }
         if len(remaining.keys() | new.keys()) > MAX_TOOLS:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
-        if guidance and source not in self.guidance and len(self.guidance) >= MAX_SOURCES:
+        if system_context and source not in self.system_contexts and len(self.system_contexts) >= MAX_SOURCES:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"source: a session may have {MAX_SOURCES} sources at most.")
         self._tools = {**remaining, **new}
-        self.guidance.pop(source, None)
-        if guidance and new:
-            self.guidance[source] = guidance
+        self.system_contexts.pop(source, None)
+        if system_context and new:
+            self.system_contexts[source] = system_context
 
     @property
     def current(self) -> ToolsByName:
