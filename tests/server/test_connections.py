@@ -231,10 +231,9 @@ async def test_a_connection_whose_client_takes_nothing_is_cut_off(*, is_closing:
 
 
 async def test_a_connection_that_takes_as_much_as_it_is_sent_stays_open() -> None:
-    limit, transport = ConnectionLimit(100), RecordingTransport()
     ours, theirs = socket.socketpair()
+    limit, transport = ConnectionLimit(100), RecordingTransport(ours)
     with ours, theirs:
-        transport._extra["socket"] = ours  # type: ignore[attr-defined] # noqa: SLF001 - as asyncio keeps it
         limit.admit(transport, None, 0.0)
         transport.unsent = 1_000  # the same number whenever it is looked at
         for now in (0.0, STALLED_SECONDS, 2 * STALLED_SECONDS):

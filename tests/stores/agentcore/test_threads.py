@@ -135,7 +135,7 @@ async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
 async def test_threads_that_are_not_there_push_out_none_that_is(
     store: AgentCoreStore, service: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_KNOWN", 2)
+    monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_THREADS", 2)
     await turn(store)
     for n in range(5):
         assert await store.threads.get(ThreadKey("owner", f"none {n}")) is None
