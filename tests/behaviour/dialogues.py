@@ -86,6 +86,10 @@ class Dialogue(ABC):
         """Answer the one call that the client was to run. Gives what follows."""
 
     @abstractmethod
+    async def approve_and_give(self, result: str) -> Reply:
+        """Approve the one call that asks, and then answer the one call of a client tool beside it."""
+
+    @abstractmethod
     async def cancel(self) -> None:
         """Cancel what is going on."""
 
@@ -184,6 +188,15 @@ class AguiDialogue(Dialogue):
         (call,) = self._events[-1]["outcome"]["pendingToolCallIds"]
         message = {"id": f"result-{call}", "role": "tool", "toolCallId": call, "content": result}
         await self._run(messages=[message])
+        return await self.reply()
+
+    async def approve_and_give(self, result: str) -> Reply:
+        names = {tool["name"] for tool in self._tools}
+        (call,) = [it["toolCallId"] for it in self._events if it.get("toolCallName") in names]
+        approved = await self.decide(APPROVE)
+        assert (approved.end, approved.text) == (SUCCESS, "")
+        assert self._events[-1]["outcome"] == {"type": "success"}, "it names only the calls of its own run"
+        await self._run(messages=[{"id": f"result-{call}", "role": "tool", "toolCallId": call, "content": result}])
         return await self.reply()
 
     async def cancel(self) -> None:

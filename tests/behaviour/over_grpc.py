@@ -210,6 +210,15 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
         await self.call.send(roz.SessionRequest(tool_result=given))
         return await self.reply()
 
+    async def approve_and_give(self, result: str) -> Reply:
+        (paid,) = [asked.call_id for asked in self._asked if asked.call_id not in self._requested]
+        approved = roz.PermissionDecision(tool_call_id=paid, approved=True)
+        await self.call.send(roz.SessionRequest(permission_decision=approved))
+        (call,) = self._requested
+        given = roz.ToolResult(tool_call_id=call, success=True, result=result)
+        await self.call.send(roz.SessionRequest(tool_result=given))
+        return await self.reply()
+
     async def cancel(self) -> None:
         await self.call.send(roz.SessionRequest(cancel_turn=roz.CancelTurn()))
 
@@ -260,6 +269,9 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
         return await self.reply()
 
     async def give_result(self, result: str) -> Reply:
+        raise NotImplementedError("kontekst has no tools of the client")
+
+    async def approve_and_give(self, result: str) -> Reply:
         raise NotImplementedError("kontekst has no tools of the client")
 
     async def cancel(self) -> None:

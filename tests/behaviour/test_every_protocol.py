@@ -12,9 +12,9 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import text
 from tests.behaviour.conftest import PROTOCOLS, ServeOver
-from tests.behaviour.conversations import PAINT
+from tests.behaviour.conversations import PAINT, answer
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
-from tests.engine.doubles import WAIT, happened
+from tests.engine.doubles import WAIT, Json, happened
 from tests.requirements import requirement
 
 WITH_CLIENT_TOOLS = [name for name in PROTOCOLS if name != "kontekst"]
@@ -53,6 +53,11 @@ async def settled(dialogue: Dialogue, reply: Reply) -> Reply:
 
 def calling(name: str, **arguments: object) -> str:
     return f"call {name} {json.dumps(arguments)}"
+
+
+def body_of(thread: str, run: str, **fields: object) -> Json:
+    """The body of a run over HTTP."""
+    return {"threadId": thread, "runId": run, "messages": [], "protocolVersion": "1.0", **fields}
 
 
 # --- custom agents ----------------------------------------------------------------------------------------------------
@@ -309,9 +314,7 @@ async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(reach: S
     http = site.over_sse()
     command = {"command": {"type": "threads.get", "threadId": "crossed"}}
     (waiting,) = (await http.command(command))["waiting"]
-    answer = {"interruptId": waiting["id"], "status": "resolved", "payload": {"approved": True}}
-    body = {"threadId": "crossed", "runId": "r-http", "messages": [], "protocolVersion": "1.0", "resume": [answer]}
-    assert "paid 5" in text(await http.run(body))
+    assert "paid 5" in text(await http.run(body_of("crossed", "r-http", resume=[answer(waiting, approved=True)])))
     if site.protocol in WITH_TURNS_THAT_WAIT:
         assert "paid 5" in (await dialogue.reply()).text
     assert PAID["crossed"] == [5]
@@ -324,6 +327,43 @@ async def test_a_tool_of_the_client_is_run_by_the_client(reach: ServeOver) -> No
     reply = await dialogue.say(calling("paint", colour="red"), tools=[PAINT])
     assert (reply.end, [asked.name for asked in reply.asked]) == (CALLS, ["paint"])
     assert "a red wall" in (await dialogue.give_result("a red wall")).text
+
+
+@requirement("assistant.client-tool", "approval.approved", "protocol.same")
+@pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
+async def test_an_approval_and_then_the_result_of_a_client_tool_finish_their_turn(reach: ServeOver) -> None:
+    dialogue = (await reach()).dialogue("both")
+    PAID.pop("both", None)
+    calls = f"{calling('pay', amount=5)}\n{calling('paint', colour='red')}"
+    await dialogue.say(calls, tools=[PAINT], asks=2)
+    reply = await dialogue.approve_and_give("a red wall")
+    assert (reply.end, PAID["both"]) == (SUCCESS, [5])
+    assert "a red wall" in reply.text
+    assert (await dialogue.say("stream 1")).text == "hello world, "
+
+
+@requirement("assistant.client-tool", "approval.approved", "protocol.crossed")
+@pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
+async def test_a_client_tool_stays_open_when_another_client_approves_the_call_beside_it(reach: ServeOver) -> None:
+    site = await reach()
+    dialogue = site.dialogue("beside")
+    await dialogue.say(f"{calling('pay', amount=5)}\n{calling('paint', colour='red')}", tools=[PAINT], asks=2)
+    http = site.over_sse()
+    command = {"command": {"type": "threads.get", "threadId": "beside"}}
+    thread = await http.command(command)
+    (waiting,) = thread["waiting"]
+    await http.run(body_of("beside", "approve", resume=[answer(waiting, approved=True)]))
+    thread = await http.command(command)
+    assert (thread["status"], thread["waiting"]) == ("client_tool_turn", [])
+    call = thread["messages"][1]["toolCalls"][1]["id"]
+    result = {"id": "painted", "role": "tool", "toolCallId": call, "content": "a red wall"}
+    events = await http.run(body_of("beside", "paint", messages=[result]))
+    assert "a red wall" in text(events)
+    if site.protocol in WITH_TURNS_THAT_WAIT:
+        reply = await dialogue.reply()
+        assert (reply.end, reply.asked) == (SUCCESS, [])
+        assert "a red wall" in reply.text
+    assert (await dialogue.say("stream 1")).text == "hello world, "
 
 
 @requirement("assistant.model-fails", "protocol.same")

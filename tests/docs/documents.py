@@ -36,11 +36,12 @@ CHANGELOG = Document.read(ROOT / "CHANGELOG.md", ROOT)
 DOCUMENTS = [README, SECURITY, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
 BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 
+NPM = "needs-npm"
 NOT_RUN = {
     "needs-aws": "needs an AWS account",
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
-    "needs-npm": "needs packages that these tests do not install; those of clients/typescript run its guide",
+    NPM: "needs packages of npm; tests/front_ends/test_guides.py runs it, or the tests of clients/typescript do",
     "needs-grpcurl": "needs grpcurl; buf asks for the same, with the same stack of Go",
     "needs-browser": "needs a page",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",

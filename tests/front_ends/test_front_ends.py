@@ -61,6 +61,18 @@ async def test_a_card_shows_a_call_and_its_result(visit: Visit, app: str) -> Non
 
 
 @in_each
+async def test_a_tool_of_the_page_runs_in_the_page_and_has_a_card_of_its_own(visit: Visit, app: str) -> None:
+    visitor = await visit(app)
+    page = visitor.page.locator("html")
+    await expect(page).not_to_have_class("dark")
+    await visitor.say('call set_theme {"theme": "dark"}')
+    await visitor.reads("The result of set_theme is dark.")
+    await expect(visitor.tool("set_theme")).to_contain_text("This page has set it.")
+    await expect(page).to_have_class("dark")
+    await expect(page).to_have_css("background-color", "rgb(20, 23, 31)")
+
+
+@in_each
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [

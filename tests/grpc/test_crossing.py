@@ -29,15 +29,20 @@ def fetched(server: ServerProcess, path: str) -> Json:
         return found
 
 
+def approval(server: Server, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
+    """Answer the one approval of a thread over SSE."""
+    (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
+    answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": approved, **payload}}
+    return posted(server, {"threadId": thread, "runId": run, "messages": [], "resume": [answer]})
+
+
 @requirement("protocol.crossed")
 def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerProcess, channel: grpc.Channel) -> None:
     with begun(channel) as talk:
         thread = talk.all("session_started")[0].session_id
         talk.say(calling("pay", amount=9), message_id="m1")
         waiting(talk)
-        (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
-        answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": True}}
-        events = posted(server, {"threadId": thread, "runId": "over-sse", "messages": [], "resume": [answer]})
+        events = approval(server, thread, "over-sse", approved=True)
         assert "paid 9" in next(event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT")
         assert turned(talk).stop_reason == "end_turn"
         assert [kind for kind in talk.new if kind in {"tool_call_started", "tool_call_finished"}] == [
@@ -61,9 +66,7 @@ def test_proposed_in_kontekst_and_denied_over_sse(server: ServerProcess, channel
     with started(channel, calling("echo", text="x")) as run:
         run.until("tools_proposed")
         thread = run.seen[0].started.session_id
-        (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
-        answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": False, "reason": "not now"}}
-        posted(server, {"threadId": thread, "runId": "over-sse-2", "messages": [], "resume": [answer]})
+        approval(server, thread, "over-sse-2", approved=False, reason="not now")
         list(run.rest())
     assert "not now" in next(event.tool_failed.error for event in run.seen if event.HasField("tool_failed"))
     assert run.kinds[-1] == "completed"
@@ -74,9 +77,7 @@ def test_proposed_in_kontekst_and_approved_over_sse(server: ServerProcess, chann
     with started(channel, calling("pay", amount=9)) as run:
         run.until("tools_proposed")
         thread = run.seen[0].started.session_id
-        (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
-        answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": True}}
-        posted(server, {"threadId": thread, "runId": "over-sse-3", "messages": [], "resume": [answer]})
+        approval(server, thread, "over-sse-3", approved=True)
         list(run.rest())
     tools = [kind for kind in run.kinds if kind.startswith("tool")]
     assert tools == ["tools_proposed", "tool_started", "tool_completed", "tools_completed"]

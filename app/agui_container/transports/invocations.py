@@ -69,7 +69,8 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
             return EventStreamResponse(subscription, event_format, caller.request_id, monitor)
         command = agent_request.command
         if isinstance(command, Attach):
-            subscription = await service.attach(caller, command.thread_id, command.run_id, command.after)
+            after = command.after or envelope.parse_cursor(request.headers.get("last-event-id"))
+            subscription = await service.attach(caller, command.thread_id, command.run_id, after)
             return EventStreamResponse(subscription, event_format, caller.request_id, monitor)
         return await execute(agent_request, caller, event_format)
 

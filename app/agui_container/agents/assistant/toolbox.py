@@ -43,7 +43,7 @@ from agui_container.ports import (
     ToolContent,
     ToolError,
 )
-from agui_container.protocol.conversation.transcript import DURATION, FAILED
+from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.runtime.log_values import format_fields
@@ -74,6 +74,11 @@ class ToolResult(Struct, frozen=True):
 def failed_result(text: str) -> ToolResult:
     """Return the result of a call that failed or was not run."""
     return ToolResult(text, {FAILED: True})
+
+
+def denied_result(text: str) -> ToolResult:
+    """Return the result of a call that a person has denied or cancelled."""
+    return ToolResult(text, {FAILED: True, DENIED: True})
 
 
 def result_event(result: ToolMessage) -> ToolCallResultEvent:

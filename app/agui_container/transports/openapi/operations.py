@@ -162,6 +162,11 @@ def _session() -> Operation:
     }
 
 
+def _last_event_id() -> Operation:
+    description = "Number of the last event that the client has, as EventSource sends it; `after` comes before it."
+    return {"name": "Last-Event-ID", "in": "header", "schema": TEXT, "description": description}
+
+
 def _fields(command: type[BaseModel], path: str) -> dict[str, Schema]:
     """Return the schemas of the fields of a command that its path does not contain."""
     schema = command.model_json_schema(ref_template=f"{PREFIX}{{model}}")
@@ -190,7 +195,7 @@ def _invocations() -> dict[str, dict[str, Operation]]:
         _stream(),
         *busy,
         description="Any or no Content-Type is accepted. The same thread and run ids again join that run.",
-        parameters=[_session()],
+        parameters=[_session(), _last_event_id()],
         body=body,
     )
     return {"/invocations": {"post": start}}
@@ -200,12 +205,6 @@ def _runs() -> dict[str, dict[str, Operation]]:
     thread = _in_query("threadId", TEXT, "Tells equal run ids of several threads apart.")
     run = [_in_path("runId"), thread, _session()]
     after = _in_query("after", {"type": "integer", "minimum": 0}, "Number of the last event that the client has.")
-    last = {
-        "name": "Last-Event-ID",
-        "in": "header",
-        "schema": TEXT,
-        "description": "The same, as EventSource sends it.",
-    }
     not_found = ErrorCode.RUN_NOT_FOUND
     ended = {"204": {"description": "The run has ended with the event that the client has."}}
     return {
@@ -222,7 +221,7 @@ def _runs() -> dict[str, dict[str, Operation]]:
                 "Replay a run and follow it",
                 {**_stream(), **ended},
                 not_found,
-                parameters=[*run, after, last],
+                parameters=[*run, after, _last_event_id()],
             )
         },
         "/ws": {

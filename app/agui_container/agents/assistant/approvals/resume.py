@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
 from agui_container.agents.assistant.approvals.decisions import Decision, match_answers
 from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, failed_result, run_side_by_side
+from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, denied_result, failed_result, run_side_by_side
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -211,7 +211,8 @@ async def apply_decision(
         ctx.logger.warning("approval stays open, tool unavailable %s", format_fields({"call": approval.call.id}))
         return approval
     decided = replace(approval, call=decision.call, answer=decision.answer)
-    claimed = await approvals.claim(at, decided, failed_result(CUT_OFF if rejection is None else rejection))
+    result = failed_result(CUT_OFF) if rejection is None else denied_result(rejection)
+    claimed = await approvals.claim(at, decided, result)
     if claimed is None:
         ctx.logger.warning("approval already claimed by another run %s", format_fields({"call": approval.call.id}))
         return await load_claimed_elsewhere(approval, approvals, at)

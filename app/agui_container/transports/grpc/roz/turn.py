@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import orjson
-from ag_ui.core import PROTOCOL_VERSION, ResumeEntry, RunAgentInput, ToolMessage
+from ag_ui.core import PROTOCOL_VERSION, EventType, ResumeEntry, RunAgentInput, ToolMessage
 from msgspec import Struct
 
 from agui_container.engine.log.subscription import Subscription
@@ -72,7 +72,7 @@ class SessionTurn:
         self._caller = caller
         self._send = send
         self._run_id = request.run_input.run_id
-        self._is_running = self._is_cancelled = False
+        self._is_running = self._is_cancelled = self._is_following = False
         self._results: dict[str, ToolMessage] = {}
         self._decisions: dict[str, pb.PermissionDecision] = {}
         self._has_news = asyncio.Event()
@@ -125,6 +125,7 @@ class SessionTurn:
         self._run_id = run_input.run_id
         subscription = await self._service.admit(run_input, self._caller, self._request.size)
         self.has_begun = self._is_running = True
+        self._is_following = False
         return subscription
 
     async def _forward_events(self, subscription: Subscription) -> None:
@@ -135,6 +136,8 @@ class SessionTurn:
             async for batch in subscription:
                 responses: Responses = []
                 for envelope in batch.envelopes():
+                    if self._is_following and envelope.type is EventType.RUN_FINISHED:
+                        responses += await self._results_of_others()
                     responses += self.events.feed(envelope.type, orjson.loads(envelope.data))
                 await self._send(responses)
         finally:
@@ -158,8 +161,8 @@ class SessionTurn:
         newer_run = wait_for_newer_run(self._service, self._caller, thread_id, self._run_id)
         answers = await first_of(self._wait_for_answers(), newer_run)
         if isinstance(answers, str):
-            await self._send(self.events.resolve({call_id: {"elsewhere": True} for call_id in self.events.approvals}))
-            self._run_id = answers
+            await self._send(self.events.follow())
+            self._run_id, self._is_following = answers, True
             return await self._service.attach(self._caller, thread_id, answers, 0)
         if answers is None:
             await self._abandon_approvals()
@@ -167,9 +170,18 @@ class SessionTurn:
         responses: Responses = []
         for result in answers.results:
             responses += self.events.add_result(result.tool_call_id, text_of(result.content))
-        outcomes = {call_id: {"approved": self._decisions[call_id].approved} for call_id in self.events.approvals}
-        await self._send([*responses, *self.events.resolve(outcomes)])
+        decisions = {call_id: self._decisions[call_id].approved for call_id in self.events.approvals}
+        await self._send([*responses, *self.events.resolve(decisions)])
         return await self._admit(self._next_input(answers))
+
+    async def _results_of_others(self) -> Responses:
+        """Return the results that another client has given for the tools that this client was to run."""
+        thread = await self._service.threads.delta(self._caller, self._request.run_input.thread_id)
+        responses: Responses = []
+        for message in (orjson.loads(stored.data) for stored in thread.messages):
+            if message["role"] == "tool" and message["toolCallId"] in self.events.tool_requests:
+                responses += self.events.add_result(message["toolCallId"], text_of(message["content"]))
+        return responses
 
     async def _wait_for_answers(self) -> Answers | None:
         """Wait for all answers. Returns None if the turn ends before they are complete."""
