@@ -50,7 +50,7 @@ async (count) => {
     }
 }
 """
-"""How the runs of this user have ended, once there are that many and none is open."""
+"""Wait until the user has so many runs and none is open, and return their statuses."""
 
 
 async def stop(user: User) -> None:

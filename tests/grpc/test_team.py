@@ -11,7 +11,7 @@ from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.test_crossing import approval, fetched, posted
 from tests.grpc.test_roz import RozTalk, begun, calling, turned, waiting
 from tests.requirements import requirement
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 WATCHERS = 10
 
@@ -65,7 +65,7 @@ def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.C
 
 @requirement("roz.team")
 def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
-    with Server(**ASSISTANT) as server:
+    with ServerProcess(**ASSISTANT) as server:
         channel = dial(server)
         with begun(channel) as talk:
             session = talk.all("session_started")[0].session_id
@@ -177,7 +177,9 @@ def test_a_call_that_is_approved_and_fails_was_approved(channel: grpc.Channel) -
 
 
 @requirement("roz.team", "protocol.crossed")
-def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(server: Server, channel: grpc.Channel) -> None:
+def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
     tool = {"name": "move", "description": "Move.", "parameters": {"type": "object"}}
     both = f"{calling('delegate', task=calling('pay', amount=4))}\n{calling('move')}"
     message = {"id": "u1", "role": "user", "content": both}
@@ -193,7 +195,7 @@ def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(server: Serve
 
 
 @requirement("roz.team")
-def test_a_run_is_watched_to_its_own_end(server: Server, channel: grpc.Channel) -> None:
+def test_a_run_is_watched_to_its_own_end(server: ServerProcess, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "delegate " + calling("pay", amount=4)}
     posted(server, {"threadId": "one-run", "runId": "only-this", "messages": [message]})
     assert kinds(list(watching(channel, "only-this")))[-1] == "worker_approval_requested"
