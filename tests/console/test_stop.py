@@ -50,7 +50,7 @@ async (count) => {
     }
 }
 """
-"""Wait until the user has so many runs and none is open, and return their statuses."""
+"""Script that waits until the user has ``count`` runs and none is open. It returns their statuses."""
 
 
 async def stop(user: User) -> None:

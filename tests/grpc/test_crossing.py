@@ -29,7 +29,7 @@ def fetched(server: ServerProcess, path: str) -> Json:
         return found
 
 
-def approval(server: Server, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
+def approval(server: ServerProcess, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
     """Answer the one approval of a thread over SSE."""
     (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
     answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": approved, **payload}}
