@@ -163,12 +163,12 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=100_000, help="of all streams together")
     parser.add_argument("--streams", type=int, nargs="*", default=[1, 200])
     parser.add_argument("--port", type=int, default=18_080)
-    asked = parser.parse_args()
-    if asked.bare:
-        asyncio.run(bare(asked.bare))
+    arguments = parser.parse_args()
+    if arguments.bare:
+        asyncio.run(bare(arguments.bare))
         return
-    compare_grpc(asked.port, asked.messages, asked.streams)
-    compare_http(asked.port + 2)
+    compare_grpc(arguments.port, arguments.messages, arguments.streams)
+    compare_http(arguments.port + 2)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class ApprovalFixture:
 
     def tool_results(self) -> list[tuple[str, str | None]]:
         """The results that the model was told last, and what was wrong with them."""
-        return [(str(m.content), m.error) for m in self.model.heard[-1].messages if isinstance(m, ToolMessage)]
+        return [(str(m.content), m.error) for m in self.model.prompts[-1].messages if isinstance(m, ToolMessage)]
 
 
 def results(items: Sequence[Item]) -> list[object]:

@@ -267,7 +267,7 @@ async def test_the_model_is_not_asked_while_a_client_call_of_the_same_turn_is_un
     answered = await fixture.start(resume=[answer(interrupt, approved=True)], tools=("paint",))
     assert results(answered) == ["paid 5"]
     assert answered[-1] == RunFinishedEvent(thread_id="thread", run_id="run")
-    assert len(fixture.model.heard) == 1
+    assert len(fixture.model.prompts) == 1
     fixture.keep(answered)
     fixture.history.append(ToolMessage(id="dry", tool_call_id=paint, content="dry"))
     assert (

@@ -22,7 +22,7 @@ class ClientThread:
     """One thread. ``messages`` is the client's history, ``tools`` what it offers."""
 
     client: Client
-    mind: ConfiguredModel
+    model: ConfiguredModel
     thread: str = field(default_factory=lambda: f"thread-{next(THREADS)}")
     messages: list[Json] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)

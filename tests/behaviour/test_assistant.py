@@ -44,11 +44,11 @@ async def test_it_thinks_before_it_answers(meet: ConnectModel) -> None:
 async def test_reasoning_is_given_back_with_its_artefact(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say("think about rain")
-    assert types(events).count("REASONING_ENCRYPTED_VALUE") == talk.mind.seals
+    assert types(events).count("REASONING_ENCRYPTED_VALUE") == talk.model.signs_reasoning
     assert text(await talk.say("think about snow")) == "I have thought about snow."
-    thought = (await talk.mind.heard())[1]["messages"][1]
+    thought = (await talk.model.prompts())[1]["messages"][1]
     assert (thought["role"], thought["content"]) == ("reasoning", talk.messages[1]["content"])
-    assert bool(thought.get("encryptedValue")) == talk.mind.seals
+    assert bool(thought.get("encryptedValue")) == talk.model.signs_reasoning
 
 
 @requirement("assistant.seals")
@@ -147,7 +147,7 @@ async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(meet: Connec
 @requirement("assistant.apart")
 async def test_runs_at_the_same_time_do_not_mix(meet: ConnectModel) -> None:
     talk = await meet()
-    others = [ClientThread(talk.client, talk.mind) for _ in range(8)]
+    others = [ClientThread(talk.client, talk.model) for _ in range(8)]
     ran = await asyncio.gather(*(other.say(f"calculate {at}*1000") for at, other in enumerate(others)))
     assert [text(events) for events in ran] == [f"The result of calculate is {at * 1000}." for at in range(8)]
     assert {outcome(events) for events in ran} == {"success"}

@@ -113,9 +113,9 @@ async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
 ) -> None:
     monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
     first = await meet(limit_by="session")
-    second = ClientThread(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.mind)
+    second = ClientThread(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.model)
     (waiting,) = await asked(second, 5)
-    crowd = [ClientThread(first.client, first.mind) for _ in range(6)]
+    crowd = [ClientThread(first.client, first.model) for _ in range(6)]
     oldest, *_ = [interrupt for talk in crowd for interrupt in await asked(talk, 1)]
     await second.resume(answer(waiting, approved=True))
     assert PAID[second.thread] == [5]
@@ -174,7 +174,7 @@ async def test_a_run_without_answers_asks_again_and_asks_no_model(meet: ConnectM
     events = await talk.say("never mind, what time is it")
     assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
     assert interrupts(events) == held
-    assert len(await talk.mind.heard()) == 1
+    assert len(await talk.model.prompts()) == 1
 
 
 @requirement("approval.malformed")
@@ -277,7 +277,7 @@ async def test_an_answer_counts_only_on_its_thread_and_from_its_session(meet: Co
     talk = await meet()
     (interrupt,) = await asked(talk, 5)
     session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
-    elsewhere, stranger = ClientThread(talk.client, talk.mind), ClientThread(session, talk.mind, talk.thread, runs=7)
+    elsewhere, stranger = ClientThread(talk.client, talk.model), ClientThread(session, talk.model, talk.thread, runs=7)
     for other in (elsewhere, stranger):
         assert results(await other.say("hi", resume=[answer(interrupt, approved=True)])) == []
     assert (PAID[talk.thread], PAID[elsewhere.thread]) == ([], [])

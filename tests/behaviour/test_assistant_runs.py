@@ -13,7 +13,7 @@ PROMPT = "Be brief and kind."
 
 def counted(talk: ClientThread, **counts: int) -> list[Json]:
     """The usage of one model."""
-    return [{**talk.mind.labels, **counts, "totalTokens": sum(counts.values())}]
+    return [{**talk.model.labels, **counts, "totalTokens": sum(counts.values())}]
 
 
 def plain(usage: list[Json]) -> list[Json]:
@@ -68,7 +68,7 @@ async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_convers
     assert types(events)[1:] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_ERROR"]
     assert (text(events), outcome(events)) == ("About to fail. ", "MODEL_ERROR")
     assert "secret" not in str(events)
-    assert len(await talk.mind.heard()) == 1
+    assert len(await talk.model.prompts()) == 1
     assert text(await talk.say("stream 1")) == "hello world, "
 
 
@@ -80,7 +80,7 @@ async def test_a_cancel_ends_the_wait_for_a_model(meet: ConnectModel) -> None:
     assert (await talk.client.cancel(talk.thread))["status"] == "cancelled"
     events = await stream.rest()
     assert (types(events), outcome(events)) == (["TEXT_MESSAGE_END", "RUN_FINISHED"], "cancelled")
-    await talk.mind.left()
+    await talk.model.wait_idle()
     assert text(await talk.say("stream 1")) == "hello world, "
 
 
@@ -90,7 +90,7 @@ async def test_a_model_is_let_go_when_its_last_reader_leaves(meet: ConnectModel)
     stream = await talk.start("wait 3600")
     await stream.until("TEXT_MESSAGE_CONTENT")
     await stream.leave()
-    await talk.mind.left()
+    await talk.model.wait_idle()
     assert text(await talk.say("stream 1")) == "hello world, "
 
 
@@ -99,7 +99,7 @@ async def test_a_run_that_waits_too_long_for_a_model_times_out(meet: ConnectMode
     talk = await meet(run_timeout=0.2)
     events = await talk.say("wait 3600")
     assert outcome(events) == "RUN_TIMEOUT"
-    await talk.mind.left()
+    await talk.model.wait_idle()
 
 
 @requirement("assistant.tool-stalls")
@@ -120,7 +120,7 @@ async def test_a_retry_asks_no_model_and_runs_no_tool_again(meet: ConnectModel) 
     first, again = await talk.client.run(body), await talk.client.run(body)
     assert types(first) == types(again)
     assert results(first) == results(again) == ["once"]
-    assert len(await talk.mind.heard()) == 2
+    assert len(await talk.model.prompts()) == 2
 
 
 @requirement("assistant.history")
@@ -130,7 +130,7 @@ async def test_a_model_is_told_the_whole_conversation(meet: ConnectModel, said: 
     await talk.say(said)
     await talk.say('call echo {"text": "one"}')
     await talk.say("stream 1")
-    last = (await talk.mind.heard())[-1]["messages"]
+    last = (await talk.model.prompts())[-1]["messages"]
     roles = ["user", "assistant", "user", "assistant", "tool", "assistant", "user"]
     assert [message["role"] for message in last] == roles
     assert [last[at]["content"] for at in (0, 2, 4, 6)] == [said, 'call echo {"text": "one"}', "one", "stream 1"]

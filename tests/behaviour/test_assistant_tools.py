@@ -63,7 +63,7 @@ async def test_results_of_the_client_that_come_one_by_one_are_waited_for(meet: C
     talk.result(second, "wet")
     events = await talk.say()
     assert (types(events), outcome(events)) == (["RUN_STARTED", "RUN_FINISHED"], "success")
-    assert len(await talk.mind.heard()) == 1
+    assert len(await talk.model.prompts()) == 1
     talk.result(first, "dry")
     assert text(await talk.say()) == (
         "The result of paint is dry, and the result of echo is hi, and the result of paint is wet."
@@ -75,7 +75,7 @@ async def test_a_client_tool_does_not_take_the_place_of_the_servers(meet: Connec
     talk = await meet()
     talk.tools = [{**PAINT, "name": "echo"}, PAINT]
     assert results(await talk.say('call echo {"text": "mine"}')) == ["mine"]
-    (first, _) = await talk.mind.heard()
+    (first, _) = await talk.model.prompts()
     assert first["tools"].count("echo") == 1
     assert "paint" in first["tools"]
 
@@ -153,7 +153,7 @@ async def test_a_callers_instructions_reach_the_model_only_where_they_are_truste
         {"id": "d", "role": "developer", "content": "Be quick."},
     ]
     await talk.say("stream 1")
-    (first,) = await talk.mind.heard()
+    (first,) = await talk.model.prompts()
     assert first["system"] == "Be kind."
     said = [message["content"] for message in first["messages"]]
     assert said == (["Be cruel.", "Be quick."] if trusted else []) + ["stream 1"]
@@ -163,6 +163,6 @@ async def test_a_callers_instructions_reach_the_model_only_where_they_are_truste
 async def test_the_applications_context_follows_the_instructions(meet: ConnectModel) -> None:
     talk = await meet(system_prompt="Be kind.")
     await talk.say("stream 1", context=[{"description": "The page", "value": "/orders"}])
-    (first,) = await talk.mind.heard()
+    (first,) = await talk.model.prompts()
     assert first["system"].startswith("Be kind.\n")
     assert first["system"].endswith("The page\n/orders")

@@ -132,7 +132,7 @@ async def test_the_assistant_has_nothing_to_say_to_nothing(meet: ConnectModel) -
     events = await talk.say()
     assert types(events) == SHOWN
     assert (events[1]["messages"], events[2]["snapshot"]) == ([], {})
-    assert await talk.mind.heard() == []
+    assert await talk.model.prompts() == []
     listed = await talk.client.command({"command": {"type": "threads.list"}})
     assert talk.thread not in [thread["threadId"] for thread in listed["threads"]]
 

@@ -22,14 +22,14 @@ async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(meet: Connec
     assert (types(events)[:2], standing(events)) == (["RUN_STARTED", "CUSTOM"], {"sum": "achieved"})
     assert results(events) == ["The goal sum is achieved."]
     assert (text(events), outcome(events)) == ("The result of achieve_sum is The goal sum is achieved.", "success")
-    assert len(await talk.mind.heard()) == 2
+    assert len(await talk.model.prompts()) == 2
 
 
 @requirement("goal.told")
 async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(meet: ConnectModel) -> None:
     talk = await meet(system_prompt="Be kind.")
     await talk.say(GIVE_SUM, forwardedProps=goals(SUM, NOTE))
-    first = (await talk.mind.heard())[0]
+    first = (await talk.model.prompts())[0]
     assert first["system"].startswith("Be kind.\n\n## Goals\n\n")
     assert first["system"].endswith("achieve_sum, achieve_note.")
     assert first["tools"][-2:] == ["achieve_sum", "achieve_note"]
@@ -41,7 +41,7 @@ async def test_a_model_that_stops_too_early_is_asked_again(meet: ConnectModel) -
     events = await talk.say("stream 1", forwardedProps=goals(NOTE))
     assert told(events, "goals.prompted") == [{"goals": ["note"], "prompt": 1, "prompts": 3}]
     assert (standing(events), outcome(events)) == ({"note": "achieved"}, "success")
-    heard = (await talk.mind.heard())[1]["messages"]
+    heard = (await talk.model.prompts())[1]["messages"]
     assert [message["role"] for message in heard] == ["user", "assistant", "user"]
     assert heard[-1]["content"].startswith("Achieve the goals: achieve_note.")
     assert text(await talk.say("stream 2")) == "hello world, " * 2
@@ -101,7 +101,7 @@ async def test_goals_may_be_all_that_is_asked(meet: ConnectModel) -> None:
     talk = await meet()
     events = await talk.say(forwardedProps=goals(NOTE))
     assert (standing(events), told(events, "goals.prompted")) == ({"note": "achieved"}, [])
-    first = (await talk.mind.heard())[0]["messages"]
+    first = (await talk.model.prompts())[0]["messages"]
     assert [message["content"].split(".")[0] for message in first] == ["Achieve the goals: achieve_note"]
 
 
@@ -111,7 +111,7 @@ async def test_without_goals_nothing_is_told_and_nobody_is_asked_again(meet: Con
     talk = await meet()
     events = await talk.say("stream 1", forwardedProps=forwarded)
     assert "CUSTOM" not in types(events)
-    (prompt,) = await talk.mind.heard()
+    (prompt,) = await talk.model.prompts()
     assert "Goals" not in prompt["system"]
 
 
@@ -144,7 +144,7 @@ async def test_a_goal_with_a_bad_field_is_refused_by_its_name(
     events = await talk.say("stream 1", forwardedProps={"goals": declared})
     assert (types(events), outcome(events)) == (["RUN_STARTED", "RUN_ERROR"], "VALIDATION_ERROR")
     assert events[-1]["message"].startswith(message)
-    assert await talk.mind.heard() == []
+    assert await talk.model.prompts() == []
 
 
 @requirement("goal.names")

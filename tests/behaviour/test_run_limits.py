@@ -27,7 +27,7 @@ async def test_an_assistant_that_has_used_its_tokens_makes_no_further_model_call
     assert events[-1]["message"] == f"The assistant stopped after {FIRST_CALL} tokens without finishing."
     assert events[-1]["metadata"]["retryable"] is False
     assert sum(entry["totalTokens"] for entry in events[-1]["usage"]) == FIRST_CALL
-    assert len(await talk.mind.heard()) == 1
+    assert len(await talk.model.prompts()) == 1
     assert text(await talk.say("stream 1")) == "hello world, "
 
 
@@ -45,7 +45,7 @@ async def test_the_tokens_of_subagents_count(meet: ConnectModel) -> None:
     (failed,) = (event for event in events if event["type"] == "SUBAGENT_ERROR")
     assert failed["code"] == outcome(events) == "RUN_LIMIT_EXCEEDED"
     assert results(events) == ["42", "Error: The assistant stopped after 20 tokens without finishing."]
-    assert len(await talk.mind.heard()) == 2
+    assert len(await talk.model.prompts()) == 2
 
 
 @requirement("budget.asked")
@@ -54,7 +54,7 @@ async def test_a_caller_may_ask_for_less(meet: ConnectModel, budget: Json) -> No
     talk = await meet(max_steps=3)
     events = await talk.say("calculate 6*7", forwardedProps={"budget": budget})
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert len(await talk.mind.heard()) == 1
+    assert len(await talk.model.prompts()) == 1
     assert outcome(await talk.say("calculate 6*7")) == "success"
 
 

@@ -29,7 +29,7 @@ def durations(events: list[Json]) -> list[float | None]:
 
 async def heard(talk: ClientThread) -> list[Json]:
     """The results that the model was told last."""
-    said: list[Json] = (await talk.mind.heard())[-1]["messages"]
+    said: list[Json] = (await talk.model.prompts())[-1]["messages"]
     return [message for message in said if message["role"] == "tool"]
 
 
@@ -51,7 +51,7 @@ async def test_words_of_a_failure_are_none_where_the_tool_worked(meet: ConnectMo
     assert (results(events), marks(events)) == ([LIE], [False])
     (told,) = await heard(talk)
     assert told["content"] == LIE
-    if not isinstance(talk.mind, FakeOpenAI):  # whose API has nothing but the words
+    if not isinstance(talk.model, FakeOpenAI):  # whose API has nothing but the words
         assert "error" not in told
         assert text(events) == f"The result of echo is {LIE}."
 
