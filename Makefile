@@ -123,7 +123,8 @@ $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
 	@$(PIP) install -r requirements-dev.lock
 	@touch $@ $(VENV)/.run
 
-# Editable installation of this checkout, with the command `agui`.
+# Editable installation of this checkout, with the command `agui`. Only `make run` needs it: tests and bench run
+# the module of app/, and tests/packaging installs the wheel with each of its extras.
 $(VENV)/.package: pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --editable .
 	@touch $@

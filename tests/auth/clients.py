@@ -14,6 +14,7 @@ from websockets.exceptions import InvalidStatus
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT, Json, ask
+from tests.secret_search import search
 from tests.sockets.client import events_of
 
 NUMBERS = count(1)
@@ -34,6 +35,9 @@ class RequestResult:
     status: int | str
     challenge: str | None = None
     message: str = ""
+
+    def __post_init__(self) -> None:
+        search(f"{self.message} {self.challenge}", "an error")
 
 
 Ask = Callable[[str, Mapping[str, str]], Awaitable[RequestResult]]

@@ -23,19 +23,20 @@ from tests.auth.issuer import issuer_process
 from tests.auth.rpcs import call_rpc
 from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
+from tests.secret_search import planted, remember_token
 from tests.sockets.client import is_last
 from tests.sockets.process import ServerProcess
 from tests.telemetry.collector import Collector
 from tests.telemetry.test_server import COMMAND
 
 PLANTED = {
-    "workloadaccesstoken": "planted-workload-token",
-    "x-amz-bedrock-agentcore-identity-wat": "planted-identity-token",
-    "oauth2callbackurl": "https://callback.example/planted-callback",
-    "x-api-key": "planted-api-key",
-    "x-amzn-bedrock-agentcore-runtime-custom-key": "planted-custom-key",
-    "cookie": "session=planted-cookie",
-    "proxy-authorization": "Basic planted-proxy",
+    "workloadaccesstoken": planted("workload-token"),
+    "x-amz-bedrock-agentcore-identity-wat": planted("identity-token"),
+    "oauth2callbackurl": f"https://callback.example/{planted('callback')}",
+    "x-api-key": planted("api-key"),
+    "x-amzn-bedrock-agentcore-runtime-custom-key": planted("custom-key"),
+    "cookie": f"session={planted('cookie')}",
+    "proxy-authorization": f"Basic {planted('proxy')}",
 }
 TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcore-runtime-session-id": "s" * 40}
 
@@ -65,7 +66,7 @@ class LeakCheck:
         """A token, whose signature counts as a secret."""
         token = httpx.get(f"{self.issuer}/token", params=claims).text
         self.secrets |= {token, token.rpartition(".")[2]}
-        return token
+        return remember_token(token)
 
     def headers(self, token: str) -> dict[str, str]:
         """All planted headers, with this token."""
@@ -161,7 +162,7 @@ async def over_grpc(scene: LeakCheck, token: str) -> None:
 @requirement("secret.hidden", "secret.headers")
 async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: LeakCheck) -> None:
     valid = scene.token(sub="alice")
-    refused = [scene.token(sub="alice", aud="another"), f"{valid[:-4]}AAAA", "planted-nonsense"]
+    refused = [scene.token(sub="alice", aud="another"), f"{valid[:-4]}AAAA", planted("nonsense")]
     scene.secrets |= {*refused}
     for token in (valid, *refused):
         await over_http(scene, token)

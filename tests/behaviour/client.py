@@ -3,10 +3,11 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from agui_container.engine.service import Service
-from tests.engine.doubles import WAIT, FakeClock, Json, eventually
+from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually
+from tests.secret_search import search
 
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
 DELTAS = ("TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT")
@@ -17,6 +18,7 @@ class Refused(Exception):
 
     def __init__(self, code: str, message: str, request_id: str, retry_after: int | None = None) -> None:
         super().__init__(code, message)
+        search(message, "an error")
         self.code = code
         self.message = message
         self.request_id = request_id
@@ -125,6 +127,13 @@ class Client(ABC):
         """Drop all connections."""
         for stream in self.streams:
             await stream.close()
+
+
+async def begun(client: Client, run: str = "r1", thread: str = "t1", **fields: Any) -> RunStream:  # noqa: ANN401 - as in JSON
+    """A run that has said something."""
+    stream = await client.start(ask(thread, run, **fields))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    return stream
 
 
 def types(events: Sequence[Json]) -> list[str]:

@@ -54,11 +54,16 @@ class Reply:
 
 
 class Dialogue(ABC):
-    """A client of one thread."""
+    """A client of one thread.
+
+    Attributes:
+        model: name of the model that the client chooses, where the protocol has a choice; empty for the server's.
+    """
 
     def __init__(self, service: Service, thread: str) -> None:
         self.service = service
         self.thread = thread
+        self.model = ""
 
     async def say(self, said: str, *, tools: Sequence[Json] = (), asks: int = 1) -> Reply:
         """Send a message and take the reply. ``asks`` is the number of calls that will wait for the client, if any."""
@@ -127,6 +132,8 @@ class AguiDialogue(Dialogue):
     async def _run(self, **fields: object) -> None:
         self._events, self._stream, self._refused = [], None, None
         body = ask(self.thread, f"run-{next(NUMBERS)}", tools=list(self._tools))
+        if self.model:
+            body["forwardedProps"] = {"model": self.model}
         try:
             self._stream = await self._client.start({**body, **fields})
         except Refused as refused:

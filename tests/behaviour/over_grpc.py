@@ -150,24 +150,23 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
 
     async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
         if self._call is None:
-            await self.call.send(roz.SessionRequest(start=roz.StartSession()))
+            await self.call.send(roz.SessionRequest(start=roz.StartSession(model=self.model)))
         schemas = [schema(tool) for tool in tools]
         await self.call.send(roz.SessionRequest(user_message=roz.UserMessage(content=said, tools=schemas)))
 
     def take(self, message: roz.SessionResponse, reply: Reply) -> None:
-        kind = message.WhichOneof("response")
-        if (kind == "session_event") is self._reads_events:
-            if kind == "session_event":
-                self._take_1_0(message.session_event, reply)
-            else:
-                self._take_0_2(message, reply)
+        if (message.WhichOneof("response") == "session_event") is not self._reads_events:
+            return
+        said = message.session_event if self._reads_events else message
+        reply.text += said.text_delta.content  # empty, if it is something else
+        reply.reasoning += said.thinking_delta.content
+        if self._reads_events:
+            self._take_1_0(message.session_event, reply)
+        else:
+            self._take_0_2(message, reply)
 
     def _take_0_2(self, message: roz.SessionResponse, reply: Reply) -> None:
         match message.WhichOneof("response"):
-            case "text_delta":
-                reply.text += message.text_delta.content
-            case "thinking_delta":
-                reply.reasoning += message.thinking_delta.content
             case "error":
                 reply.error, reply.code = message.error.message, message.error.code
             case "tool_request":
@@ -181,10 +180,6 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
 
     def _take_1_0(self, event: roz.SessionEventEnvelope, reply: Reply) -> None:
         match event.event_type:
-            case "text_delta":
-                reply.text += event.text_delta.content
-            case "thinking_delta":
-                reply.reasoning += event.thinking_delta.content
             case "session_rejected":
                 reply.error, reply.code = event.session_rejected.message, event.session_rejected.code
             case "tool_call_requested":

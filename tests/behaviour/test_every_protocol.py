@@ -16,6 +16,7 @@ from tests.behaviour.conversations import PAINT, answer
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
 from tests.engine.doubles import WAIT, Json, happened
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 WITH_CLIENT_TOOLS = [name for name in PROTOCOLS if name != "kontekst"]
 WITH_TURNS_THAT_WAIT = [name for name in PROTOCOLS if name not in {"sse", "ws"}]
@@ -25,23 +26,6 @@ SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
 
 
 FAILED = "The agent failed; the server's log has the cause."
-
-
-class Waiting:
-    """An agent that says something, and then waits until it may end."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-        self.cut_off = asyncio.Event()
-
-    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-        try:
-            await self.may_end.wait()
-        except asyncio.CancelledError:
-            self.cut_off.set()
-            raise
-        yield " there"
 
 
 async def settled(dialogue: Dialogue, reply: Reply) -> Reply:
@@ -109,7 +93,7 @@ async def test_an_illegal_event_ends_the_turn(reach: ServeOver) -> None:
 
 @requirement("cancel.closes", "protocol.same")
 async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     dialogue = (await reach(agent)).dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -123,7 +107,7 @@ async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: Serve
 
 @requirement("busy.reject", "protocol.same")
 async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     site = await reach(agent)
     first, second = site.dialogue(), site.dialogue()
     await first.begin("hi")
@@ -138,7 +122,7 @@ async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(rea
 
 @requirement("scope.threads", "protocol.same")
 async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     site = await reach(agent)
     one, two = site.dialogue(**{SESSION: "a" * 33}), site.dialogue(**{SESSION: "b" * 33})
     for dialogue in (one, two):
@@ -150,7 +134,7 @@ async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: ServeOver) 
 
 @requirement("drop.cancel", "protocol.same")
 async def test_a_run_may_end_with_its_last_reader(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     dialogue = (await reach(agent, on_disconnect="cancel")).dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -160,7 +144,7 @@ async def test_a_run_may_end_with_its_last_reader(reach: ServeOver) -> None:
 
 @requirement("drop.continue", "attach.replay", "protocol.crossed")
 async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     site = await reach(agent, on_disconnect="continue")
     dialogue = site.dialogue()
     await dialogue.begin("hi")
@@ -174,7 +158,7 @@ async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: Serv
 
 @requirement("limit.time", "protocol.same")
 async def test_a_run_that_takes_too_long_is_ended(reach: ServeOver) -> None:
-    site = await reach(Waiting(), run_timeout=60)
+    site = await reach(WaitingAgent(rest=" there"), run_timeout=60)
     dialogue = site.dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -187,7 +171,7 @@ async def test_a_run_that_takes_too_long_is_ended(reach: ServeOver) -> None:
 
 @requirement("drain.ends", "drain.refuses", "protocol.same")
 async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: ServeOver) -> None:
-    site = await reach(Waiting())
+    site = await reach(WaitingAgent(rest=" there"))
     dialogue = site.dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -201,7 +185,7 @@ async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: ServeOver
 
 @requirement("error.large", "error.harmless", "protocol.same")
 async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     site = await reach(agent, max_body_bytes=20_000)
     other = site.dialogue("other")
     await other.begin("hi")

@@ -11,12 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from tempfile import TemporaryFile
+from typing import IO, NoReturn
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
 from playwright.async_api import ConsoleMessage, Locator, Page, expect
+
+from tests.secret_search import search
 
 ROOT = Path(__file__).parents[2]
 READY_SECONDS = 60.0
@@ -60,6 +63,7 @@ class PageServer:
             self._port: int = probe.getsockname()[1]
         self._settings = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": str(self._port), **settings}
         self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -68,12 +72,13 @@ class PageServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
+        self._log = TemporaryFile()  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(
             [sys.executable, "-m", self._module, "serve"],
             cwd=ROOT,
             env=environment | self._settings,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
         )
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
@@ -89,6 +94,11 @@ class PageServer:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+        if self._log is not None:
+            self._log.seek(0)
+            search(self._log.read(), "the log of a server")
+            self._log.close()
+            self._log = None
 
 
 @contextmanager

@@ -50,7 +50,7 @@ async (count) => {
     }
 }
 """
-"""Script that waits until the user has ``count`` runs and none is open. It returns their statuses."""
+"""Outcomes of this user's runs, once there are that many and none is open."""
 
 
 async def stop(user: User) -> None:

@@ -1,5 +1,7 @@
 """Leases under clocks that differ, and the expiry of runs, interrupts and events."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
@@ -81,7 +83,7 @@ async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs(mo
     await leases.renew()
     held = await replicas.store.runs.renew(here.cluster.replica, here.cluster.lease())
 
-    async def answer(*_: object) -> list[Lease]:
+    async def answer(*_: object) -> Sequence[Lease]:
         return held
 
     with monkeypatch.context() as patch:

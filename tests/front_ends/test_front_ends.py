@@ -113,27 +113,20 @@ async def test_a_run_goes_on_through_a_reload_without_lost_or_doubled_text(
 
 
 @in_each
-async def test_stop_ends_the_run_at_the_server(visit: Visit, server: PageServer, app: str) -> None:
-    visitor = await visit(app)
-    await visitor.say("wait 60")
-    await visitor.reads("Waiting 60 s.")
-    await visitor.stop()
-    assert await status_at_end(server, visitor.thread_id) == "cancelled"
-    await visitor.say("think about rain")
-    await visitor.reads("I have thought about rain.")
-
-
-@in_each
-async def test_stop_ends_a_run_that_the_page_found_when_it_was_loaded_again(
-    visit: Visit, server: PageServer, app: str
+@pytest.mark.parametrize("reloads", [0, 1])
+async def test_stop_ends_the_run_at_the_server_also_behind_a_reload(
+    visit: Visit, server: PageServer, app: str, reloads: int
 ) -> None:
     visitor = await visit(app)
     await visitor.say("wait 60")
     await visitor.reads("Waiting 60 s.")
-    await visitor.page.reload()
-    await visitor.reads("Waiting 60 s.")
+    for _ in range(reloads):
+        await visitor.page.reload()
+        await visitor.reads("Waiting 60 s.")
     await visitor.stop()
     assert await status_at_end(server, visitor.thread_id) == "cancelled"
+    await visitor.say("think about rain")
+    await visitor.reads("I have thought about rain.")
 
 
 async def test_assistant_ui_lists_the_threads_of_the_server_and_leaves_their_runs_alone(

@@ -143,7 +143,7 @@ def test_the_runtime_of_the_guide_answers_a_page(block: Block, server: PageServe
     url = f"http://127.0.0.1:{port}/api/copilotkit"
     with started(["node", "--input-type=module"], folder=folder, url=f"{url}/info", stdin=script):
         message = {"id": str(uuid4()), "role": "user", "content": "think about rain"}
-        rest = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
+        rest: dict[str, object] = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
         body = {"threadId": str(uuid4()), "runId": str(uuid4()), "messages": [message], **rest}
         answer = httpx.post(f"{url}/agent/default/run", json=body, timeout=SECONDS).text
     deltas = re.findall(r'"type":"TEXT_MESSAGE_CONTENT".*?"delta":"(.*?)"', answer)

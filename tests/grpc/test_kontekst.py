@@ -10,6 +10,7 @@ from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
+from tests.secret_search import planted
 from tests.sockets.process import ServerProcess, Servers
 
 RunTalk = GrpcCall[pb.RunCommand, pb.RunEvent]
@@ -276,7 +277,7 @@ def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
     servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("data")
-    url = "http://user:secret@127.0.0.1:1/v1"
+    url = f"http://user:{planted('password')}@127.0.0.1:1/v1"
     server = servers(
         AGUI_AGENT="assistant",
         AGUI_MODEL="openai:any",
@@ -284,7 +285,7 @@ def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
         AGUI_STORE=f"sqlite:///{folder}/runs.db",
     )
     status = unary(dial(server), "GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
-    assert status.endpoint == url.replace("secret", "***")
+    assert status.endpoint == url.replace(planted("password"), "***")
     assert (status.llama_server_healthy, status.llama_server_running) == (False, False)
     assert status.data_dir == str(folder)
 

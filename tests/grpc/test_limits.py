@@ -19,10 +19,10 @@ from agui_container.transports.grpc import call, connection, server
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
-from tests.behaviour.test_every_protocol import Waiting
 from tests.engine.doubles import WAIT, happened, make_service
 from tests.grpc.h2 import Raw, message
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 RUN = "/kontekst.AgentService/Run"
 STATUS = "/kontekst.DaemonService/GetStatus"
@@ -72,13 +72,6 @@ async def answers(port: int) -> bool:
         return (await beside(client.status, stream))[0] == "0" and (await http.get("/ping")).is_success
 
 
-def goodbye(client: Raw) -> int | None:
-    """The reason for which a connection ends; read to its close."""
-    while client.read():
-        pass
-    return next(event.error_code for event in client.events if isinstance(event, h2.events.ConnectionTerminated))
-
-
 def read_without_answers(client: Raw) -> None:
     """Take bytes until the server closes, and answer nothing, as a machine that is cut off."""
     with contextlib.suppress(ConnectionError):
@@ -91,7 +84,7 @@ def read_without_answers(client: Raw) -> None:
 
 @requirement("grpc.gone", "grpc.port")
 async def test_a_client_that_stalls_inside_the_preface_is_closed() -> None:
-    async with port_of(Waiting(), timeout_keep_alive=MOMENT) as port:
+    async with port_of(WaitingAgent(rest=" there"), timeout_keep_alive=MOMENT) as port:
         with socket.create_connection(("127.0.0.1", port), timeout=WAIT) as client:
             client.sendall(b"PRI * HTTP/2.0\r\n")
             assert await beside(client.recv, 100) == b""
@@ -112,7 +105,7 @@ def ping_soon(monkeypatch: pytest.MonkeyPatch, *, answer_within: float) -> None:
 @requirement("grpc.gone", "drop.cancel")
 async def test_a_client_that_answers_no_ping_loses_its_connection_and_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ping_soon(monkeypatch, answer_within=MOMENT)
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     async with port_of(agent, on_disconnect="cancel") as port, raw(port) as client:
         await begun(client)
         await beside(read_without_answers, client)
@@ -122,7 +115,7 @@ async def test_a_client_that_answers_no_ping_loses_its_connection_and_its_run(mo
 @requirement("grpc.gone")
 async def test_a_client_that_answers_pings_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     ping_soon(monkeypatch, answer_within=WAIT)
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     async with port_of(agent, on_disconnect="cancel") as port, raw(port) as client:
         stream = await begun(client)
         pings = 0
@@ -135,20 +128,20 @@ async def test_a_client_that_answers_pings_stays(monkeypatch: pytest.MonkeyPatch
 
 @requirement("grpc.gone")
 async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     async with port_of(agent) as port, raw(port) as busy:
         stream = await begun(busy)
         monkeypatch.setattr(connection, "IDLE_SECONDS", MOMENT)
         async with raw(port) as idle:
-            assert await beside(goodbye, idle) is ErrorCodes.NO_ERROR
+            assert await beside(idle.goodbye) is ErrorCodes.NO_ERROR
         agent.may_end.set()
         assert (await beside(busy.status, stream))[0] == "0"
-        assert await beside(goodbye, busy) is ErrorCodes.NO_ERROR
+        assert await beside(busy.goodbye) is ErrorCodes.NO_ERROR
 
 
 @requirement("grpc.slow")
 async def test_a_client_that_takes_nothing_loses_its_call_and_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting, has_ended = Waiting(), asyncio.Event()
+    waiting, has_ended = WaitingAgent(rest=" there"), asyncio.Event()
 
     async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
         if run_input.thread_id != SLOW:
@@ -188,12 +181,12 @@ def status_without_reading(client: Raw, stream: int) -> tuple[str, str]:
 @requirement("grpc.floods")
 async def test_connections_above_the_limit_are_told_to_go_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     async with port_of(agent) as port, raw(port) as first:
         stream = await begun(first)
         async with raw(port):
             with Raw(port) as third:
-                assert await beside(goodbye, third) is ErrorCodes.ENHANCE_YOUR_CALM
+                assert await beside(third.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
         agent.may_end.set()
         assert (await beside(first.status, stream))[0] == "0"
         await eventually_answers(port)

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.secret_search import search
+
 ROOT = Path(__file__).parents[2]
 POLLS = 400
 POLL_SECONDS = 0.05
@@ -52,6 +54,8 @@ def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[Se
             yield ServerAddress(port)
         finally:
             _stop(process)
+            log.seek(0)
+            search(log.read(), "the log of a server")
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+from tests.secret_search import search
+
 ROOT = Path(__file__).parents[2]
 AGENT = "tests.sockets.agents:agent"
 START_SECONDS = 60.0
@@ -73,6 +75,7 @@ class ServerProcess:
         if self._process.stderr is None:
             return
         for line in self._process.stderr:
+            search(line, "the log of a server")
             with self._changed:
                 self.log.append(line.rstrip("\n"))
                 self._changed.notify_all()

@@ -1,6 +1,7 @@
 """Starting, refusing to start, and what the log says and does not say."""
 
 import asyncio
+import base64
 import json
 import re
 import socket
@@ -9,11 +10,13 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from tests.secret_search import planted, search
 from tests.sockets.client import ask, get, post, request, run_input, socket_to
 from tests.sockets.process import COMMAND, ROOT, START_SECONDS, ServerProcess, environment
 
-TOKEN = "s3cr3t-t0k3n"  # noqa: S105 - looked for in the log
-TOKEN_BASE64 = "czNjcjN0LXQwazNu"  # noqa: S105 - the same as browsers send it
+TOKEN = planted("token")
+TOKEN_BASE64 = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
+"""The same as browsers send it."""
 
 BAD_SETTINGS = {
     "AGUI_PORT=eighty": "AGUI_PORT",
@@ -48,6 +51,7 @@ async def refused_start(**settings: str) -> tuple[int | None, str, str]:
         if process.returncode is None:
             process.kill()
             await process.wait()
+    search(out + err, "what a start that fails says")
     return process.returncode, out.decode(), err.decode()
 
 

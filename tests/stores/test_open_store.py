@@ -136,7 +136,7 @@ async def test_a_file_has_what_is_committed_when_the_process_dies_and_not_always
         cursor = connection.cursor()
         for name in ("journal_mode", "synchronous"):
             cursor.execute(f"PRAGMA {name}")
-            chosen.add((name, *cursor.fetchone()))
+            chosen.add((name, *(cursor.fetchone() or ())))
 
     listen(Pool, "checkout", look)
     await store.open()

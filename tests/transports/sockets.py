@@ -12,17 +12,6 @@ from tests.behaviour.over_ws import OverWs
 from tests.engine.doubles import WAIT, Json
 
 
-class RunIdAgent:
-    """An agent that says its run's id and waits until it may end."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-
-    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
-        yield CustomEvent(name="n", value=asked.run_id)
-        await self.may_end.wait()
-
-
 async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
     """Say one thing."""
     yield CustomEvent(name="n", value=asked.run_id)

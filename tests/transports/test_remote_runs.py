@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
+from types import AsyncGeneratorType
 
 import pytest
 
@@ -19,7 +20,8 @@ from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventuall
 from tests.engine.replicas import Replicas
 from tests.engine.test_recorder import RUN, finished
 from tests.requirements import requirement
-from tests.transports.sockets import RunIdAgent, brief, opened, receive, send, shown, whole
+from tests.transports.sockets import brief, opened, receive, send, shown, whole
+from tests.waiting_agent import WaitingAgent, run_id_event
 
 ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
@@ -32,7 +34,7 @@ async def gone(*_: object) -> None:
 @requirement("durable.gone")
 async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_run, "GIVE_UP_SECONDS", 0.05)
-    replicas, talk = Replicas(), RunIdAgent()
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
@@ -70,12 +72,12 @@ async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> No
 
 
 @contextmanager
-def noted_readings() -> Iterator[list[AsyncGenerator[object]]]:
+def noted_readings() -> Iterator[list[AsyncGeneratorType[object, object]]]:
     """The async generators of the module that reads runs of other replicas, from their first step on."""
-    noted, hooks = list[AsyncGenerator[object]](), sys.get_asyncgen_hooks()
+    noted, hooks = list[AsyncGeneratorType[object, object]](), sys.get_asyncgen_hooks()
 
-    def note(generator: AsyncGenerator[object]) -> None:
-        if generator.ag_code.co_filename == remote_run.__file__:
+    def note(generator: AsyncGenerator[object, object]) -> None:
+        if isinstance(generator, AsyncGeneratorType) and generator.ag_code.co_filename == remote_run.__file__:
             noted.append(generator)
         if hooks.firstiter is not None:
             hooks.firstiter(generator)
@@ -89,7 +91,7 @@ def noted_readings() -> Iterator[list[AsyncGenerator[object]]]:
 
 @requirement("http.ended")
 async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() -> None:
-    replicas, talk = Replicas(), RunIdAgent()
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
@@ -111,7 +113,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() 
 
 @requirement("ws.interrupt", "replica.cancel")
 async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
-    replicas, talk = Replicas(), RunIdAgent()
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     theirs = await here.admit(asking(), caller())

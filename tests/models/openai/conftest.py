@@ -8,6 +8,9 @@ import pytest
 
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
 from tests.models.openai.server import OpenAIServer, wire_server
+from tests.secret_search import planted
+
+KEY = planted("openai-key")
 
 
 @dataclass
@@ -29,7 +32,7 @@ class Models:
     opened: Callable[[Callable[[], Awaitable[None]]], object]
 
     def __call__(
-        self, *, options: OpenAIOptions | None = None, key: str | None = "sk-secret", read: float = 5.0
+        self, *, options: OpenAIOptions | None = None, key: str | None = KEY, read: float = 5.0
     ) -> OpenAIModel:
         retry_policy = RetryPolicy(read=read, jitter=lambda: 0.0, sleep=self.naps)
         model = OpenAIModel("m", self.wire.url, key, options, retry_policy)

@@ -12,7 +12,7 @@ from agui_container.models.openai import OpenAIModel, transport
 from agui_container.models.openai import model as model_module
 from agui_container.ports import TextDelta
 from agui_container.protocol.errors import ErrorCode
-from tests.models.openai.conftest import Models
+from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, said, text_in
 
@@ -26,7 +26,7 @@ def test_nothing_is_imported_before_it_is_used() -> None:
 
 
 def test_a_model_does_not_show_its_key() -> None:
-    assert "sk-secret" not in repr(OpenAIModel("m", api_key="sk-secret"))
+    assert KEY not in repr(OpenAIModel("m", api_key=KEY))
 
 
 WRONG = ["", "localhost:8000", "ftp://host/v1", "http://", "file:///etc/passwd", "http://[host/v1", "http://host/v1\n"]

@@ -10,7 +10,7 @@ import pytest
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
 from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_of, parse_error_body, retry_after
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.models.openai.conftest import Models
+from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, refuses, says, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, said, text_in
 
@@ -34,7 +34,7 @@ STATUSES = {
     504: (ErrorCode.MODEL_TIMEOUT, True),
     529: (ErrorCode.MODEL_UNAVAILABLE, True),
 }
-HTML = b"<html><body><h1>sk-secret is no good, /etc/passwd</h1></body></html>"
+HTML = f"<html><body><h1>{KEY} is no good, /etc/passwd</h1></body></html>".encode()
 
 
 @pytest.mark.parametrize("kind", ["json", "html"])
@@ -43,7 +43,7 @@ async def test_a_status_has_a_code(
     status: int, kind: str, wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
     code, retry = STATUSES[status]
-    said_json = {"error": {"message": "your key sk-secret is no good", "type": "t", "code": None}}
+    said_json = {"error": {"message": f"your key {KEY} is no good", "type": "t", "code": None}}
     wire.gives(*[OpenAIResponse([HTML], status, "text/html") if kind == "html" else refuses(status, said_json)] * 3)
     given, failure = await said(models().stream(PROMPT))
     assert not given
@@ -52,7 +52,7 @@ async def test_a_status_has_a_code(
     assert len(wire.requests) == len(caplog.records) == (3 if retry else 1)
     assert models.naps.taken == ([0.5, 1.0] if retry else [])
     assert "***" in caplog.text
-    assert "sk-secret" not in caplog.text
+    assert KEY not in caplog.text
     assert str(status) in caplog.text
 
 
@@ -284,7 +284,7 @@ async def test_a_cause_in_the_log_hides_the_key(
     assert failure is not None
     assert isinstance(failure, AppError)
     assert 'cause="RemoteProtocolError' in caplog.text
-    assert "sk-secret" not in caplog.text
+    assert KEY not in caplog.text
 
 
 async def test_a_password_in_the_address_is_hidden_in_the_log(

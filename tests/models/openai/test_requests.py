@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from agui_container.models.openai import OpenAIOptions
 from agui_container.models.openai.request import MAX_NAME, ToolNames, request_body, wire_name
 from agui_container.ports import Prompt
-from tests.models.openai.conftest import Models
+from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import OpenAIServer, speaks
 from tests.models.openai.stream_reader import PROMPT, data, files, said
 
@@ -39,7 +39,7 @@ async def test_the_request_on_the_wire(wire: OpenAIServer, models: Models) -> No
     assert await said(model.stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
     (request,) = wire.requests
     assert request.line == "POST /v1/chat/completions HTTP/1.1"
-    assert request.headers["authorization"] == "Bearer sk-secret"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["content-type"] == "application/json"
     assert request.headers["accept"] == "text/event-stream"
     assert request.headers["accept-encoding"] == "identity"

@@ -16,9 +16,10 @@ from fastapi.responses import StreamingResponse
 from tests.models.bedrock import reasoning as bedrock
 from tests.models.openai import reasoning as openai
 from tests.models.reasoning_server.observed import Json, WatchedModel, written
+from tests.secret_search import planted
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
-KEY = "sk-test"
+KEY = planted("reasoning-key")
 
 
 def make_app() -> FastAPI:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.secret_search import search
 from tests.stores.agentcore.rules import OperationCall, broken_rules, call_of
 
 MAX_BYTES = 10_000_000
@@ -110,6 +111,7 @@ class Memory:
         if token not in self.tokens:
             name = hashlib.sha256(token.encode()).hexdigest()[:8]
             kept = {key: value for key, value in params.items() if key != "clientToken"}
+            search(str(kept), "AgentCore Memory")
             event = {**kept, "eventId": f"{int(params['eventTimestamp']) * 1000:016d}#{name}"}
             self.tokens[token] = event
             self.events.setdefault((params["actorId"], params["sessionId"]), {})[event["eventId"]] = event

@@ -19,6 +19,7 @@ from agui_container.stores.agentcore.service import ATTEMPTS, CALLS, MemoryServi
 from tests.engine.doubles import FakeClock, asking, caller, make_service
 from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement
+from tests.secret_search import planted
 from tests.stores.agentcore.conftest import MEMORY_ID, Process
 from tests.stores.agentcore.doubles import asked, ids, turn, user
 from tests.stores.agentcore.server import THROTTLED, Fault, Memory
@@ -224,7 +225,7 @@ async def test_without_a_region_or_credentials_a_run_goes_on(
     assert told(store) == [UNREAD, UNWRITTEN]
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", planted("aws-key"))
     await turn(AgentCoreStore(MEMORY_ID), 2)
     await turn(store, 3)
     assert told(store) == []

@@ -33,6 +33,7 @@ from h2.events import (
     StreamReset,
     UnknownFrameReceived,
 )
+from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
@@ -197,7 +198,9 @@ class GrpcProtocol(H2Protocol):
             events = self.connection.feed(data)
         except Exception as error:  # noqa: BLE001 - h2 raises exceptions of any type for malformed headers
             logger.info("gRPC connection closed %s", format_fields({"reason": "protocol error", "cause": error}))
-            self.connection.flush()  # h2 has prepared a GOAWAY with the reason
+            self.connection.flush()  # h2 has prepared a GOAWAY with the reason, if the error is one of its own
+            if not isinstance(error, ProtocolError):
+                self.connection.go_away(ErrorCodes.PROTOCOL_ERROR)
             self.processor.close("Protocol error")
             return
         self._unused = 0 if events else self._unused + len(data)
