@@ -1,4 +1,4 @@
-"""Calls that have been decided: what a later run is shown of them, and that nothing runs them again."""
+"""Decided calls: later runs read their results, and no later run executes them again."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from tests.requirements import requirement
 
 @dataclass
 class Box:
-    """A source with what is in it; None: it is down. While it is ``stuck`` it says nothing."""
+    """A source of tools; None means that it is down. While it is ``stuck`` it does not answer."""
 
     found: Sequence[Tool] | None
     name: str = "box"
@@ -58,7 +58,7 @@ class Box:
 
 @dataclass
 class Odd:
-    """A tool that gives, or raises, whatever it is told to."""
+    """A tool that returns or raises a given value."""
 
     answers: object
     called: list[object] = field(default_factory=list)

@@ -17,7 +17,7 @@ from tests.requirements import requirement
 
 
 async def asked(talk: ClientThread, *amounts: int) -> list[Json]:
-    """Let the model pay, and give what is asked because of it."""
+    """Let the model call ``pay``, and return the interrupts."""
     events = await talk.say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
     found = interrupts(events)
     assert len(found) == len(amounts)

@@ -17,7 +17,7 @@ def counted(talk: ClientThread, **counts: int) -> list[Json]:
 
 
 def plain(usage: list[Json]) -> list[Json]:
-    """Usage without what not every provider tells."""
+    """Usage without the fields that some providers do not report."""
     return [{name: value for name, value in entry.items() if name != "reasoningTokens"} for entry in usage]
 
 

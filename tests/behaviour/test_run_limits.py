@@ -1,4 +1,4 @@
-"""Runs that use too many tokens are ended, whoever answers them, and a caller may ask for less than there is."""
+"""Token limits of runs, also for stricter limits of callers."""
 
 from collections.abc import AsyncIterator
 
