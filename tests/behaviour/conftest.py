@@ -76,15 +76,15 @@ def model(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-async def meet(way: str, model: ConfiguredModel) -> AsyncIterator[ConnectModel]:
+async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[ConnectModel]:
     """One test body with every model and on every transport."""
     async with AsyncExitStack() as stack:
 
-        async def meet(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
+        async def connect_model(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
             chosen = Settings(**{"tools": TOOLS, "tool_policy": POLICY, **model.settings, **settings})
             return ClientThread(await reached(way, chosen, stack), model)
 
-        yield meet
+        yield connect_model
 
 
 async def reached(way: str, settings: Settings, stack: AsyncExitStack) -> Client:

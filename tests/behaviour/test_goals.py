@@ -13,8 +13,8 @@ GIVE_SUM = 'call achieve_sum {"amount": 5}'
 
 
 @requirement("goal.achieved")
-async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say(GIVE_SUM, forwardedProps=goals(SUM))
     (declared,), (achieved,) = told(events, "goals.declared"), told(events, "goal.achieved")
     assert declared == {"goals": [{"type": "sum", "tool": "achieve_sum", "status": "pending"}]}
@@ -26,8 +26,8 @@ async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(meet: Connec
 
 
 @requirement("goal.told")
-async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(meet: ConnectModel) -> None:
-    talk = await meet(system_prompt="Be kind.")
+async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(connect_model: ConnectModel) -> None:
+    talk = await connect_model(system_prompt="Be kind.")
     await talk.say(GIVE_SUM, forwardedProps=goals(SUM, NOTE))
     first = (await talk.model.prompts())[0]
     assert first["system"].startswith("Be kind.\n\n## Goals\n\n")
@@ -36,8 +36,8 @@ async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(meet: Conn
 
 
 @requirement("goal.prompted")
-async def test_a_model_that_stops_too_early_is_asked_again(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_model_that_stops_too_early_is_asked_again(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say("stream 1", forwardedProps=goals(NOTE))
     assert told(events, "goals.prompted") == [{"goals": ["note"], "prompt": 1, "prompts": 3}]
     assert (standing(events), outcome(events)) == ({"note": "achieved"}, "success")
@@ -48,8 +48,10 @@ async def test_a_model_that_stops_too_early_is_asked_again(meet: ConnectModel) -
 
 
 @requirement("goal.failed", "goal.wrong")
-async def test_a_goal_that_is_not_achieved_in_time_fails_and_the_conversation_goes_on(meet: ConnectModel) -> None:
-    talk = await meet(goal_prompts=2)
+async def test_a_goal_that_is_not_achieved_in_time_fails_and_the_conversation_goes_on(
+    connect_model: ConnectModel,
+) -> None:
+    talk = await connect_model(goal_prompts=2)
     events = await talk.say("stream 1", forwardedProps=goals(NOTE, SUM))
     assert [value["goals"] for value in told(events, "goals.prompted")] == [["note", "sum"], ["sum"]]
     assert told(events, "goal.failed") == [{"type": "sum", "reason": "given_up"}]
@@ -69,16 +71,18 @@ async def test_a_goal_that_is_not_achieved_in_time_fails_and_the_conversation_go
         ('{"amount": 5, "to": "me"}', "Additional properties are not allowed ('to' was unexpected)"),
     ],
 )
-async def test_data_that_does_not_fit_is_an_error_that_says_why(meet: ConnectModel, data: str, fault: str) -> None:
-    talk = await meet(goal_prompts=0)
+async def test_data_that_does_not_fit_is_an_error_that_says_why(
+    connect_model: ConnectModel, data: str, fault: str
+) -> None:
+    talk = await connect_model(goal_prompts=0)
     events = await talk.say(f"call achieve_sum {data}", forwardedProps=goals(SUM))
     assert results(events) == [f"Error: achieve_sum: {fault}."]
     assert standing(events) == {"sum": "failed"}
 
 
 @requirement("goal.several")
-async def test_several_goals_are_achieved_side_by_side(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_several_goals_are_achieved_side_by_side(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say(
         f'{GIVE_SUM}\ncall echo {{"text": "hi"}}\ncall achieve_note {{}}', forwardedProps=goals(NOTE, SUM)
     )
@@ -88,8 +92,8 @@ async def test_several_goals_are_achieved_side_by_side(meet: ConnectModel) -> No
 
 
 @requirement("goal.once")
-async def test_the_data_that_was_given_first_counts(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_the_data_that_was_given_first_counts(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say(f'{GIVE_SUM}\ncall achieve_sum {{"amount": 6}}', forwardedProps=goals(SUM))
     (achieved,) = told(events, "goal.achieved")
     assert achieved["data"] == {"amount": 5}
@@ -97,8 +101,8 @@ async def test_the_data_that_was_given_first_counts(meet: ConnectModel) -> None:
 
 
 @requirement("goal.alone")
-async def test_goals_may_be_all_that_is_asked(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_goals_may_be_all_that_is_asked(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say(forwardedProps=goals(NOTE))
     assert (standing(events), told(events, "goals.prompted")) == ({"note": "achieved"}, [])
     first = (await talk.model.prompts())[0]["messages"]
@@ -107,8 +111,10 @@ async def test_goals_may_be_all_that_is_asked(meet: ConnectModel) -> None:
 
 @requirement("goal.none")
 @pytest.mark.parametrize("forwarded", [{}, {"goals": None}])
-async def test_without_goals_nothing_is_told_and_nobody_is_asked_again(meet: ConnectModel, forwarded: Json) -> None:
-    talk = await meet()
+async def test_without_goals_nothing_is_told_and_nobody_is_asked_again(
+    connect_model: ConnectModel, forwarded: Json
+) -> None:
+    talk = await connect_model()
     events = await talk.say("stream 1", forwardedProps=forwarded)
     assert "CUSTOM" not in types(events)
     (prompt,) = await talk.model.prompts()
@@ -138,9 +144,9 @@ SPOTTED = {"type": "object", "properties": {f"p{at}": {"allOf": [{"pattern": f"{
     ],
 )
 async def test_a_goal_with_a_bad_field_is_refused_by_its_name(
-    meet: ConnectModel, declared: object, message: str
+    connect_model: ConnectModel, declared: object, message: str
 ) -> None:
-    talk = await meet()
+    talk = await connect_model()
     events = await talk.say("stream 1", forwardedProps={"goals": declared})
     assert (types(events), outcome(events)) == (["RUN_STARTED", "RUN_ERROR"], "VALIDATION_ERROR")
     assert events[-1]["message"].startswith(message)
@@ -149,8 +155,8 @@ async def test_a_goal_with_a_bad_field_is_refused_by_its_name(
 
 @requirement("goal.names")
 @pytest.mark.parametrize("whose", ["client", "server"])
-async def test_a_goal_whose_tool_has_another_tools_name_is_refused(meet: ConnectModel, whose: str) -> None:
-    talk = await meet(tools="tests.behaviour.approval_tools:namesakes")
+async def test_a_goal_whose_tool_has_another_tools_name_is_refused(connect_model: ConnectModel, whose: str) -> None:
+    talk = await connect_model(tools="tests.behaviour.approval_tools:namesakes")
     talk.tools = [{**PAINT, "name": "achieve_note"}] if whose == "client" else []
     events = await talk.say("stream 1", forwardedProps=goals(NOTE if whose == "client" else SUM))
     assert outcome(events) == "VALIDATION_ERROR"
@@ -158,8 +164,8 @@ async def test_a_goal_whose_tool_has_another_tools_name_is_refused(meet: Connect
 
 
 @requirement("goal.subagents")
-async def test_a_subagent_has_no_goals(meet: ConnectModel) -> None:
-    talk = await meet(goal_prompts=0)
+async def test_a_subagent_has_no_goals(connect_model: ConnectModel) -> None:
+    talk = await connect_model(goal_prompts=0)
     events = await talk.say("delegate call achieve_note {}", forwardedProps=goals(NOTE))
     inside = next(event for event in events if event["type"] == "TOOL_CALL_RESULT" and "subagentRunId" in event)
     assert inside["content"] == "Error: there is no tool named 'achieve_note'."
@@ -167,7 +173,7 @@ async def test_a_subagent_has_no_goals(meet: ConnectModel) -> None:
 
 
 @requirement("goal.capabilities")
-async def test_the_capabilities_say_how_many_goals_there_may_be(meet: ConnectModel) -> None:
-    talk = await meet(goal_prompts=1)
+async def test_the_capabilities_say_how_many_goals_there_may_be(connect_model: ConnectModel) -> None:
+    talk = await connect_model(goal_prompts=1)
     capabilities = await talk.client.command({"command": {"type": "capabilities"}})
     assert capabilities["capabilities"]["custom"]["goals"] == {"max": 16, "prompts": 1}

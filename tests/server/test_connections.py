@@ -63,24 +63,24 @@ class RecordingOpening:
 
 
 async def test_half_sent_requests_give_way_to_new_connections_the_oldest_first() -> None:
-    crowd = LimitedServer()
+    limited = LimitedServer()
     for _ in range(2):
-        crowd.connect(HEAD)
-    new = crowd.connect(HEAD + b"\r\n")
-    assert [transport.is_aborted for transport in crowd.transports] == [True, False, False]
-    await until(lambda: len(crowd.app.scopes) == 1)
-    crowd.app.may_answer.release()
+        limited.connect(HEAD)
+    new = limited.connect(HEAD + b"\r\n")
+    assert [transport.is_aborted for transport in limited.transports] == [True, False, False]
+    await until(lambda: len(limited.app.scopes) == 1)
+    limited.app.may_answer.release()
     await until(lambda: new.written.startswith(b"HTTP/1.1 200 "))
 
 
 async def test_idle_connections_give_way_too() -> None:
-    crowd = LimitedServer()
-    idle = crowd.connect(HEAD + b"\r\n")
-    crowd.connect(HEAD + b"\r\n")
-    crowd.app.may_answer.release()
+    limited = LimitedServer()
+    idle = limited.connect(HEAD + b"\r\n")
+    limited.connect(HEAD + b"\r\n")
+    limited.app.may_answer.release()
     await until(lambda: idle.written.startswith(b"HTTP/1.1 200 "))
-    crowd.connect()
-    assert [transport.is_aborted for transport in crowd.transports] == [True, False, False]
+    limited.connect()
+    assert [transport.is_aborted for transport in limited.transports] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -93,106 +93,106 @@ async def test_idle_connections_give_way_too() -> None:
     ],
 )
 async def test_beyond_the_limit_a_connection_can_only_ask_for_ping(sent: bytes, status: bytes) -> None:
-    crowd = LimitedServer()
+    limited = LimitedServer()
     for _ in range(2):
-        crowd.connect(HEAD + b"\r\n")
-    surplus = crowd.connect(sent)
-    crowd.app.may_answer.release()
-    crowd.app.may_answer.release()
-    crowd.app.may_answer.release()
+        limited.connect(HEAD + b"\r\n")
+    surplus = limited.connect(sent)
+    limited.app.may_answer.release()
+    limited.app.may_answer.release()
+    limited.app.may_answer.release()
     await until(lambda: surplus.written.startswith(b"HTTP/1.1 " + status))
     await until(surplus.is_closing)
-    assert not any(transport.is_aborted for transport in crowd.transports)
+    assert not any(transport.is_aborted for transport in limited.transports)
 
 
 async def test_one_address_may_have_all_connections_while_no_other_one_needs_any() -> None:
-    crowd = LimitedServer(4)
+    limited = LimitedServer(4)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    assert not any(transport.is_closing() for transport in crowd.transports)
+        limited.connect(REQUEST)
+    assert not any(transport.is_closing() for transport in limited.transports)
 
 
 @pytest.mark.parametrize("sent", [REQUEST, UPGRADE + b"\r\n"])
 async def test_connections_of_one_address_give_way_to_those_of_another_until_each_has_half(sent: bytes) -> None:
-    crowd = LimitedServer(4)
+    limited = LimitedServer(4)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    others = [crowd.connect(sent, address=SECOND) for _ in range(2)]
-    assert [transport.is_aborted for transport in crowd.transports] == [True, True, False, False, False, False]
-    crowd.connect(REQUEST, address=FIRST)
-    crowd.connect(REQUEST, address=SECOND)
+        limited.connect(REQUEST)
+    others = [limited.connect(sent, address=SECOND) for _ in range(2)]
+    assert [transport.is_aborted for transport in limited.transports] == [True, True, False, False, False, False]
+    limited.connect(REQUEST, address=FIRST)
+    limited.connect(REQUEST, address=SECOND)
     assert not any(other.is_aborted for other in others)
-    assert sum(transport.is_aborted for transport in crowd.transports) == 2
+    assert sum(transport.is_aborted for transport in limited.transports) == 2
 
 
 @pytest.mark.parametrize(("address", "has_http2"), [(FIRST, False), (SECOND, True)])
 async def test_connections_of_one_address_give_way_to_http2_of_another(address: str, *, has_http2: bool) -> None:
-    crowd, opening, transport = LimitedServer(2), RecordingOpening(), RecordingTransport(address=address)
+    limited, opening, transport = LimitedServer(2), RecordingOpening(), RecordingTransport(address=address)
     for _ in range(2):
-        crowd.connect(REQUEST)
-    state = {CONNECTION_LIMIT: crowd.limit, HTTP2: lambda: opening}
-    connection = HttpProtocol(configuration(crowd.app), crowd.state, state)
+        limited.connect(REQUEST)
+    state = {CONNECTION_LIMIT: limited.limit, HTTP2: lambda: opening}
+    connection = HttpProtocol(configuration(limited.app), limited.state, state)
     connection.connection_made(transport)
     connection.data_received(PREFACE)
     assert opening.data == (PREFACE if has_http2 else b"")
-    assert crowd.transports[0].is_aborted is has_http2
+    assert limited.transports[0].is_aborted is has_http2
     connection.connection_lost(None)
 
 
 async def test_idle_connections_of_an_address_give_way_before_those_in_use() -> None:
-    crowd = LimitedServer(4)
+    limited = LimitedServer(4)
     for sent in (REQUEST, REQUEST, b"", REQUEST):
-        crowd.connect(sent)
-    crowd.connect(address=SECOND)
-    assert [transport.is_aborted for transport in crowd.transports] == [False, False, True, False, False]
+        limited.connect(sent)
+    limited.connect(address=SECOND)
+    assert [transport.is_aborted for transport in limited.transports] == [False, False, True, False, False]
 
 
 async def test_idle_connections_of_others_do_not_give_way_to_an_address_with_more_than_half() -> None:
-    crowd = LimitedServer(4)
-    other = crowd.connect(address=SECOND)
+    limited = LimitedServer(4)
+    other = limited.connect(address=SECOND)
     for _ in range(4):
-        crowd.connect(REQUEST)
+        limited.connect(REQUEST)
     assert not other.is_aborted
-    await until(lambda: crowd.transports[-1].written.startswith(b"HTTP/1.1 503 "))
+    await until(lambda: limited.transports[-1].written.startswith(b"HTTP/1.1 503 "))
 
 
 async def test_a_ping_of_another_address_costs_no_connection_in_use() -> None:
-    crowd = LimitedServer(4)
+    limited = LimitedServer(4)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    ping = crowd.connect(PING, address=SECOND)
+        limited.connect(REQUEST)
+    ping = limited.connect(PING, address=SECOND)
     await until(lambda: ping.written.startswith(b"HTTP/1.1 200 "))
-    assert not any(transport.is_aborted for transport in crowd.transports)
+    assert not any(transport.is_aborted for transport in limited.transports)
 
 
 async def test_connections_of_gateways_are_not_divided_among_their_addresses() -> None:
-    crowd = LimitedServer(4, by_address=False)
+    limited = LimitedServer(4, by_address=False)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    new = crowd.connect(REQUEST, address=SECOND)
+        limited.connect(REQUEST)
+    new = limited.connect(REQUEST, address=SECOND)
     await until(lambda: new.written.startswith(b"HTTP/1.1 503 "))
-    assert not any(transport.is_aborted for transport in crowd.transports)
+    assert not any(transport.is_aborted for transport in limited.transports)
 
 
 async def test_connections_that_are_cut_off_or_refused_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = list[tuple[str, str]]()
     monkeypatch.setattr(connections, "count_refusal", lambda name, scope: refusals.append((name, scope)))
-    crowd = LimitedServer(4)
+    limited = LimitedServer(4)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    crowd.connect(REQUEST)
-    crowd.connect(REQUEST, address=SECOND)
+        limited.connect(REQUEST)
+    limited.connect(REQUEST)
+    limited.connect(REQUEST, address=SECOND)
     assert refusals == [("connections", "caller")] * 2
 
 
 async def test_incomplete_heads_take_a_bounded_amount_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_HEAD_BYTES", 10_000)
-    crowd = LimitedServer(100)
-    other = crowd.connect(HEAD, address=SECOND)
+    limited = LimitedServer(100)
+    other = limited.connect(HEAD, address=SECOND)
     for _ in range(9):
-        crowd.connect(HEAD + b"x: " + b"y" * 2_000)
-    assert [transport.is_aborted for transport in crowd.transports[1:]] == [True] * 5 + [False] * 4
-    assert crowd.connect(HEAD + b"x:\r\n" * 60, address=THIRD).is_aborted  # few bytes, but much memory
+        limited.connect(HEAD + b"x: " + b"y" * 2_000)
+    assert [transport.is_aborted for transport in limited.transports[1:]] == [True] * 5 + [False] * 4
+    assert limited.connect(HEAD + b"x:\r\n" * 60, address=THIRD).is_aborted  # few bytes, but much memory
     assert not other.is_aborted
 
 
@@ -242,13 +242,13 @@ async def test_a_connection_that_takes_as_much_as_it_is_sent_stays_open() -> Non
 
 
 async def test_a_connection_that_has_ended_makes_room_for_another_one() -> None:
-    crowd = LimitedServer()
+    limited = LimitedServer()
     for _ in range(2):
-        crowd.connect(HEAD + b"\r\n")
-    crowd.transports[0].close()
-    crowd.limit.check_progress(0.0)
-    new = crowd.connect(HEAD + b"\r\n")
-    await until(lambda: len(crowd.app.scopes) == 3)
+        limited.connect(HEAD + b"\r\n")
+    limited.transports[0].close()
+    limited.limit.check_progress(0.0)
+    new = limited.connect(HEAD + b"\r\n")
+    await until(lambda: len(limited.app.scopes) == 3)
     assert not new.written
 
 
