@@ -50,7 +50,7 @@ async (count) => {
     }
 }
 """
-"""How the runs of this user have ended, once there are that many and none is open."""
+"""Outcomes of this user's runs, once there are that many and none is open."""
 
 
 async def stop(user: User) -> None:
