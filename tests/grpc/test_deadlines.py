@@ -129,7 +129,8 @@ def run_without_readers(server: ServerProcess, thread: str) -> Json:
         run: Json
         (run,) = (run for run in fetched(server, "/runs")["runs"] if run["threadId"] == thread)
         if not run["readers"]:
-            return run
+            found: Json = run
+            return found
 
 
 @requirement("grpc.deadline")
