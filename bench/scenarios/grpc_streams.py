@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import grpc
 
@@ -39,7 +40,7 @@ def measure(options: Options) -> Section:
     with running(ASSISTANT, BARE) as servers:
         for streams in (1, options.calls):
             size = min(options.messages // streams, MOST_OF_ONE)
-            cpu = rounds(servers, options.load_rounds, lambda it, at=streams, of=size: message_cost(it, at, of))
+            cpu = rounds(servers, options.load_rounds, partial(message_cost, streams, size))
             rows += compared(f"gRPC, {streams} at once: CPU per message", "µs", cpu, {BARE.name: GOAL})
     with running(TRANSPORT, WITHOUT) as servers:
         cpu = rounds(servers, options.rounds, connection_cost)
@@ -58,7 +59,7 @@ def rounds(servers: Sequence[RunningContestant], number: int, cost: Callable[[Ru
     return {name: costs[1:] for name, costs in found.items()}
 
 
-def message_cost(server: RunningContestant, streams: int, size: int) -> float:
+def message_cost(streams: int, size: int, server: RunningContestant) -> float:
     """CPU microseconds of the server per message, with so many streams of ``size`` messages at once."""
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel, ThreadPoolExecutor(streams) as pool:
         before = server.cpu()

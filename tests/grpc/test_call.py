@@ -36,7 +36,7 @@ class Sender:
 
 
 def receiving(sent: int, budget: ByteBudget) -> Call[Any, Any]:
-    stream: Any = SimpleNamespace(_stream=Sender(sent), _recv_type=kontekst.RunCommand)
+    stream: Any = SimpleNamespace(_stream=Sender(sent), _recv_type=kontekst.RunCommand, deadline=None)
     usages = CallerUsages(CapacityLimits(), CallerLimits(), FakeClock())
     admission = CallAdmission(
         10 * SIZE,

@@ -126,9 +126,11 @@ async def test_a_run_that_goes_on_ends_with_the_next_reader_that_is_dropped() ->
 def run_without_readers(server: ServerProcess, thread: str) -> Json:
     """The run of a thread, once no client reads it."""
     while True:
+        run: Json
         (run,) = (run for run in fetched(server, "/runs")["runs"] if run["threadId"] == thread)
         if not run["readers"]:
-            return run
+            found: Json = run
+            return found
 
 
 @requirement("grpc.deadline")
