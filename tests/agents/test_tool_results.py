@@ -20,6 +20,7 @@ from tests.requirements import requirement
 
 LIE = "Error: disk full (from yesterday's log)"
 FAILED = {"failed": True}
+DENIED = {"failed": True, "denied": True}
 
 
 def beside(shown: Sequence[Item]) -> list[object]:
@@ -106,7 +107,7 @@ async def test_a_call_that_nobody_wanted_is_marked_and_not_timed() -> None:
     for _ in range(2):
         shown = await fixture.start(resume=answers)
         assert results(shown) == ["Error: the user denied this call.", ABANDONED]
-        assert beside(shown) == [FAILED, FAILED]
+        assert beside(shown) == [DENIED, DENIED]
 
 
 @requirement("assistant.failure")

@@ -259,10 +259,10 @@ FIRST_RUN = """
 import asyncio, sys
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from tests.transports.exchange import Exchange
+from tests.transports.exchange import AsgiExchange
 app = build_app(Settings(agent="tests.speed.test_counts:talker"))
 before = set(sys.modules)
-asyncio.run(Exchange().answer(app))
+asyncio.run(AsgiExchange().answer(app))
 print("answered", *sys.modules.keys() - before)
 """
 

@@ -24,6 +24,7 @@ from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
 from agui_container.engine.caller_usage import CallerUsages, Resource
+from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
@@ -42,6 +43,10 @@ PIECE_BYTES = 64 * 1024
 
 READ_SECONDS = 60.0
 """Seconds in which a client must have sent a message whose first bytes have arrived."""
+
+CLOCK_SLACK, CLOCK_SLACK_PART = 0.1, 0.02
+"""Seconds, and part of the timeout, by which a client's clock may reach the deadline of a call before the server's. A
+client cancels its call at its own deadline, and rounds the timeout that it sends."""
 
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""
@@ -126,6 +131,8 @@ class Call(Generic[In, Out]):
         self._share = admission.budget.share_of(caller)
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
+        deadline = stream.deadline
+        self._clock_slack = max(CLOCK_SLACK, CLOCK_SLACK_PART * deadline.time_remaining()) if deadline else 0.0
         self._max_bytes = admission.max_bytes
         self._check_expiry = partial(admission.authentication.check_expiry, caller)
         self._send_lock = asyncio.Lock()
@@ -134,6 +141,16 @@ class Call(Generic[In, Out]):
     def is_open(self) -> bool:
         """True while the client can receive messages."""
         return self._stream._stream.closable
+
+    def leave(self, subscription: Subscription) -> None:
+        """Stop reading a run. If the deadline of the call has passed, the run goes on without readers."""
+        if self._has_reached_deadline():
+            subscription.run.presence.may_be_unread = True
+        subscription.close()
+
+    def _has_reached_deadline(self) -> bool:
+        deadline = self._stream.deadline
+        return deadline is not None and deadline.time_remaining() <= self._clock_slack
 
     @property
     def port(self) -> int:

@@ -16,16 +16,13 @@ from agui_container.engine.service import Service
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import add
 from agui_container.transports.grpc.roz.requests import contexts, history_of, user_message
 from agui_container.transports.grpc.roz.tools import ClientTools, ToolsByName, tools_by_name
-from agui_container.transports.grpc.roz.turn import SessionTurn, TurnRequest
+from agui_container.transports.grpc.roz.turn import SessionCall, SessionTurn, TurnRequest
 from agui_container.transports.grpc.roz.wire import Responses, Wire
-
-SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
 
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
@@ -128,9 +125,7 @@ class Session:
             await self._send(self._wire.session_rejected(error))
             return
         self._turns += 1
-        self._turn = turn = SessionTurn(
-            request, self._service, self._call.caller, self._wire, self._options, self._send
-        )
+        self._turn = turn = SessionTurn(request, self._service, self._call, self._wire, self._options, self._send)
         turn.is_half_closed = self._is_half_closed
         try:
             await turn.run(self._turns)

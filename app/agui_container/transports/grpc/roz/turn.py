@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
-from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.following import first_of, wait_for_newer_run
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, abandonment, decision, text_of
@@ -24,6 +24,8 @@ from agui_container.transports.grpc.roz.events import TurnEvents
 from agui_container.transports.grpc.roz.requests import json_of, late_message, tool_message
 from agui_container.transports.grpc.roz.tools import ToolsByName
 from agui_container.transports.grpc.roz.wire import Responses, Wire
+
+SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
 
 Send = Callable[[Responses], Awaitable[None]]
 
@@ -61,7 +63,7 @@ class SessionTurn:
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - a turn shares the parts of its session
-        self, request: TurnRequest, service: Service, caller: Caller, wire: Wire, options: GrpcOptions, send: Send
+        self, request: TurnRequest, service: Service, call: SessionCall, wire: Wire, options: GrpcOptions, send: Send
     ) -> None:
         self.events = TurnEvents(wire, request.message_id, request.tools, options.permissions, time.time)
         self.has_begun = False
@@ -69,7 +71,8 @@ class SessionTurn:
         self.ended = asyncio.Event()
         self._request = request
         self._service = service
-        self._caller = caller
+        self._call = call
+        self._caller = call.caller
         self._send = send
         self._run_id = request.run_input.run_id
         self._is_running = self._is_cancelled = self._is_following = False
@@ -142,7 +145,7 @@ class SessionTurn:
                 await self._send(responses)
         finally:
             self._is_running = False
-            subscription.close()
+            self._call.leave(subscription)
 
     async def _cancel_run(self) -> None:
         if not self._is_running:
