@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import grpc
 
@@ -39,7 +40,7 @@ def measure(options: Options) -> Section:
     with running(ASSISTANT, BARE) as servers:
         for streams in (1, options.calls):
             size = min(options.messages // streams, MOST_OF_ONE)
-            cpu = rounds(servers, options.load_rounds, lambda it, at=streams, of=size: message_cost(it, at, of))
+            cpu = rounds(servers, options.load_rounds, partial(message_cost, streams=streams, size=size))
             rows += compared(f"gRPC, {streams} at once: CPU per message", "µs", cpu, {BARE.name: GOAL})
     with running(TRANSPORT, WITHOUT) as servers:
         cpu = rounds(servers, options.rounds, connection_cost)

@@ -95,7 +95,7 @@ async def test_a_result_that_comes_again_says_the_same(gives: object, content: s
     again = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert (results(first), beside(first)) == ([content], [metadata])
     assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
-    told = [message.metadata for message in fixture.model.heard[-1].messages if isinstance(message, ToolMessage)]
+    told = [message.metadata for message in fixture.model.prompts[-1].messages if isinstance(message, ToolMessage)]
     assert told == [metadata]
 
 

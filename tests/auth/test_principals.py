@@ -49,7 +49,7 @@ async def everything(guard: Guard) -> Guarded:
 
 @pytest.fixture
 async def alices(everything: Guarded) -> dict[str, str]:
-    """Ids of what Alice has: a thread with an open run, and one that waits for her approval."""
+    """Ids of Alice's data: a thread with an open run, and one that waits for her approval."""
     async with http_client(everything.url, authorization(everything.token("alice"))) as http:
         await http.post("/invocations", json=ask(thread="done", run="done", text=SECRET))
         await http.post("/invocations", json=ask(thread="asks", run="asks", text="calculate 4711+1"))

@@ -21,6 +21,6 @@ async def test_the_model_reads_the_reason_of_a_denial_as_the_result_of_the_call(
     assert (await dialogue.say(calling("pay", amount=5))).end == ASKS
     await dialogue.decide(DENY, reason="the budget is spent")
     assert (await dialogue.say("stream 1")).end == SUCCESS
-    prompt = (await model.heard())[-1]
+    prompt = (await model.prompts())[-1]
     (result,) = (message for message in prompt["messages"] if message["role"] == "tool")
     assert "the budget is spent" in result["content"]

@@ -48,7 +48,7 @@ class PromptRecorder:
 
     async def _prompt(self, dialogue: Dialogue) -> Json:
         assert (await dialogue.reply()).end == SUCCESS
-        (prompt,) = await self.model.heard()
+        (prompt,) = await self.model.prompts()
         return prompt
 
 

@@ -1,4 +1,4 @@
-"""Whose runs are whose, what commands answer, and what is refused before a run exists."""
+"""Owners of runs, answers of commands, and refusals before a run exists."""
 
 import asyncio
 import json

@@ -58,7 +58,7 @@ def chromium() -> str:
 
 
 def missing(message: str) -> NoReturn:
-    """Skip a test for what the machine lacks, and fail it where ``CI=true``."""
+    """Skip a test for something that the machine lacks, and fail it where ``CI=true``."""
     if os.environ.get("CI") == "true":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)

@@ -44,4 +44,7 @@ def test_a_refusal_of_roboto_has_the_status_and_the_class_of_its_guide(name: Err
     request = HTTPConnection({"type": "http", "headers": [], "state": {"caller": caller()}})
     answer = refusal(AppError(name, "No."), request)
     assert answer.status_code == ERRORS[name].http
-    assert json.loads(answer.body)["error"] == {"error_code": roboto_classes()[answer.status_code], "message": "No."}
+    assert json.loads(bytes(answer.body))["error"] == {
+        "error_code": roboto_classes()[answer.status_code],
+        "message": "No.",
+    }

@@ -15,7 +15,6 @@ from agui_container.transports.grpc import call
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.server import serving
-from tests.behaviour.test_every_protocol import Waiting
 from tests.engine.doubles import FakeClock, Json, caller, eventually, happened, make_service
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import Raw, message
@@ -24,6 +23,7 @@ from tests.grpc.test_kontekst import running
 from tests.grpc.test_limits import beside, raw
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
+from tests.waiting_agent import WaitingAgent
 
 Requests = tuple[kontekst.RunCommand | roz.SessionRequest, ...]
 
@@ -44,7 +44,7 @@ TEXT = b"\x02hi"
 
 
 @contextlib.asynccontextmanager
-async def server_of(agent: Waiting, clock: FakeClock, policy: str) -> AsyncIterator[tuple[int, Service]]:
+async def server_of(agent: WaitingAgent, clock: FakeClock, policy: str) -> AsyncIterator[tuple[int, Service]]:
     """Port and engine of a server around an agent."""
     settings = Settings.model_validate({"on_disconnect": policy})
     service = make_service(agent, settings, clock=clock)
@@ -73,7 +73,7 @@ async def unread(run: Run) -> None:
 @POLICIES
 async def test_a_run_goes_on_when_the_deadline_of_its_call_passes(path: str, requests: Requests, policy: str) -> None:
     """The client does nothing about its deadline itself: the server ends the call."""
-    agent, clock = Waiting(), FakeClock()
+    agent, clock = WaitingAgent(), FakeClock()
     async with server_of(agent, clock, policy) as (port, service), raw(port) as client:
         stream, run = await begin(client, service, path, requests, "500m")
         assert (await beside(client.status, stream))[0] == DEADLINE_EXCEEDED
@@ -91,7 +91,7 @@ async def test_a_call_that_is_cancelled_at_its_deadline_by_the_clients_clock_lea
     monkeypatch: pytest.MonkeyPatch, path: str, requests: Requests
 ) -> None:
     monkeypatch.setattr(call, "CLOCK_SLACK", 100.0)
-    agent = Waiting()
+    agent = WaitingAgent()
     async with server_of(agent, FakeClock(), "cancel") as (port, service), raw(port) as client:
         stream, run = await begin(client, service, path, requests, "90S")
         client.h2.reset_stream(stream, ErrorCodes.CANCEL)
@@ -103,7 +103,7 @@ async def test_a_call_that_is_cancelled_at_its_deadline_by_the_clients_clock_lea
 @requirement("grpc.deadline", "drop.cancel")
 @BOTH
 async def test_a_call_that_is_cancelled_long_before_its_deadline_is_dropped(path: str, requests: Requests) -> None:
-    agent = Waiting()
+    agent = WaitingAgent()
     async with server_of(agent, FakeClock(), "cancel") as (port, service), raw(port) as client:
         stream, _ = await begin(client, service, path, requests, "90S")
         client.h2.reset_stream(stream, ErrorCodes.CANCEL)
@@ -113,7 +113,7 @@ async def test_a_call_that_is_cancelled_long_before_its_deadline_is_dropped(path
 
 @requirement("grpc.deadline", "drop.cancel")
 async def test_a_run_that_goes_on_ends_with_the_next_reader_that_is_dropped() -> None:
-    agent = Waiting()
+    agent = WaitingAgent()
     async with server_of(agent, FakeClock(), "cancel") as (port, service), raw(port) as client:
         stream, run = await begin(client, service, "/kontekst.AgentService/Run", KONTEKST, "300m")
         await beside(client.status, stream)
@@ -126,6 +126,7 @@ async def test_a_run_that_goes_on_ends_with_the_next_reader_that_is_dropped() ->
 def run_without_readers(server: ServerProcess, thread: str) -> Json:
     """The run of a thread, once no client reads it."""
     while True:
+        run: Json
         (run,) = (run for run in fetched(server, "/runs")["runs"] if run["threadId"] == thread)
         if not run["readers"]:
             return run

@@ -5,8 +5,8 @@ import pytest
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.test_crossing import fetched
-from tests.grpc.test_roz import begun, calling, turned
-from tests.grpc.test_team import kinds, session_of, until, watching
+from tests.grpc.test_roz import begun, calling, session_of, turned
+from tests.grpc.test_team import kinds, until, watching
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 

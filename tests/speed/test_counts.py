@@ -190,12 +190,12 @@ def lines_of_calls(count: int) -> int:
     results = [ToolCallResultEvent(message_id=f"r-{name}", tool_call_id=name, content="") for name in names]
     transcript = Transcript()
 
-    def fold() -> None:
+    def feed() -> None:
         for event in (*starts, *arguments, *results):
             transcript.feed(event)
         assert len(transcript.messages) == 1 + count
 
-    return lines_of(fold)
+    return lines_of(feed)
 
 
 def test_the_messages_of_ten_times_as_many_calls_are_ten_times_the_work() -> None:

@@ -283,7 +283,10 @@ class WebSocketConnection:
     async def _execute_pending(self) -> None:
         while self._pending:
             frame = self._pending.pop(0)
-            with frame.reservation, contextlib.suppress(WebSocketDisconnect):  # nobody is there to receive the answer
+            with (
+                frame.reservation,
+                contextlib.suppress(WebSocketDisconnect),
+            ):  # the client has left
                 await self._execute(frame.request)
         self._pending_task = None
 
@@ -308,7 +311,7 @@ class WebSocketConnection:
         if body is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "Frames must be text.")
         check_size(len(body), self._max_body)
-        return await parse_body(body)
+        return await parse_body(body, self._caller)
 
     async def _start_run(self, request: RunRequest) -> None:
         """Admit a run and queue its events.

@@ -22,7 +22,7 @@ class Subscriptions:
 
     Args:
         registry: stores ended runs while they are read.
-        usages: count the readers of each caller.
+        usages: resources in use by each caller, which count its readers.
         on_disconnect: the time after which a run without readers is cancelled.
         clock: the time and timers.
     """

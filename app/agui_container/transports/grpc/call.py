@@ -78,7 +78,7 @@ class CallAdmission:
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
-        usages: count the open calls of each caller.
+        usages: resources in use by each caller, which count its open calls.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
