@@ -37,6 +37,13 @@ FIND_VIOLATIONS = """async (theme) => {
     return violations.map(({ id, nodes }) => `${theme}: ${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }"""
 
+# The page's policy does not let Playwright's `wait_for_function` ask a second time.
+READ_COPIED = """async () => {
+    let copied = "";
+    while (copied === "") copied = await navigator.clipboard.readText();
+    return copied;
+}"""
+
 PHONE = {"width": 390, "height": 844}
 
 expect.set_options(timeout=WAIT_MS)
@@ -183,8 +190,9 @@ class User:
         await self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         await self.page.evaluate("navigator.clipboard.writeText('')")
         await self.press(name)
-        copied = await self.page.wait_for_function("() => navigator.clipboard.readText()")
-        return str(await copied.json_value())
+        async with asyncio.timeout(WAIT_MS / 1000):
+            copied: str = await self.page.evaluate(READ_COPIED)
+        return copied
 
     async def violations(self) -> list[str]:
         """Problems that axe-core finds in the page, in both themes. It is put in past the page's policy."""
