@@ -13,8 +13,9 @@ from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, ByteBudget
 from agui_container.transports.grpc import call
-from agui_container.transports.grpc.call import PIECE_BYTES, PREFIX, Call, CallAdmission
+from agui_container.transports.grpc.call import PIECE_BYTES, Call, CallAdmission
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.messages import PREFIX
 from tests.engine.doubles import FakeClock, caller
 
 SIZE = 3 * PIECE_BYTES

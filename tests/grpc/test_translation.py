@@ -175,11 +175,11 @@ def test_a_tool_needs_a_name_and_there_are_not_too_many() -> None:
     tools = ClientTools()
     many = [roz.ToolSchema(name=f"t{number}") for number in range(MAX_TOOLS + 1)]
     with pytest.raises(AppError, match=str(MAX_TOOLS)):
-        tools.register("s", many, "")
-    tools.register("s", many[:-1], "")
+        tools.register("s", tools_by_name(many, "s"), "")
+    tools.register("s", tools_by_name(many[:-1], "s"), "")
     with pytest.raises(AppError, match=str(MAX_TOOLS)):
-        tools.register("other", many[-1:], "")
-    tools.register("s", [], "")
+        tools.register("other", tools_by_name(many[-1:], "other"), "")
+    tools.register("s", {}, "")
     assert dict(tools.current) == {}
 
 

@@ -35,7 +35,8 @@ LARGE_BYTES = 100_000
 
 T = TypeVar("T")
 
-_large_bodies = LargeWork("large_body")
+large_bodies = LargeWork("large_body")
+"""Decoding of large bodies and messages, of all transports."""
 
 
 async def read_request(request: Request, max_bytes: int, service: Service) -> AgentRequest:
@@ -163,4 +164,4 @@ async def parse_body(body: bytes) -> AgentRequest:
 async def _parse(parser: Callable[[bytes], T], body: bytes) -> T:
     if len(body) <= LARGE_BYTES:
         return parser(body)
-    return await _large_bodies.run(parser, body)
+    return await large_bodies.run(parser, body)

@@ -3,20 +3,23 @@
 Rule: a message larger than the limit is refused before it is read, compressed or not. A client that does not read for a
 minute loses its call; other calls are not affected. Exception text stays in the log.
 
-Sources: gRPC over HTTP/2, and its compression specification.
+Rule: what a call keeps, and replies that the client has not taken, count as bytes in flight of its caller. A reply
+counts before it is made.
+
+Source: gRPC over HTTP/2.
 """
 
 import asyncio
 import logging
-import zlib
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from struct import Struct as Layout
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, ParamSpec, Protocol, TypeVar
 
-from google.protobuf.message import DecodeError, Message
+import orjson
+from ag_ui.core import EventType
+from google.protobuf.message import Message
 from grpclib.const import Cardinality, Status
 from grpclib.const import Handler as Method
 from grpclib.exceptions import GRPCError
@@ -26,12 +29,16 @@ from h2.exceptions import ProtocolError
 from agui_container.engine.caller_ledger import CallerLedgers, Resource
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Batch
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.bytes_in_flight import ByteBudget, Reservation
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
+from agui_container.transports.grpc.interrupts import Event
+from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
 from agui_container.transports.grpc.status import status_of
+from agui_container.transports.request_body import LARGE_BYTES, large_bodies
 
 SEND_SECONDS = 60.0
 """Seconds that a client may take for one piece of a write until its call is ended."""
@@ -42,16 +49,18 @@ PIECE_BYTES = 64 * 1024
 READ_SECONDS = 60.0
 """Seconds in which a client must have sent a message whose first bytes have arrived."""
 
-PREFIX = Layout(">?I")
-"""Prefix of a message: a flag for compression, and the length in bytes."""
+REPLY_COPIES = 2
+"""Copies of a reply in memory while the client does not take it: its messages, and their bytes."""
 
-GZIP = 31
-"""``wbits`` by which zlib expects a gzip header."""
+TRANSLATED_BYTES = 16_000
+"""Size of a message, in bytes, up to which it is translated on the event loop. It takes 15 ms at most."""
 
 INTERNAL_ERROR_MESSAGE = "The server failed; its log has the cause."
 
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -118,16 +127,20 @@ class Call(Generic[In, Out]):
     Attributes:
         caller: the client.
         metadata: the request's headers by name, lower-cased.
+        kept: bytes that the call keeps until its end.
+        last_sent_at: the event loop's time of the last reply, or of the start.
     """
 
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
         self._share = admission.budget.share_of(caller)
+        self.kept = self._share.reserve()
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
-        self._max_bytes = admission.max_bytes
-        self._check_expiry = partial(admission.authentication.check_expiry, caller)
+        self._admission = admission
         self._send_lock = asyncio.Lock()
+        self._is_slow = False
+        self.last_sent_at = asyncio.get_running_loop().time()
 
     @property
     def is_open(self) -> bool:
@@ -140,13 +153,33 @@ class Call(Generic[In, Out]):
         address: tuple[str, int] = self._stream._stream._transport.get_extra_info("sockname")
         return address[1]
 
+    # --- in ---
+
+    async def receive_request(self) -> In:
+        """Return the one message of a client that sends no more.
+
+        Raises:
+            AppError: VALIDATION_ERROR if there is none, or if it does not arrive in time; else as ``receive``.
+        """
+        limit = asyncio.timeout(READ_SECONDS)
+        try:
+            async with limit:
+                request = await self.receive()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise incomplete_message() from None
+        if request is None:
+            raise incomplete_message()
+        return request
+
     async def receive(self) -> In | None:
         """Return the next message, or None after the client's last one.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE; RATE_LIMIT_EXCEEDED if too many bytes are in flight; VALIDATION_ERROR for a
-                message that cannot be decoded or does not arrive in time; UNAUTHORIZED for one that arrives after the
-                caller's token has expired.
+            AppError: PAYLOAD_TOO_LARGE; RATE_LIMIT_EXCEEDED if too many bytes are in flight, or if the caller has sent
+                too many messages; VALIDATION_ERROR for a message that cannot be decoded or does not arrive in time;
+                UNAUTHORIZED for one that arrives after the caller's token has expired.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
         limit = asyncio.timeout(READ_SECONDS)
@@ -154,19 +187,25 @@ class Call(Generic[In, Out]):
             head = await self._stream._stream.recv_data(PREFIX.size)
             if not head:
                 return None
-            self._check_expiry()
             compressed, size = PREFIX.unpack(head)
-            self._check_size(size)
+            self._check_message(size)
             with self._share.reserve() as reservation:
                 async with limit:
                     body = await self._read(size, reservation)
-                return self._decode(self._decompress(body) if compressed else body)
+                return await self._decode(body, is_compressed=compressed)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise incomplete_message() from None
         except AssertionError:  # raised by grpclib if the stream ends inside a message
             raise incomplete_message() from None
+
+    def _check_message(self, size: int) -> None:
+        """Check that the caller may send a message now. Raises ``AppError`` as ``receive``."""
+        admission = self._admission
+        admission.authentication.check_expiry(self.caller)
+        admission.ledgers.of(self.caller.account).count_message()
+        check_size(size, admission.max_bytes)
 
     async def _read(self, size: int, reservation: Reservation) -> bytes:
         """Read a message in pieces, so that only bytes that have arrived count as in flight."""
@@ -179,34 +218,55 @@ class Call(Generic[In, Out]):
             reservation.resize(len(body))
         return bytes(body)
 
-    def _decode(self, body: bytes) -> In:
-        try:
-            message: In = self._stream._recv_type.FromString(body)
-        except DecodeError:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
-        return message
+    async def _decode(self, body: bytes, *, is_compressed: bool) -> In:
+        message_type: type[In] = self._stream._recv_type
+        if not is_compressed:
+            return await self._work(len(body) > LARGE_BYTES, partial(decode, message_type, body))
+        if self.metadata.get("grpc-encoding") != "gzip":
+            raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
+        work = partial(decode_compressed, message_type, body, self._admission.max_bytes)
+        return await self._work(is_larger(body, LARGE_BYTES), work)
 
-    async def send(self, messages: Iterable[Out]) -> None:
+    async def translate(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that translates ``size`` bytes, in a thread if they are many."""
+        return await self._work(size > TRANSLATED_BYTES, partial(work, *args, **kwargs))
+
+    async def _work(self, is_large: bool, work: Callable[[], T]) -> T:  # noqa: FBT001 - private
+        return await large_bodies.run(work) if is_large else work()
+
+    # --- out ---
+
+    async def send(self, messages: Sequence[Out]) -> None:
         """Send messages in one write, after the messages that are already being sent.
 
         Raises:
             AppError: RATE_LIMIT_EXCEEDED if the client does not read, or if too many bytes are unread.
         """
-        data = b"".join([PREFIX.pack(0, len(body)) + body for body in map(_encode, messages)])
-        if not data:
-            return
-        with await self._share.reserve_later(len(data)):
+        data = _encode(messages)
+        with await self._share.reserve_later(REPLY_COPIES * len(data)):
             await self._send_in_order(data)
 
+    async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out]]) -> None:
+        """Translate and send events, as soon as the budget has room for them. Raises ``AppError`` as ``send``."""
+        with await self._share.reserve_later(REPLY_COPIES * sum(map(len, batch.data))):
+            events = zip(batch.types, map(orjson.loads, batch.data), strict=True)
+            await self._send_in_order(_encode([message for it in events for message in translate(*it)]))
+
     async def _send_in_order(self, data: bytes) -> None:
+        if not data:
+            return
+        self.last_sent_at = asyncio.get_running_loop().time()
         async with self._send_lock:
+            if self._is_slow:
+                raise slow_reader()
             try:
                 for at in range(0, len(data), PIECE_BYTES):
                     async with asyncio.timeout(SEND_SECONDS):
                         await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
+                self._is_slow = True
                 logger.info("slow gRPC reader disconnected idle_seconds=%s", SEND_SECONDS)
-                raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.") from None
+                raise slow_reader() from None
             self._stream._send_message_done = True
 
     async def _send_piece(self, data: bytes) -> None:
@@ -214,23 +274,10 @@ class Call(Generic[In, Out]):
             await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
         await self._stream._stream.send_data(data)
 
-    def _check_size(self, size: int) -> None:
-        if size > self._max_bytes:
-            raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"A message may have {self._max_bytes} bytes at most.")
 
-    def _decompress(self, body: bytes) -> bytes:
-        encoding = self.metadata.get("grpc-encoding", "identity")
-        if encoding != "gzip":
-            raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
-        inflater = zlib.decompressobj(GZIP)
-        try:
-            data = inflater.decompress(body, self._max_bytes + 1)
-        except zlib.error:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not gzip.") from None
-        self._check_size(len(data))
-        if not inflater.eof:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not complete.")
-        return data
+def slow_reader() -> AppError:
+    """Return the error for a client that takes nothing."""
+    return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.")
 
 
 def incomplete_message() -> AppError:
@@ -238,7 +285,11 @@ def incomplete_message() -> AppError:
     return AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.")
 
 
-def _encode(message: Message) -> bytes:
+def _encode(messages: Iterable[Message]) -> bytes:
+    return b"".join([PREFIX.pack(0, len(body)) + body for body in map(_serialize, messages)])
+
+
+def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
 
 
@@ -262,7 +313,9 @@ def method(
         try:
             caller = await admission.caller(stream)
             with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
-                await handler(Call(stream, caller, admission))
+                call = Call(stream, caller, admission)
+                with call.kept:
+                    await handler(call)
         except GRPCError:
             raise
         except Exception as failure:

@@ -5,7 +5,6 @@ Rule: translate only. Sources: proto/roz/v1/agent.proto. docs/grpc.md describes 
 
 import time
 
-import orjson
 from grpclib.const import Cardinality
 from grpclib.const import Handler as Method
 
@@ -17,8 +16,9 @@ from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.following import wait_for_newer_run
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
-from agui_container.transports.grpc.roz.session import Session, SessionCall
+from agui_container.transports.grpc.roz.session import Session
 from agui_container.transports.grpc.roz.team import TeamEvents
+from agui_container.transports.grpc.roz.turn import SessionCall
 from agui_container.transports.grpc.roz.wire import Wire
 
 WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
@@ -50,8 +50,7 @@ class RozService:
         Raises:
             AppError: RUN_NOT_FOUND if the task is neither a run nor a thread.
         """
-        request = await call.receive()
-        task_id = request.task_id if request else ""
+        task_id = (await call.receive_request()).task_id
         if not task_id:
             raise AppError(ErrorCode.VALIDATION_ERROR, "task_id: the id of a thread or a run is expected.")
         events = TeamEvents(task_id, has_approvals=self._options.roz_wire is not RozWire.V0_2)
@@ -72,17 +71,10 @@ class RozService:
 
     async def _forward_events(self, subscription: Subscription, events: TeamEvents, call: WatchCall) -> bool:
         """Stream one run. Returns True if the run ended with open calls, so that another run will continue it."""
-        last: dict[str, object] = {}
+        events.begin_run()
         try:
             async for batch in subscription:
-                team: list[pb.TeamEvent] = []
-                for envelope in batch.envelopes():
-                    last = orjson.loads(envelope.data)
-                    team += events.feed(envelope.type, last)
-                await call.send(team)
+                await call.send_events(batch, events.feed)
         finally:
             subscription.close()
-        outcome = last.get("outcome")
-        return isinstance(outcome, dict) and (
-            outcome.get("type") == "interrupt" or bool(outcome.get("pendingToolCallIds"))
-        )
+        return events.is_suspended

@@ -21,9 +21,13 @@ class TeamEvents:
     Args:
         task_id: id of the task for the client.
         has_approvals: True if the client is of release 1.0, which has events for workers' approvals.
+
+    Attributes:
+        is_suspended: True if the last run ended with open calls, so that another run will continue it.
     """
 
     def __init__(self, task_id: str, *, has_approvals: bool) -> None:
+        self.is_suspended = False
         self._task_id = task_id
         self._has_approvals = has_approvals
         self._phases: dict[str, int] = {}
@@ -32,10 +36,14 @@ class TeamEvents:
         self._texts: dict[str, list[str]] = {}
         self._requested_approvals: dict[str, tuple[str, str]] = {}
 
+    def begin_run(self) -> None:
+        """Begin the next run of the task."""
+        self.is_suspended = False
+
     def feed(self, kind: EventType, event: Event) -> list[pb.TeamEvent]:  # noqa: PLR0911 - a case for each kind
         """Translate one AG-UI event."""
         if kind is EventType.RUN_FINISHED:
-            return self._request_approvals(event)
+            return self._finish_run(event)
         worker = event.get("subagentRunId")
         if worker is None:
             return []
@@ -90,10 +98,11 @@ class TeamEvents:
         parent = self._parents.get(worker, self._task_id)
         return pb.TeamEvent(worker_exited=pb.WorkerExited(worker_id=worker, parent_task_id=parent))
 
-    def _request_approvals(self, event: Event) -> list[pb.TeamEvent]:
+    def _finish_run(self, event: Event) -> list[pb.TeamEvent]:
+        outcome: Mapping[str, object] = event.get("outcome") or {}
+        self.is_suspended = outcome.get("type") == "interrupt" or bool(outcome.get("pendingToolCallIds"))
         if not self._has_approvals:
             return []
-        outcome: Mapping[str, object] = event.get("outcome") or {}
         interrupts = outcome.get("interrupts")
         workers = {it["id"]: it.get("subagentRunId") for it in interrupts} if isinstance(interrupts, list) else {}
         events = []
