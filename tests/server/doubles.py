@@ -27,8 +27,8 @@ WAIT_SECONDS = 5.0
 class RecordingTransport(asyncio.Transport):
     """The server's end of a connection. It records what was done to it."""
 
-    def __init__(self) -> None:
-        super().__init__({"peername": ("here", 1), "sockname": ("here", 2)})
+    def __init__(self, address: str = "here") -> None:
+        super().__init__({"peername": (address, 1), "sockname": ("here", 2)})
         self.written = b""
         self.is_reading_on = True
         self.is_aborted = False

@@ -9,36 +9,57 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from agui_container.server import connections, uvicorn_protocols
-from agui_container.server.connections import CLOSING_SECONDS, LOG_SECONDS, ConnectionLimit, raise_descriptor_limit
-from agui_container.server.uvicorn_protocols import HttpProtocol
+from agui_container.server.connections import (
+    CLOSING_SECONDS,
+    LOG_SECONDS,
+    STALLED_SECONDS,
+    ConnectionLimit,
+    raise_descriptor_limit,
+)
+from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HTTP2, HttpProtocol
 from tests.server.doubles import (
     HEAD,
     UPGRADE,
     WAIT_SECONDS,
     RecordingApp,
     RecordingTransport,
+    configuration,
     connect_http,
     connect_limited,
     until,
 )
 
 PING = b"GET /ping HTTP/1.1\r\nhost: here\r\n\r\n"
+REQUEST = HEAD + b"\r\n"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+FIRST, SECOND, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
 
 class Crowd:
-    """A server with room for two connections. ``transports`` and ``protocols`` are in the order of arrival."""
+    """A server with room for a few connections. ``transports`` and ``protocols`` are in the order of arrival."""
 
-    def __init__(self) -> None:
-        self.limit, self.state, self.app = ConnectionLimit(connections.MIN_RESERVED + 2), ServerState(), RecordingApp()
+    def __init__(self, room: int = 2, *, by_address: bool = True) -> None:
+        self.limit = ConnectionLimit(connections.MIN_RESERVED + room, by_address=by_address)
+        self.state, self.app = ServerState(), RecordingApp()
         self.transports, self.protocols = list[RecordingTransport](), list[HttpProtocol]()
 
-    def connect(self, sent: bytes = b"") -> RecordingTransport:
-        transport = RecordingTransport()
+    def connect(self, sent: bytes = b"", *, address: str = FIRST) -> RecordingTransport:
+        transport = RecordingTransport(address)
         self.transports.append(transport)
         self.protocols.append(connect_limited(self.app, transport, self.state, self.limit))
         if sent:
             self.protocols[-1].data_received(sent)
         return transport
+
+
+class RecordingOpening:
+    """The reader of a connection's first bytes, which takes all of them for HTTP/2."""
+
+    data = b""
+
+    def read(self, _: HttpProtocol, data: bytes) -> bytes:
+        self.data += data
+        return b""
 
 
 async def test_half_sent_requests_give_way_to_new_connections_the_oldest_first() -> None:
@@ -68,7 +89,7 @@ async def test_idle_connections_give_way_too() -> None:
         (PING, b"200"),
         (HEAD + b"\r\n", b"503"),
         (UPGRADE + b"\r\n", b"503"),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
+        (PREFACE, b"400"),
     ],
 )
 async def test_beyond_the_limit_a_connection_can_only_ask_for_ping(sent: bytes, status: bytes) -> None:
@@ -84,29 +105,152 @@ async def test_beyond_the_limit_a_connection_can_only_ask_for_ping(sent: bytes, 
     assert not any(transport.is_aborted for transport in crowd.transports)
 
 
+async def test_one_address_may_have_all_connections_while_no_other_one_needs_any() -> None:
+    crowd = Crowd(4)
+    for _ in range(4):
+        crowd.connect(REQUEST)
+    assert not any(transport.is_closing() for transport in crowd.transports)
+
+
+@pytest.mark.parametrize("sent", [REQUEST, UPGRADE + b"\r\n"])
+async def test_connections_of_one_address_give_way_to_those_of_another_until_each_has_half(sent: bytes) -> None:
+    crowd = Crowd(4)
+    for _ in range(4):
+        crowd.connect(REQUEST)
+    others = [crowd.connect(sent, address=SECOND) for _ in range(2)]
+    assert [transport.is_aborted for transport in crowd.transports] == [True, True, False, False, False, False]
+    crowd.connect(REQUEST, address=FIRST)
+    crowd.connect(REQUEST, address=SECOND)
+    assert not any(other.is_aborted for other in others)
+    assert sum(transport.is_aborted for transport in crowd.transports) == 2
+
+
+@pytest.mark.parametrize(("address", "has_http2"), [(FIRST, False), (SECOND, True)])
+async def test_connections_of_one_address_give_way_to_http2_of_another(address: str, *, has_http2: bool) -> None:
+    crowd, opening, transport = Crowd(2), RecordingOpening(), RecordingTransport(address)
+    for _ in range(2):
+        crowd.connect(REQUEST)
+    state = {CONNECTION_LIMIT: crowd.limit, HTTP2: lambda: opening}
+    connection = HttpProtocol(configuration(crowd.app), crowd.state, state)
+    connection.connection_made(transport)
+    connection.data_received(PREFACE)
+    assert opening.data == (PREFACE if has_http2 else b"")
+    assert crowd.transports[0].is_aborted is has_http2
+    connection.connection_lost(None)
+
+
+async def test_idle_connections_of_an_address_give_way_before_those_in_use() -> None:
+    crowd = Crowd(4)
+    for sent in (REQUEST, REQUEST, b"", REQUEST):
+        crowd.connect(sent)
+    crowd.connect(address=SECOND)
+    assert [transport.is_aborted for transport in crowd.transports] == [False, False, True, False, False]
+
+
+async def test_idle_connections_of_others_do_not_give_way_to_an_address_with_more_than_half() -> None:
+    crowd = Crowd(4)
+    other = crowd.connect(address=SECOND)
+    for _ in range(4):
+        crowd.connect(REQUEST)
+    assert not other.is_aborted
+    await until(lambda: crowd.transports[-1].written.startswith(b"HTTP/1.1 503 "))
+
+
+async def test_a_ping_of_another_address_costs_no_connection_in_use() -> None:
+    crowd = Crowd(4)
+    for _ in range(4):
+        crowd.connect(REQUEST)
+    ping = crowd.connect(PING, address=SECOND)
+    await until(lambda: ping.written.startswith(b"HTTP/1.1 200 "))
+    assert not any(transport.is_aborted for transport in crowd.transports)
+
+
+async def test_connections_of_gateways_are_not_divided_among_their_addresses() -> None:
+    crowd = Crowd(4, by_address=False)
+    for _ in range(4):
+        crowd.connect(REQUEST)
+    new = crowd.connect(REQUEST, address=SECOND)
+    await until(lambda: new.written.startswith(b"HTTP/1.1 503 "))
+    assert not any(transport.is_aborted for transport in crowd.transports)
+
+
+async def test_connections_that_are_cut_off_or_refused_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals = list[tuple[str, str]]()
+    monkeypatch.setattr(connections, "count_refusal", lambda name, scope: refusals.append((name, scope)))
+    crowd = Crowd(4)
+    for _ in range(4):
+        crowd.connect(REQUEST)
+    crowd.connect(REQUEST)
+    crowd.connect(REQUEST, address=SECOND)
+    assert refusals == [("connections", "caller")] * 2
+
+
+async def test_incomplete_heads_take_a_bounded_amount_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MAX_HEAD_BYTES", 10_000)
+    crowd = Crowd(100)
+    other = crowd.connect(HEAD, address=SECOND)
+    for _ in range(9):
+        crowd.connect(HEAD + b"x: " + b"y" * 2_000)
+    assert [transport.is_aborted for transport in crowd.transports[1:]] == [True] * 5 + [False] * 4
+    assert crowd.connect(HEAD + b"x:\r\n" * 60, address=THIRD).is_aborted  # few bytes, but much memory
+    assert not other.is_aborted
+
+
+async def test_a_head_behind_another_request_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MAX_HEAD_BYTES", 1_000)
+    assert Crowd().connect(REQUEST + HEAD + b"x: " + b"y" * 1_000).is_aborted
+    assert not Crowd().connect(REQUEST + b"y" * 10).is_aborted
+
+
 async def test_the_limit_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
-    limit, transport = ConnectionLimit(0), RecordingTransport()
-    held = [connect_http(RecordingApp(), transport) for _ in range(4)]
-    for now, connection in zip((0.0, 1.0, LOG_SECONDS, LOG_SECONDS + 1), held, strict=True):
-        limit.admit(connection, 2, now)
-    lines = [record.getMessage() for record in caplog.records]
-    assert lines == [
-        "too many connections open=2 limit=1 closed_without_request=0 limited_to_ping=1",
-        "too many connections open=2 limit=1 closed_without_request=2 limited_to_ping=0",
+    limit = ConnectionLimit(0)
+    for now in (0.0, 0.0, 1.0, LOG_SECONDS, LOG_SECONDS + 1):
+        limit.admit(RecordingTransport(), "192.0.2.7", now)
+    assert [record.getMessage() for record in caplog.records] == [
+        "too many connections open=2 limit=1 largest_caller=address:192.0.2.7 "
+        f"closed_without_request={count} closed_in_head=0 closed_in_use=0 refused=0 limited_to_ping=0"
+        for count in (1, 2)
     ]
 
 
-async def test_a_connection_that_is_closed_and_whose_client_takes_nothing_is_cut_off() -> None:
-    limit, taking, stuck, open_one = ConnectionLimit(100), *(RecordingTransport() for _ in range(3))
-    held = [connect_http(RecordingApp(), transport) for transport in (taking, stuck, open_one)]
-    for transport in (taking, stuck, open_one):
-        transport.unsent = 1_000
-    taking.close()
-    stuck.close()
-    limit.check(held, 0.0)
+@pytest.mark.parametrize(("is_closing", "seconds"), [(False, STALLED_SECONDS), (True, CLOSING_SECONDS)])
+async def test_a_connection_whose_client_takes_nothing_is_cut_off(*, is_closing: bool, seconds: float) -> None:
+    limit, taking, stuck, idle = ConnectionLimit(100), *(RecordingTransport() for _ in range(3))
+    for transport in (taking, stuck, idle):
+        limit.admit(transport, None, 0.0)
+        if is_closing:
+            transport.close()
+    taking.unsent = stuck.unsent = 1_000
+    limit.check_progress(0.0)
     taking.unsent = 500
-    limit.check(held, CLOSING_SECONDS)
-    assert [transport.is_aborted for transport in (taking, stuck, open_one)] == [False, True, False]
+    stuck.unsent = 1_010
+    limit.check_progress(seconds - 1)
+    assert not stuck.is_aborted
+    limit.check_progress(seconds)
+    assert [transport.is_aborted for transport in (taking, stuck, idle)] == [False, True, False]
+
+
+async def test_a_connection_that_takes_as_much_as_it_is_sent_stays_open() -> None:
+    limit, transport = ConnectionLimit(100), RecordingTransport()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        transport._extra["socket"] = ours  # type: ignore[attr-defined] # as asyncio keeps it
+        limit.admit(transport, None, 0.0)
+        transport.unsent = 1_000  # the same number whenever it is looked at
+        for now in (0.0, STALLED_SECONDS, 2 * STALLED_SECONDS):
+            limit.check_progress(now)
+        assert not transport.is_aborted
+
+
+async def test_a_connection_that_has_ended_makes_room_for_another_one() -> None:
+    crowd = Crowd()
+    for _ in range(2):
+        crowd.connect(HEAD + b"\r\n")
+    crowd.transports[0].close()
+    crowd.limit.check_progress(0.0)
+    new = crowd.connect(HEAD + b"\r\n")
+    await until(lambda: len(crowd.app.scopes) == 3)
+    assert not new.written
 
 
 def test_the_soft_limit_of_open_files_is_raised() -> None:
@@ -152,10 +296,10 @@ async def test_a_half_closed_connection_whose_client_resets_it_is_cut_off() -> N
     connection = connect_limited(RecordingApp(), transport, ServerState(), limit)
     connection.data_received(HEAD + b"\r\n")
     assert connection.eof_received()
-    limit.check([], 0.0)
+    limit.check_half_closed()
     assert not transport.is_aborted
     theirs.close()
-    limit.check([], 0.0)
+    limit.check_half_closed()
     assert transport.is_aborted
     ours.close()
     connection.connection_lost(None)

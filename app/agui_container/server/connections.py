@@ -3,15 +3,24 @@
 Rule: a connection that waits for the head of a request gives way to a new one if there are too many, the oldest first.
 If none waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the
 process silent.
+
+Rule: one network address may have all connections while no other address needs one. If there are too many, connections
+of the address with more than half of the limit give way to those of others, first those that wait and then those in
+use. An address with more than half never pushes out connections of another one.
 """
 
 import asyncio
 import logging
 import resource
 import select
-from collections.abc import Iterable
-from typing import Protocol
-from weakref import WeakKeyDictionary, WeakSet
+from enum import StrEnum
+
+from starlette.types import Receive, Scope, Send
+
+from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.shares import EvictionQueue
+from agui_container.telemetry import count_refusal
+from agui_container.transports.accounts import Accounts
 
 MAX_DESCRIPTORS = 65_536
 """Open files that the process asks for, if its hard limit allows as many."""
@@ -21,21 +30,39 @@ RESERVED_SHARE = 8
 
 MIN_RESERVED, MAX_RESERVED = 32, 256
 
+MAX_HEAD_BYTES = 32_000_000
+"""Memory for incomplete heads of requests on all connections together."""
+
 LOG_SECONDS = 5.0
 """Seconds between two log lines about too many connections."""
 
+STALLED_SECONDS = 60.0
+"""Seconds without progress after which a connection is cut off whose client takes nothing."""
+
 CLOSING_SECONDS = 10.0
-"""Seconds without progress after which a connection that is being closed is cut off."""
+"""The same for a connection that is being closed."""
+
+GATEWAYS = "gateways"
+"""Account of all connections if an address is no caller."""
 
 GONE = select.POLLERR | select.POLLHUP
+
+OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close"))
+OVERLOADED_HANDSHAKE = b"\r\n".join(
+    [b"HTTP/1.1 503 Service Unavailable", *(b"%b: %b" % header for header in OVERLOADED_HEADERS), b"", b""]
+)
 
 logger = logging.getLogger(__name__)
 
 
-class Connection(Protocol):
-    """A connection of any protocol."""
+class Event(StrEnum):
+    """Things that happen to connections if there are too many, by their names in the log."""
 
-    transport: asyncio.Transport
+    CLOSED_WITHOUT_REQUEST = "closed_without_request"
+    CLOSED_IN_HEAD = "closed_in_head"
+    CLOSED_IN_USE = "closed_in_use"
+    REFUSED = "refused"
+    LIMITED_TO_PING = "limited_to_ping"
 
 
 def raise_descriptor_limit() -> int:
@@ -49,86 +76,160 @@ def raise_descriptor_limit() -> int:
 
 
 class ConnectionLimit:
-    """The limit of open connections, below the limit of open files.
+    """The limit of open connections, below the limit of open files. The name of a connection is its transport.
 
     Args:
         descriptors: files that the process may have open.
+        by_address: False if clients connect through gateways, so that an address is no caller.
 
     Attributes:
         limit: connections that may be open. A few more can ask for ``/ping``.
-        half_closed: connections whose clients send no more and wait for a response, or have gone.
     """
 
-    def __init__(self, descriptors: int) -> None:
+    def __init__(self, descriptors: int, *, by_address: bool = True) -> None:
         self.limit = max(1, descriptors - min(MAX_RESERVED, max(MIN_RESERVED, descriptors // RESERVED_SHARE)))
-        self.half_closed: WeakSet[Connection] = WeakSet()
-        self._waiting: dict[Connection, None] = {}
-        self._closed = self._surplus = 0
+        self._by_address = by_address
+        self._accounts: dict[asyncio.Transport, str] = {}
+        self._open = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
+        self._waiting = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
+        self._heads = EvictionQueue[asyncio.Transport](self.limit, MAX_HEAD_BYTES)
+        self._unsent: dict[asyncio.Transport, tuple[int, float]] = {}
+        self._half_closed = set[asyncio.Transport]()
+        self._events: dict[str, int] = dict.fromkeys(Event, 0)
         self._logged_at = float("-inf")
-        self._closing: WeakKeyDictionary[Connection, tuple[int, float]] = WeakKeyDictionary()
 
-    def admit(self, connection: Connection, count: int, now: float) -> bool:
-        """Admit a new connection. Returns False if it can only ask for ``/ping``.
+    # --- the beginning and the end of a connection ---
+
+    def admit(self, transport: asyncio.Transport, address: str | None, now: float) -> bool:
+        """Admit a new connection, which waits for a head. Returns False if it can only ask for ``/ping``.
 
         Args:
-            connection: the new connection.
-            count: open connections, this one included.
+            transport: the connection.
+            address: network address of the client; None for a Unix socket.
             now: the event loop's time, in seconds.
         """
-        oldest = next(iter(self._waiting), None)
-        self._waiting[connection] = None
-        if count <= self.limit:
-            return True
-        if oldest is None:
-            self._surplus += 1
-        else:
-            del self._waiting[oldest]
-            oldest.transport.abort()
-            self._closed += 1
-        self._log(count, now)
-        return oldest is not None
+        account = Accounts().name(address, None) if self._by_address else GATEWAYS
+        self._accounts[transport] = account
+        self._open.put(transport, account, 0)
+        is_admitted = not self._open.is_full or self._make_room(transport, now, is_request=False)
+        self.begin_waiting(transport)
+        return is_admitted
 
-    def begin_waiting(self, connection: Connection) -> None:
+    def readmit(self, transport: asyncio.Transport, now: float) -> bool:
+        """Admit a connection that could only ask for ``/ping`` and asks for something else.
+
+        Returns False if the request must be refused.
+        """
+        return not self._open.is_full or self._make_room(transport, now, is_request=True)
+
+    def remove(self, transport: asyncio.Transport) -> None:
+        """Forget a connection that has ended."""
+        self._accounts.pop(transport, None)
+        self._unsent.pop(transport, None)
+        self._half_closed.discard(transport)
+        for queue in (self._open, self._waiting, self._heads):
+            queue.remove(transport)
+
+    def begin_waiting(self, transport: asyncio.Transport) -> None:
         """Note that a connection waits for the head of a request."""
-        self._waiting[connection] = None
+        if (account := self._accounts.get(transport)) is not None:
+            self._waiting.put(transport, account, 0)
 
-    def end_waiting(self, connection: Connection) -> None:
-        """Note that the head is complete, or that the connection has ended."""
-        self._waiting.pop(connection, None)
+    def end_waiting(self, transport: asyncio.Transport) -> None:
+        """Note that the head is complete."""
+        self._waiting.remove(transport)
+        self._heads.remove(transport)
 
-    def _log(self, count: int, now: float) -> None:
+    def count_head(self, transport: asyncio.Transport, size: int, now: float) -> None:
+        """Count the memory of an incomplete head. If all heads together are too large, some connections are cut off."""
+        if (account := self._accounts.get(transport)) is not None:
+            self._heads.put(transport, account, size)
+        while self._heads.bytes.is_over:
+            self._cut(next(self._heads.candidates()), Event.CLOSED_IN_HEAD, now)
+
+    # --- room for a connection ---
+
+    def _make_room(self, transport: asyncio.Transport, now: float, *, is_request: bool) -> bool:
+        """Cut off a connection that gives way to this one. Returns False if there is none.
+
+        A connection in use gives way to a request only: ``/ping`` is answered without its place.
+        """
+        own = self._accounts.get(transport)
+        account = next((account for account in (own, self._open.items.largest()) if self._is_above_half(account)), None)
+        waiting = self._waiting.candidates() if account is None else self._waiting.of(account)
+        if (idle := next((other for other in waiting if other is not transport), None)) is not None:
+            self._cut(idle, Event.CLOSED_WITHOUT_REQUEST, now)
+            return True
+        if not is_request or account is None or account == own:
+            self._note(Event.REFUSED if is_request else Event.LIMITED_TO_PING, now)
+            return False
+        self._cut(next(self._open.of(account)), Event.CLOSED_IN_USE, now)
+        return True
+
+    def _is_above_half(self, account: str | None) -> bool:
+        return account is not None and 2 * self._open.items.of(account) > self.limit
+
+    def _cut(self, transport: asyncio.Transport, event: Event, now: float) -> None:
+        self._note(event, now)
+        self.remove(transport)
+        transport.abort()
+
+    def _note(self, event: Event, now: float) -> None:
+        """Count an event, and log the numbers once in a while."""
+        self._events[event] += 1
+        largest = self._open.items.largest()
+        if event is not Event.LIMITED_TO_PING:
+            count_refusal("connections", "caller" if self._is_above_half(largest) else "process")
         if now - self._logged_at >= LOG_SECONDS:
-            logger.warning(
-                "too many connections open=%d limit=%d closed_without_request=%d limited_to_ping=%d",
-                count,
-                self.limit,
-                self._closed,
-                self._surplus,
-            )
-            self._logged_at, self._closed, self._surplus = now, 0, 0
+            state = {"open": self._open.items.total, "limit": self.limit, "largest_caller": largest}
+            logger.warning("too many connections %s %s", format_fields(state), format_fields(self._events))
+            self._logged_at, self._events = now, dict.fromkeys(Event, 0)
 
-    def check(self, connections: Iterable[Connection], now: float) -> None:
-        """Cut off connections whose clients have gone, or take nothing of the rest. ``now`` is the loop's time."""
-        for connection in tuple(self.half_closed):
-            if not connection.transport.is_closing() and is_gone(connection.transport):
-                connection.transport.abort()
-        for connection in tuple(connections):
-            if connection.transport.is_closing():
-                self._check_closing(connection, now)
+    # --- clients that have gone ---
 
-    def _check_closing(self, connection: Connection, now: float) -> None:
-        unsent = connection.transport.get_write_buffer_size()
-        seen, since = self._closing.get(connection, (-1, now))
-        if unsent != seen:
-            self._closing[connection] = unsent, now
-        elif now - since >= CLOSING_SECONDS:
-            logger.info("slow reader disconnected unsent_bytes=%d idle_seconds=%d", unsent, CLOSING_SECONDS)
-            connection.transport.abort()
+    def add_half_closed(self, transport: asyncio.Transport) -> None:
+        """Note that a client sends no more, and either waits for a response or has gone."""
+        self._half_closed.add(transport)
+
+    def check_half_closed(self) -> None:
+        """Cut off half-closed connections whose clients have gone."""
+        for transport in tuple(self._half_closed):
+            if poll(transport, 0) & GONE:
+                self._half_closed.discard(transport)
+                transport.abort()
+
+    def check_progress(self, now: float) -> None:
+        """Cut off connections whose clients take nothing. ``now`` is the event loop's time, in seconds."""
+        for transport in tuple(self._accounts):
+            unsent = transport.get_write_buffer_size()
+            if unsent:
+                self._check_unsent(transport, unsent, now)
+            elif transport.is_closing():
+                self.remove(transport)  # a protocol that does not do so itself has ended
+            else:
+                self._unsent.pop(transport, None)
+
+    def _check_unsent(self, transport: asyncio.Transport, unsent: int, now: float) -> None:
+        before, since = self._unsent.get(transport, (unsent, now))
+        seconds = CLOSING_SECONDS if transport.is_closing() else STALLED_SECONDS
+        is_taken = unsent < before or bool(poll(transport, select.POLLOUT) & select.POLLOUT)
+        self._unsent[transport] = unsent, now if is_taken else since
+        if not is_taken and now - since >= seconds:
+            logger.info("slow reader disconnected unsent_bytes=%d idle_seconds=%d", unsent, seconds)
+            transport.abort()
 
 
-def is_gone(transport: asyncio.Transport) -> bool:
-    """Return True if the client has ended its connection in both directions, or has reset it."""
+def poll(transport: asyncio.Transport, events: int) -> int:
+    """Return the events of a connection's socket, of ``events``, ``POLLERR`` and ``POLLHUP``."""
     sock = transport.get_extra_info("socket")
-    poll = select.poll()
-    poll.register(sock, 0)
-    return any(events & GONE for _, events in poll.poll(0))
+    if sock is None or sock.fileno() < 0:
+        return 0
+    poller = select.poll()
+    poller.register(sock, events)
+    return next((found for _, found in poller.poll(0)), 0)
+
+
+async def overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """Answer a request on a connection beyond the limit."""
+    await send({"type": "http.response.start", "status": 503, "headers": OVERLOADED_HEADERS})
+    await send({"type": "http.response.body"})

@@ -27,7 +27,7 @@ from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import mask_passwords
 from agui_container.server.connections import ConnectionLimit, raise_descriptor_limit
 from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
-from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
+from agui_container.settings import Auth, LimitBy, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
 
 FLUSH_SECONDS = 1
@@ -71,13 +71,13 @@ class Server(uvicorn.Server):
     Args:
         config: uvicorn's configuration.
         service: the engine.
-        descriptors: files that the process may have open.
+        connection_limit: the limit of open connections.
     """
 
-    def __init__(self, config: uvicorn.Config, service: Service, descriptors: int) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, connection_limit: ConnectionLimit) -> None:
         super().__init__(config)
         self._service = service
-        self._connection_limit = ConnectionLimit(descriptors)
+        self._connection_limit = connection_limit
         self.start_error: str | None = None
         """The reason why the server could not start, if the operator can mend it."""
 
@@ -113,9 +113,10 @@ class Server(uvicorn.Server):
             logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
 
     async def on_tick(self, counter: int) -> bool:
-        """Check the connections once per second."""
+        """Check the half-closed connections, and all connections once per second."""
+        self._connection_limit.check_half_closed()
         if counter % TICKS_PER_SECOND == 0:
-            self._connection_limit.check(self.server_state.connections, asyncio.get_running_loop().time())
+            self._connection_limit.check_progress(asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
@@ -196,7 +197,8 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         print_start_error(str(error))
         return 2
     descriptors = raise_descriptor_limit()
-    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, descriptors)
+    limit = ConnectionLimit(descriptors, by_address=settings.limit_by is LimitBy.ADDRESS)
+    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, limit)
     server.run()
     if server.start_error is not None:
         print_start_error(server.start_error)

@@ -10,7 +10,7 @@ Within these limits they parse and answer as uvicorn does.
 
 import asyncio
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Send
 from uvicorn._types import ASGI3Application, ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
 from agui_container.protocol.errors import AppError
-from agui_container.server.connections import ConnectionLimit
+from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, overloaded
 from agui_container.transports.bytes_in_flight import SHARE, Reservation, Share
 
 CONNECTION_EXTENSION = "agui.connection"
@@ -40,6 +40,12 @@ MESSAGE_SECONDS = 60.0
 MAX_HEAD = 128_000
 """Bytes a client may send without completing a head, a piece of a body or a request."""
 
+HEADER_BYTES = 150
+"""Memory of a parsed header, besides its name and its value."""
+
+PREFACE_START = b"P"
+"""First byte of HTTP/2. A request for ``/ping`` begins with another one."""
+
 MAX_FRAMES = 10_000
 """Fragments of one message, and control frames of one read."""
 
@@ -52,22 +58,13 @@ PIECE_BYTES = 4_096
 
 BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
-OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close"))
-OVERLOADED_HANDSHAKE = b"\r\n".join(
-    [b"HTTP/1.1 503 Service Unavailable", *(b"%b: %b" % header for header in OVERLOADED_HEADERS), b"", b""]
-)
-
-
-async def overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Answer a request on a connection beyond the limit."""
-    await send({"type": "http.response.start", "status": 503, "headers": OVERLOADED_HEADERS})
-    await send({"type": "http.response.body"})
-
 
 class HttpProtocol(HttpToolsProtocol):
     """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until a head is complete."""
 
     _unparsed_bytes = 0
+    _head_bytes = 0
+    """Bytes of the reads that belong to an incomplete head."""
     _is_in_head = True
     _is_reading = False
     _is_surplus = False
@@ -104,10 +101,10 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timeout for the first head."""
         super().connection_made(transport)
-        self._limit: ConnectionLimit | None = self.app_state.get(CONNECTION_LIMIT)
-        if self._limit is not None:
-            self._is_surplus = not self._limit.admit(self, len(self.connections), self.loop.time())
-        hand_over = None if self._is_surplus else self.app_state.get(HTTP2)
+        self._limit: ConnectionLimit = self.app_state.get(CONNECTION_LIMIT) or ConnectionLimit(MAX_DESCRIPTORS)
+        address = self.client[0] if self.client is not None else None
+        self._is_surplus = not self._limit.admit(transport, address, self.loop.time())
+        hand_over = self.app_state.get(HTTP2)
         self._opening = hand_over() if hand_over is not None else None
         self._restart_head_timeout(self.timeout_keep_alive)
 
@@ -120,8 +117,7 @@ class HttpProtocol(HttpToolsProtocol):
         if cycle is None or cycle.response_complete or self.cycle.more_body or cycle.chunked_encoding:
             return False
         self.cycle.keep_alive = False
-        if self._limit is not None:
-            self._limit.half_closed.add(self)
+        self._limit.add_half_closed(self.transport)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -135,7 +131,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._active_cycle.message_event.set()
         super().connection_lost(exc)
         super()._unset_keepalive_if_required()
-        self._end_waiting()
+        self._limit.remove(self.transport)
         self._release_request()
 
     def handle_websocket_upgrade(self) -> None:
@@ -155,7 +151,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Give the transport up to another protocol, before any request was read."""
         self.connections.discard(self)
         super()._unset_keepalive_if_required()
-        self._end_waiting()
+        self._limit.end_waiting(self.transport)
         self.parser = None  # type: ignore[assignment] # uvicorn does the same in connection_lost
         return self.transport
 
@@ -170,7 +166,9 @@ class HttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse the data. Refuse a head that is too large."""
         if self._opening is not None:
-            data = self._opening.read(self, data)
+            if self._is_surplus and data.startswith(PREFACE_START):
+                self._readmit()
+            data = data if self._is_surplus else self._opening.read(self, data)
             if not data:
                 return
             self._opening = None
@@ -180,6 +178,13 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_reading = False
         if self._unparsed_bytes > MAX_HEAD and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            size = self._head_bytes + HEADER_BYTES * len(self.headers or ())
+            self._limit.count_head(self.transport, size, self.loop.time())
+
+    def _readmit(self) -> None:
+        self._is_surplus = not self._limit.readmit(self.transport, self.loop.time())
 
     def on_message_begin(self) -> None:
         """Begin a head."""
@@ -196,11 +201,13 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """End the head."""
         if self._is_surplus and self.url != b"/ping":
-            self.app = overloaded
+            self._readmit()
+            if self._is_surplus:
+                self.app = overloaded
         super().on_headers_complete()
-        self._unparsed_bytes, self._is_in_head = 0, False
+        self._unparsed_bytes, self._head_bytes, self._is_in_head = 0, 0, False
         super()._unset_keepalive_if_required()
-        self._end_waiting()
+        self._limit.end_waiting(self.transport)
 
     def on_body(self, body: bytes) -> None:
         """Add a piece of the body."""
@@ -226,8 +233,8 @@ class HttpProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
         elif self.cycle.more_body and not self.transport.is_closing():
             self._restart_head_timeout(LINGER_SECONDS)
-        elif self._limit is not None:
-            self._limit.begin_waiting(self)
+        else:
+            self._limit.begin_waiting(self.transport)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active_cycle = cycle
@@ -246,10 +253,6 @@ class HttpProtocol(HttpToolsProtocol):
     def _restart_head_timeout(self, seconds: float) -> None:
         super()._unset_keepalive_if_required()
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
-
-    def _end_waiting(self) -> None:
-        if self._limit is not None:
-            self._limit.end_waiting(self)
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
@@ -308,8 +311,11 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             await self.writable.wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the application, and release the bytes of an incomplete message."""
+        """Tell the application, and release the connection and the bytes of an incomplete message."""
         super().connection_lost(exc)
+        limit: ConnectionLimit | None = self.app_state.get(CONNECTION_LIMIT)
+        if limit is not None:
+            limit.remove(self.transport)
         if self._reservation is not None:
             self._reservation.resize(0)
 
