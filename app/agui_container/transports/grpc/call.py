@@ -105,7 +105,9 @@ class CallAdmission:
         headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in headers if name == "origin"), None)
         forwarded = {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}
-        caller = make_caller(forwarded, address_of(stream), self.accounts, by_session=self.by_session)
+        caller = make_caller(
+            forwarded, address_of(stream._stream._transport), self.accounts, by_session=self.by_session
+        )
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.origins:
             authority = next((value for name, value in stream._stream.headers or () if name == ":authority"), "")
@@ -115,9 +117,9 @@ class CallAdmission:
         return await self.authentication.authenticate(caller, headers)
 
 
-def address_of(stream: "Stream[In, Out]") -> str | None:
-    """Return the network address of a call's client, or None for a Unix socket."""
-    address: object = stream._stream._transport.get_extra_info("peername")
+def address_of(transport: asyncio.BaseTransport) -> str | None:
+    """Return the network address of a connection's client, or None for a Unix socket."""
+    address: object = transport.get_extra_info("peername")
     return str(address[0]) if isinstance(address, tuple) else None
 
 
