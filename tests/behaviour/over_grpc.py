@@ -36,6 +36,10 @@ class Call(Generic[Out, In]):
             await self._stack.enter_async_context(self._stream)
         await self._stream.send_message(message)
 
+    async def end(self) -> None:
+        """Send no more messages."""
+        await self._stream.end()
+
     async def receive(self) -> In | None:
         """The next message; None at the end. Raises ``GRPCError`` for a call that failed."""
         async with asyncio.timeout(WAIT):

@@ -67,11 +67,9 @@ def read_start(start: pb.StartSession) -> SessionStart:
     if len(start.project_context) > MAX_CONTEXTS:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"project_context: may have {MAX_CONTEXTS} texts at most.")
     history, tools = history_of(start.history), tools_by_name(start.tools)
-    parts = len(start.history) + sum(len(message.parts) for message in start.history)
-    whole_size = start.ByteSize()
+    history_size = sum(message.ByteSize() + OBJECT_BYTES * (1 + len(message.parts)) for message in start.history)
     request = _without_messages(start)
-    size = request.ByteSize()
-    return SessionStart(request, history, tools, size, whole_size - size + OBJECT_BYTES * parts)
+    return SessionStart(request, history, tools, request.ByteSize(), history_size)
 
 
 def _without_messages(start: pb.StartSession) -> pb.StartSession:
