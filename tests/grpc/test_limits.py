@@ -16,12 +16,12 @@ from agui_container.transports.grpc import call, connection
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.test_every_protocol import Waiting
 from tests.engine.doubles import WAIT, happened
-from tests.grpc.beside import answers, begun, beside, goodbye, port_of, raw
+from tests.grpc.beside import STATUS, answers, begun, beside, goodbye, port_of, raw
 from tests.grpc.h2 import Raw
 from tests.requirements import requirement
 
 MOMENT = 0.2
-EXHAUSTED = "8"
+INVALID, EXHAUSTED = "3", "8"
 SLOW = "slow"
 
 
@@ -90,6 +90,15 @@ async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(m
         agent.may_end.set()
         assert (await beside(busy.status, stream))[0] == "0"
         assert await beside(goodbye, busy) is ErrorCodes.NO_ERROR
+
+
+@requirement("grpc.gone", "grpc.calls")
+@pytest.mark.parametrize("path", [STATUS, "/roz.v1.AgentService/WatchTeam", "/grpc.health.v1.Health/Check"])
+async def test_a_call_whose_one_request_never_comes_is_ended(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(call, "READ_SECONDS", MOMENT)
+    async with port_of(Waiting()) as port, raw(port) as client:
+        status, words = await beside(client.status, client.call(path))
+        assert (status, words) == (INVALID, "The message did not arrive in full.")
 
 
 @requirement("grpc.slow")

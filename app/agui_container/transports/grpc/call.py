@@ -284,7 +284,7 @@ def slow_reader() -> AppError:
 
 def incomplete_message() -> AppError:
     """Return the error for a message that ends early or does not arrive in time."""
-    return AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.")
+    return AppError(ErrorCode.VALIDATION_ERROR, "The message did not arrive in full.")
 
 
 def _encode(messages: Iterable[Message]) -> bytes:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""
 
-MAX_FIELDS = 500_000
+MAX_FIELDS = 250_000
 """Fields of a message, with those of the messages in it."""
 
 GZIP = 31
@@ -36,7 +36,13 @@ GZIP = 31
 VARINT, FIXED_64, DELIMITED, FIXED_32 = 0, 1, 2, 5
 """Wire types of proto3."""
 
+WIRE_TYPE = 7
+"""Mask of those bits of a tag that are the wire type. The other ones are the number of the field."""
+
 FIXED_SIZES = {FIXED_64: 8, FIXED_32: 4}
+
+VARINT_BITS = 64
+"""Bits of the longest varint."""
 
 LAST_7_BITS = 0x7F
 """Mask of those bits of a varint's byte that are its value."""
@@ -111,18 +117,21 @@ def check_fields(body: bytes, descriptor: "Descriptor") -> None:
                 if count > MAX_FIELDS:
                     raise AppError(ErrorCode.VALIDATION_ERROR, f"A message may have {MAX_FIELDS} fields at most.")
                 tag, at = _read_varint(body, at)
-                wire_type = tag & 7
-                if wire_type == DELIMITED:
-                    size, at = _read_varint(body, at)
-                    if (submessage := submessages.get(tag >> 3)) is not None:
-                        parts.append((at, min(at + size, end), submessage))
-                    at += size
-                elif wire_type == VARINT:
-                    _, at = _read_varint(body, at)
-                else:
-                    at += FIXED_SIZES[wire_type]
+                size, at = _read_size(body, at, tag & WIRE_TYPE)
+                if size and tag & WIRE_TYPE == DELIMITED and (submessage := submessages.get(tag >> 3)) is not None:
+                    parts.append((at, min(at + size, end), submessage))
+                at += size
     except (IndexError, KeyError):
         raise undecodable() from None
+
+
+def _read_size(body: bytes, at: int, wire_type: int) -> tuple[int, int]:
+    """Return the size of a field's value, and the position where it begins. Raises ``KeyError`` for other types."""
+    if wire_type == DELIMITED:
+        return _read_varint(body, at)
+    if wire_type == VARINT:
+        return 0, _read_varint(body, at)[1]
+    return FIXED_SIZES[wire_type], at
 
 
 @cache
@@ -132,9 +141,16 @@ def _submessages(descriptor: "Descriptor") -> Mapping[int, "Descriptor"]:
 
 
 def _read_varint(body: bytes, at: int) -> tuple[int, int]:
-    """Return the integer at a position, and the position behind it. Raises ``IndexError`` at the end of the body."""
+    """Return the integer at a position, and the position behind it.
+
+    Raises:
+        AppError: VALIDATION_ERROR for more than 64 bits.
+        IndexError: the body ends before.
+    """
     value = shift = 0
     while (byte := body[at]) > LAST_7_BITS:
+        if shift >= VARINT_BITS:
+            raise undecodable()
         value |= (byte & LAST_7_BITS) << shift
         shift += 7
         at += 1
