@@ -31,7 +31,7 @@ from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.transports.accounts import Accounts
-from agui_container.transports.authentication import CallerAuthentication
+from agui_container.transports.authentication import CallerAuthentication, server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.bytes_in_flight import ByteBudget, Reservation
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
@@ -115,6 +115,13 @@ class CallAdmission:
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
         return await self.authentication.authenticate(caller, headers)
+
+    def challenge(self, stream: "Stream[In, Out]", error: AppError) -> str | None:
+        """Return the value of ``www-authenticate`` for a refused call, or None if it has none."""
+        headers = dict(stream._stream.headers or ())
+        return self.authentication.challenge(
+            error, server_url(headers.get(":scheme", ""), headers.get(":authority", ""))
+        )
 
 
 def address_of(transport: asyncio.BaseTransport) -> str | None:
@@ -329,7 +336,7 @@ def method(
                 logger.exception("gRPC call failed method=%s", stream._method_name)
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
             logger.info("request refused code=%s message=%s", error.code, error.message)
-            await end_with_error(stream, status_of(error), error, LOG_FIELDS.get().get("requestId", ""))
+            await end_with_error(stream, error, admission.challenge(stream, error))
 
     return Method(handle, cardinality, request_type, reply_type)
 
@@ -348,9 +355,13 @@ def is_disconnect(failure: Exception) -> bool:
     return isinstance(failure, (ProtocolError, ConnectionError))
 
 
-async def end_with_error(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
-    """End a call with an error. The trailers carry the error code and the request id."""
-    retry_after = "" if error.wait_seconds is None else str(error.wait_seconds)
-    known = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
+async def end_with_error(stream: "Stream[In, Out]", error: AppError, challenge: str | None) -> None:
+    """End a call with an error. The trailers carry the error code, the request id and what HTTP has in headers."""
+    known = {
+        "agui-code": error.code.value,
+        "x-request-id": LOG_FIELDS.get().get("requestId"),
+        "retry-after": None if error.wait_seconds is None else str(error.wait_seconds),
+        "www-authenticate": challenge,
+    }
     metadata = {name: value for name, value in known.items() if value}
-    await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)
+    await stream.send_trailing_metadata(status=status_of(error), status_message=error.message, metadata=metadata)
