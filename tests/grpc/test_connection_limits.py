@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from contextlib import AsyncExitStack
 
 import pytest
 from h2.errors import ErrorCodes
@@ -33,16 +32,15 @@ async def test_a_caller_has_half_of_the_grpc_connections_and_another_one_the_oth
 ) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
     agent = Waiting()
-    async with port_of(agent) as port, AsyncExitStack() as clients:
-        for thread in ("one", "two"):
-            client = await clients.enter_async_context(raw(port))
-            stream = await begun(client, thread)
+    async with port_of(agent) as port, raw(port) as one, raw(port) as two:
+        stream = await begun(one, "one")
+        await begun(two, "two")
         with Raw(port) as third:
             assert await beside(goodbye, third) is ErrorCodes.ENHANCE_YOUR_CALM
         async with raw(port, address=OTHER) as other:
             assert await begun(other, "other")
         agent.may_end.set()
-        assert (await beside(client.status, stream))[0] == "0"
+        assert (await beside(one.status, stream))[0] == "0"
 
 
 @requirement("grpc.floods")

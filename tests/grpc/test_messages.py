@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 
 from agui_container.protocol.errors import AppError
+from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.runtime.large_work import LargeWork
 from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc import call, messages
@@ -16,7 +17,7 @@ from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.messages import check_fields, decode
 from agui_container.transports.grpc.roz.inputs import MAX_CONTEXTS, read_message, read_start
-from agui_container.transports.grpc.roz.requests import MAX_MESSAGE_PARTS, json_of
+from agui_container.transports.grpc.roz.requests import json_of
 from agui_container.transports.request_body import LARGE_BYTES
 from tests.grpc.callers import serving_callers
 from tests.grpc.streams import MAX_BYTES, Sender, call_of, start
