@@ -15,7 +15,7 @@ from agui_container.transports.grpc.kontekst.events import RunEvents
 from agui_container.transports.grpc.kontekst.requests import first_input, next_input
 from agui_container.transports.grpc.options import RozWire
 from agui_container.transports.grpc.roz.events import TurnEvents
-from agui_container.transports.grpc.roz.requests import history_of, tool_message, tool_of, user_message
+from agui_container.transports.grpc.roz.requests import MAX_HISTORY, history_of, tool_message, tool_of, user_message
 from agui_container.transports.grpc.roz.team import TeamEvents
 from agui_container.transports.grpc.roz.tools import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.transports.grpc.roz.wire import Wire
@@ -215,6 +215,6 @@ def test_the_text_of_a_result_names_what_is_no_text() -> None:
 
 def test_a_history_of_too_many_messages_is_refused_before_it_is_read() -> None:
     message = roz.ConversationMessage(role="user", parts=[roz.ContentPart(text=roz.TextContent(text="x"))])
-    assert len(history_of([message] * 10_000)) == 10_000
-    with pytest.raises(AppError, match="10000 messages and parts at most"):
-        history_of([message] * 10_001)
+    assert len(history_of([message] * MAX_HISTORY)) == MAX_HISTORY
+    with pytest.raises(AppError, match="5000 messages and parts at most"):
+        history_of([message] * (MAX_HISTORY + 1))

@@ -36,7 +36,7 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 
 ROLES = ("user", "assistant", "system", "tool")
 
-MAX_HISTORY = 10_000
+MAX_HISTORY = 5_000
 """Number of messages, and number of parts, of an earlier conversation."""
 
 OBJECT_BYTES = 1_000
